@@ -1,0 +1,106 @@
+"""Codes <-> the matrix an autoencoder sees.
+
+A row of codes has one number a feature: the value of a numeric feature, the category's position of a categorical one.
+In the matrix numeric features come first, each standardised after an inverse hyperbolic sine that tames long tails,
+then one one-hot block for each categorical feature. Categories beyond the most frequent ones share no column.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasterce.profile import Floats, Profile
+from fasterce.schema import Schema
+
+MOST_SLOTS = 64
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The one-hot columns of one categorical feature."""
+
+    feature: int
+    start: int
+    codes: Indices
+    slot_of: Indices
+
+    @property
+    def columns(self) -> slice:
+        return slice(self.start, self.start + len(self.codes))
+
+
+@dataclass(frozen=True)
+class Codec:
+    schema: Schema
+    profile: Profile
+
+    @cached_property
+    def numeric(self) -> Indices:
+        return np.array([j for j, f in enumerate(self.schema.features) if f.numeric], dtype=np.intp)
+
+    @cached_property
+    def categorical(self) -> Indices:
+        return np.array([j for j, f in enumerate(self.schema.features) if not f.numeric], dtype=np.intp)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        blocks, start, offset = [], len(self.numeric), 0
+        for j in self.categorical:
+            count = len(self.schema.features[j].categories)
+            share = self.profile.frequency[offset : offset + count]
+            kept = np.sort(np.argsort(-share, kind="stable")[:MOST_SLOTS])
+            slot_of = np.full(count, -1, dtype=np.intp)
+            slot_of[kept] = np.arange(len(kept))
+            blocks.append(Block(int(j), start, kept, slot_of))
+            start, offset = start + len(kept), offset + count
+        return tuple(blocks)
+
+    @cached_property
+    def width(self) -> int:
+        return len(self.numeric) + sum(len(block.codes) for block in self.blocks)
+
+    @cached_property
+    def _levels(self) -> tuple[Floats, Floats]:
+        """Mean and deviation of the bent values, read off the profile's quantiles."""
+        bent = np.arcsinh((self.profile.levels.T[:, self.numeric] - self._median) / self._std)
+        deviation = bent.std(axis=0)
+        return bent.mean(axis=0), np.where(deviation > 1e-3, deviation, 1.0)
+
+    @cached_property
+    def _median(self) -> Floats:
+        return self.profile.median[self.numeric]
+
+    @cached_property
+    def _std(self) -> Floats:
+        return self.profile.std[self.numeric]
+
+    def encode(self, codes: Floats) -> Floats:
+        matrix = np.zeros((len(codes), self.width))
+        mean, deviation = self._levels
+        matrix[:, : len(self.numeric)] = (
+            np.arcsinh((codes[:, self.numeric] - self._median) / self._std) - mean
+        ) / deviation
+        rows = np.arange(len(codes))
+        for block in self.blocks:
+            slots = block.slot_of[codes[:, block.feature].astype(np.intp)]
+            known = slots >= 0
+            matrix[rows[known], block.start + slots[known]] = 1.0
+        return matrix
+
+    def numbers(self, matrix: Floats) -> Floats:
+        """The numeric features' values a matrix stands for, one column each, not yet rounded."""
+        mean, deviation = self._levels
+        bent = np.clip(matrix[..., : len(self.numeric)] * deviation + mean, -30.0, 30.0)
+        return np.asarray(np.sinh(bent) * self._std + self._median)
+
+    def decode(self, matrix: Floats) -> Floats:
+        """The codes a matrix stands for: plain values, most likely categories."""
+        codes = np.empty((*matrix.shape[:-1], len(self.schema)))
+        codes[..., self.numeric] = self.numbers(matrix)
+        for block in self.blocks:
+            codes[..., block.feature] = block.codes[matrix[..., block.columns].argmax(axis=-1)]
+        return codes

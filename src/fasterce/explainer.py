@@ -1,0 +1,112 @@
+"""FASTER-CE on one screen: `fit` learns a latent space and its hyperplanes, `explain` walks, refines and verifies."""
+
+from collections.abc import Callable, Hashable, Sequence
+from os import PathLike
+from time import perf_counter
+from typing import Any, Literal
+
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from fasterce import artifact, fitting, outcome
+from fasterce.errors import NotFittedError
+from fasterce.explanation import Explanation
+from fasterce.predictor import Predictor, Scores
+from fasterce.rules import Permitted, Rules
+from fasterce.schema import Schema
+from fasterce.search.judge import Judge
+from fasterce.search.task import Task
+
+Method = Literal["closest", "sparse", "realistic", "all"]
+Reading = Literal["movement", "paper"]
+Coder = Callable[[Any], Any]
+
+
+class FasterCE(BaseEstimator):
+    """Counterfactual explanations for a model that can only be asked for predictions.
+
+    Parameters
+    ----------
+    model : anything with `predict` on a DataFrame, or a function from DataFrame to labels.
+    schema : what the columns are and what may change; inferred in `fit` if None.
+    random_state : the seed of everything random; explaining itself draws nothing.
+    scores : "auto" uses `predict_proba` or `decision_function` where they agree with the labels; "never" asks labels only.
+    latent_dim : size of the latent space; None takes one dimension a feature.
+    autoencoder : (encode, decode) functions of your own between the codec's matrix and a latent matrix.
+    progress : show a progress bar; None shows it in a terminal only.
+
+    Attributes
+    ----------
+    schema_, classes_, report_ : the schema used, the model's classes, and how good the learned pieces are.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        schema: Schema | None = None,
+        *,
+        random_state: int = 0,
+        scores: Scores = "auto",
+        latent_dim: int | None = None,
+        autoencoder: tuple[Coder, Coder] | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.model = model
+        self.schema = schema
+        self.random_state = random_state
+        self.scores = scores
+        self.latent_dim = latent_dim
+        self.autoencoder = autoencoder
+        self.progress = progress
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
+        """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
+        settings = fitting.Settings(
+            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress
+        )
+        learned = fitting.learn(self.model, X, self.schema, settings)
+        self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
+        self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
+        return self
+
+    def explain(
+        self,
+        rows: pd.DataFrame,
+        method: Method = "closest",
+        *,
+        target: Any = None,
+        n: int = 1,
+        features_to_vary: Sequence[Hashable] | None = None,
+        permitted_range: Permitted | None = None,
+        reading: Reading = "movement",
+        step: float = 0.1,
+        margin: float = 0.0,
+    ) -> Explanation:
+        """What would have had to be different for the model to say `target` (for two classes: the other one)?
+
+        Every row gets a record, in order; every counterfactual returned was confirmed by the model itself.
+        """
+        started = perf_counter()
+        self._check_fitted()
+        variants = outcome.choose_variants(method, reading)
+        rules = Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range)
+        predictor = Predictor(self.model, self.table_, self.classes_, self.use_scores_)
+        ledger = outcome.Ledger(self.table_.read(rows))
+        ledger.predict(predictor, outcome.choose_target(predictor, target))
+        domain = ledger.restrict(rules)
+        searched = ledger.open
+        judge = Judge(predictor.ask, ledger.target[searched], self.use_scores_)
+        task = Task(self.knowledge_, domain, judge, ledger.start[searched], rules.named, step, margin)
+        found = [(name, variant(task, n)) for name, variant in variants]
+        answers = outcome.confirm(found, task, predictor.label, n, searched)
+        ledger.settle(answers, method)
+        return outcome.explanation(rows, ledger, answers, predictor, perf_counter() - started)
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the fitted explainer (not the model) as safetensors and a JSON manifest, all or nothing."""
+        self._check_fitted()
+        artifact.save(self, folder)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "knowledge_"):
+            raise NotFittedError("This FasterCE must be fitted before it can explain; expected a call of fit(X_train) first.")

@@ -1,0 +1,154 @@
+"""What comes back: one record for every row that went in, in order, and the counterfactuals that were verified."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fasterce.predictor import Asked
+from fasterce.profile import Floats
+from fasterce.table import Table, with_gaps
+
+FOUND = "found"
+ALREADY_TARGET = "already_target"
+NONE_FOUND = "none_found"
+INVALID_INPUT = "invalid_input"
+MODEL_ERROR = "model_error"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One feature of one counterfactual, as plain values."""
+
+    feature: Any
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Verified counterfactuals, best first within a row: parallel arrays, one entry a counterfactual.
+
+    `query` is the position of the row explained, `codes` its counterfactual, `before` the row itself in codes.
+    """
+
+    query: NDArray[np.intp]
+    rank: NDArray[np.intp]
+    method: NDArray[Any]
+    before: Floats
+    codes: Floats
+    distance: Floats
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def changed(self) -> NDArray[np.bool_]:
+        return np.asarray(self.before != self.codes)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The result of `FasterCE.explain`.
+
+    rows         the table that was explained
+    status       one word a row: found, already_target, none_found, invalid_input, model_error
+    reason       one sentence a row where nothing was found, empty otherwise
+    prediction   what the model says of each row (missing where it could not be asked)
+    target       the class wanted for each row
+    asked        calls and rows asked of the model
+    seconds      wall-clock time of the whole call
+    """
+
+    rows: pd.DataFrame
+    status: pd.Series
+    reason: pd.Series
+    prediction: pd.Series
+    target: pd.Series
+    answers: Answers
+    table: Table
+    asked: Asked
+    seconds: float
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def counterfactuals(self) -> pd.DataFrame:
+        """The best counterfactual of every row: columns, dtypes and index of `rows`, missing values where there is none.
+
+        If some rows have none, whole numbers and booleans become pandas' nullable `Int64` and `boolean`.
+        """
+        best = np.flatnonzero(self.answers.rank == 0)
+        return with_gaps(self._typed(best), self.answers.query[best], self.rows.index)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Long form: one line a counterfactual with query (the row's index label), rank, method, n_changed, changed,
+        distance, then the counterfactual's columns."""
+        every = np.arange(len(self.answers))
+        typed = self._typed(every).reset_index(drop=True)
+        about = pd.DataFrame(
+            {
+                "query": self.rows.index.take(self.answers.query),
+                "rank": self.answers.rank,
+                "method": self.answers.method,
+                "n_changed": self.answers.changed.sum(axis=1),
+                "changed": [[change.feature for change in self.changes(k)] for k in every],
+                "distance": self.answers.distance,
+            }
+        )
+        return pd.concat([about, typed], axis=1)
+
+    def changes(self, answer: int) -> list[Change]:
+        """What one counterfactual (a line of `to_frame`) changes, from -> to."""
+        before, after = self.answers.before[answer], self.answers.codes[answer]
+        names = self.table.schema.names
+        return [
+            Change(names[j], self.table.value(j, before[j]), self.table.value(j, after[j]))
+            for j in np.flatnonzero(before != after)
+        ]
+
+    def of_row(self, position: int) -> list[int]:
+        """The lines of `to_frame` that belong to one row, best first."""
+        return [int(k) for k in np.flatnonzero(self.answers.query == position)]
+
+    def _typed(self, answers: NDArray[np.intp]) -> pd.DataFrame:
+        part = self.rows.iloc[self.answers.query[answers]]
+        return self.table.rewrite(part, self.answers.before[answers], self.answers.codes[answers])
+
+    def summary(self) -> dict[str, Any]:
+        """Counts and means worth a line: rows, found, features changed, distance, calls, rows asked, ms a row."""
+        best = self.answers.rank == 0
+        rows = len(self)
+        return {
+            "rows": rows,
+            **{str(word): int(count) for word, count in self.status.value_counts().items()},
+            "features_changed": float(self.answers.changed[best].sum(axis=1).mean()) if best.any() else float("nan"),
+            "distance": float(self.answers.distance[best].mean()) if best.any() else float("nan"),
+            "calls": self.asked.calls,
+            "rows_asked_each": self.asked.rows / rows if rows else 0.0,
+            "ms_each": 1000 * self.seconds / rows if rows else 0.0,
+        }
+
+    def __str__(self) -> str:
+        from fasterce.display.terminal import render  # noqa: PLC0415 - looking is not needed for explaining
+
+        return render(self)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {word}" for word, count in self.status.value_counts().items())
+        return f"Explanation({len(self)} rows: {counts or 'none'}; {self.asked.calls} calls, {self.asked.rows} rows asked)"
+
+    def __rich__(self) -> Any:
+        from fasterce.display.terminal import tables  # noqa: PLC0415
+
+        return tables(self)
+
+    def _repr_html_(self) -> str:
+        from fasterce.display.html import fragment  # noqa: PLC0415
+
+        return fragment(self)

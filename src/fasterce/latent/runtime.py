@@ -1,0 +1,102 @@
+"""Encoder and decoder at run time: NumPy only.
+
+Products are computed in blocks of a fixed number of rows. A BLAS product may round differently for one row and for a
+thousand; with the block's shape always the same, a row's latent vector does not depend on its company.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasterce.profile import Floats
+
+BLOCK_ROWS = 64
+
+
+class Autoencoder(Protocol):
+    """Two maps between the codec's matrix and the latent space."""
+
+    def encode(self, matrix: Floats) -> Floats: ...
+
+    def decode(self, latent: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Layer:
+    weight: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained autoencoder. `blocks` are the slices of the decoder's output that are one-hot categories."""
+
+    encoder: tuple[Layer, ...]
+    decoder: tuple[Layer, ...]
+    blocks: tuple[slice, ...]
+
+    def encode(self, matrix: Floats) -> Floats:
+        return forward(self.encoder, matrix)
+
+    def decode(self, latent: Floats) -> Floats:
+        matrix = forward(self.decoder, latent)
+        for block in self.blocks:
+            matrix[..., block] = softmax(matrix[..., block])
+        return matrix
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            f"{part}.{depth}.{name}": getattr(layer, name)
+            for part in ("encoder", "decoder")
+            for depth, layer in enumerate(getattr(self, part))
+            for name in ("weight", "bias")
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], blocks: tuple[slice, ...]) -> "Network":
+        def layers(part: str) -> tuple[Layer, ...]:
+            depth = sum(name.startswith(f"{part}.") and name.endswith(".weight") for name in arrays)
+            return tuple(Layer(arrays[f"{part}.{k}.weight"], arrays[f"{part}.{k}.bias"]) for k in range(depth))
+
+        return cls(layers("encoder"), layers("decoder"), blocks)
+
+
+@dataclass(frozen=True)
+class Callables:
+    """A user's own encoder and decoder: functions between the codec's matrix and a latent matrix."""
+
+    encoder: Callable[[Floats], Any]
+    decoder: Callable[[Floats], Any]
+
+    def encode(self, matrix: Floats) -> Floats:
+        return np.asarray(self.encoder(matrix), dtype=np.float64)
+
+    def decode(self, latent: Floats) -> Floats:
+        flat = latent.reshape(-1, latent.shape[-1])
+        return np.asarray(self.decoder(flat), dtype=np.float64).reshape(*latent.shape[:-1], -1)
+
+
+def forward(layers: tuple[Layer, ...], inputs: Floats) -> Floats:
+    values = inputs.reshape(-1, inputs.shape[-1])
+    for depth, layer in enumerate(layers):
+        values = product(values, layer.weight) + layer.bias
+        if depth < len(layers) - 1:
+            values = np.maximum(values, 0.0)
+    return values.reshape(*inputs.shape[:-1], -1)
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """`left @ right`, every row the same to the last bit whatever rows stand beside it."""
+    rows, inner = left.shape
+    padded = np.zeros((-(-rows // BLOCK_ROWS) * BLOCK_ROWS, inner))
+    padded[:rows] = left
+    blocks = padded.reshape(-1, BLOCK_ROWS, inner) @ right
+    return np.asarray(blocks.reshape(len(padded), right.shape[1])[:rows])
+
+
+def softmax(logits: Floats) -> Floats:
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))

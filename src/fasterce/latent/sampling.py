@@ -1,0 +1,63 @@
+"""Latent points near the data and beyond it, decoded to rows the model can be asked about."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fasterce.codec import Codec
+from fasterce.latent.runtime import Autoencoder
+from fasterce.profile import Floats
+
+FEWEST, MOST, PER_DIMENSION = 4000, 12000, 200
+NEAR, FAR, BEYOND = 0.25, 1.0, 1.5
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Latent points, the codes they decode to, and the matrix of these codes (what the model really saw)."""
+
+    latent: Floats
+    codes: Floats
+    matrix: Floats
+
+    def __len__(self) -> int:
+        return len(self.latent)
+
+
+def sample(encoded: Floats, autoencoder: Autoencoder, codec: Codec, seed: int) -> Samples:
+    """Half of the points close to a training row, a quarter around one, a quarter from a wider cloud.
+
+    Points that decode to a value outside a declared range are left out, as the paper asks.
+    """
+    rng = np.random.default_rng(seed)
+    dimensions = encoded.shape[1]
+    count = int(np.clip(PER_DIMENSION * dimensions, FEWEST, MOST))
+    anchors = encoded[rng.integers(len(encoded), size=count)]
+    spread = np.repeat([NEAR, NEAR, FAR], [count // 4, count // 2 - count // 4, count - count // 2])
+    centre, deviation = encoded.mean(axis=0), encoded.std(axis=0)
+    noise = rng.normal(size=(count, dimensions)) * deviation
+    latent = anchors + noise * spread[:, None]
+    cloud = slice(3 * count // 4, None)
+    latent[cloud] = centre + BEYOND * noise[cloud]
+    codes = codec.decode(autoencoder.decode(latent))
+    kept = within_declared_ranges(codes, codec)
+    rounded = to_values(codes[kept], codec)
+    return Samples(latent[kept], rounded, codec.encode(rounded))
+
+
+def within_declared_ranges(codes: Floats, codec: Codec) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    inside = np.ones(len(codes), dtype=bool)
+    for j, feature in enumerate(codec.schema.features):
+        if feature.numeric and feature.declared:
+            slack = 0.05 * (feature.upper - feature.lower)
+            inside &= (codes[:, j] >= feature.lower - slack) & (codes[:, j] <= feature.upper + slack)
+    return inside
+
+
+def to_values(codes: Floats, codec: Codec) -> Floats:
+    """Rounded to each feature's precision and clipped to its range: rows that could exist."""
+    values = codes.copy()
+    for j in codec.numeric:
+        feature = codec.schema.features[j]
+        values[:, j] = np.clip(np.round(codes[:, j], feature.decimals), feature.lower, feature.upper)
+    return values

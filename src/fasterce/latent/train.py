@@ -1,0 +1,182 @@
+"""Train the autoencoder with PyTorch; what comes back holds NumPy arrays only.
+
+The loss of a row is the paper's: the normalised Euclidean distance over the continuous part, plus, for every categorical
+block, one minus the cosine similarity of the one-hot vectors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fasterce.codec import Codec
+from fasterce.errors import MissingExtraError
+from fasterce.latent.runtime import Layer, Network
+from fasterce.profile import Floats
+from fasterce.progress import Progress
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How to train; the defaults are chosen from the size of the table."""
+
+    latent: int
+    hidden: int
+    batch: int
+    epochs: int
+    patience: int
+    learning_rate: float = 2e-3
+
+    @classmethod
+    def choose(cls, rows: int, codec: Codec, latent: int | None = None) -> "TrainingPlan":
+        """As many latent dimensions as features: each feature's direction can be orthogonal to all the others."""
+        features = len(codec.schema)
+        batch = int(np.clip(2 ** round(np.log2(max(rows, 64) / 48)), 32, 512))
+        steps_an_epoch = max(1, rows // batch)
+        return cls(
+            latent=latent or max(2, features),
+            hidden=int(np.clip(2 * codec.width, 64, 256)),
+            batch=batch,
+            epochs=int(np.clip(5000 // steps_an_epoch, 8, 200)),
+            patience=12,
+        )
+
+
+@dataclass(frozen=True)
+class Trained:
+    network: Network
+    epochs: int
+    validation_loss: float
+    held_out: Floats
+
+
+def train(matrix: Floats, codec: Codec, plan: TrainingPlan, seed: int, progress: Progress) -> Trained:
+    """Fit on 70 % of the rows, stop by 15 %, keep 15 % unseen for the report."""
+    torch = _torch()
+    training, validation, held_out = split(len(matrix), seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = _Model(torch, codec, plan)
+        data = torch.as_tensor(matrix, dtype=torch.float32)
+        best, epochs = _descend(torch, model, data[training], data[validation], plan, seed, progress)
+    network = _whitened(_layers(model.encoder), _layers(model.decoder), codec, matrix[training])
+    return Trained(network, epochs, best, matrix[held_out])
+
+
+def split(rows: int, seed: int) -> tuple[Any, Any, Any]:
+    order = np.random.default_rng(seed).permutation(rows)
+    first, second = max(1, int(0.7 * rows)), max(2, int(0.85 * rows))
+    return order[:first], order[first:second] if rows > 2 else order, order[second:] if rows > 3 else order
+
+
+class _Model:
+    """Encoder, decoder and the paper's loss over the codec's layout."""
+
+    def __init__(self, torch: Any, codec: Codec, plan: TrainingPlan) -> None:
+        def stack(inputs: int, outputs: int) -> Any:
+            nn = torch.nn
+            return nn.Sequential(nn.Linear(inputs, plan.hidden), nn.ReLU(), nn.Linear(plan.hidden, outputs))
+
+        self.torch = torch
+        self.encoder = stack(codec.width, plan.latent)
+        self.decoder = stack(plan.latent, codec.width)
+        self.numeric = len(codec.numeric)
+        member = np.zeros((codec.width - self.numeric, len(codec.blocks)))
+        for k, block in enumerate(codec.blocks):
+            member[block.start - self.numeric : block.start - self.numeric + len(block.codes), k] = 1.0
+        self.member = torch.as_tensor(member, dtype=torch.float32)
+
+    def parameters(self) -> list[Any]:
+        return [*self.encoder.parameters(), *self.decoder.parameters()]
+
+    def loss(self, rows: Any) -> Any:
+        output = self.decoder(self.encoder(rows))
+        return self._continuous(rows, output) + self._categorical(rows, output)
+
+    def _continuous(self, rows: Any, output: Any) -> Any:
+        if self.numeric == 0:
+            return 0.0
+        squared = (rows[:, : self.numeric] - output[:, : self.numeric]).square().mean(dim=1)
+        return (squared + 1e-8).sqrt().mean()
+
+    def _categorical(self, rows: Any, output: Any) -> Any:
+        """One minus cosine for all blocks at once: sums over a block are products with its membership matrix."""
+        if self.member.shape[1] == 0:
+            return 0.0
+        truth, logits = rows[:, self.numeric :], output[:, self.numeric :]
+        powers = (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-40).exp()
+        along = (powers * truth) @ self.member
+        length = (powers.square() @ self.member + 1e-30).sqrt()
+        known = truth @ self.member
+        return ((1 - along / length) * known).sum(dim=1).mean()
+
+
+def _descend(
+    torch: Any, model: _Model, rows: Any, validation: Any, plan: TrainingPlan, seed: int, progress: Progress
+) -> tuple[float, int]:
+    optimiser = torch.optim.Adam(model.parameters(), lr=plan.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, plan.epochs)
+    shuffle = torch.Generator().manual_seed(seed)
+    best, best_state, waited = float("inf"), [p.detach().clone() for p in model.parameters()], 0
+    epoch = 0
+    for epoch in progress.track(range(1, plan.epochs + 1), "training the autoencoder"):
+        for batch in _batches(torch.randperm(len(rows), generator=shuffle), plan.batch):
+            optimiser.zero_grad()
+            loss = model.loss(rows[batch])
+            loss.backward()
+            optimiser.step()
+        schedule.step()
+        with torch.no_grad():
+            current = float(model.loss(validation))
+        if current < best * (1 - 1e-4):
+            best, best_state, waited = current, [p.detach().clone() for p in model.parameters()], 0
+        else:
+            waited += 1
+            if waited >= plan.patience:
+                break
+    with torch.no_grad():
+        for parameter, value in zip(model.parameters(), best_state, strict=True):
+            parameter.copy_(value)
+    return best, epoch
+
+
+def _batches(order: Any, size: int) -> Iterator[Any]:
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
+
+
+def _layers(stack: Any) -> list[Layer]:
+    return [
+        Layer(
+            module.weight.detach().numpy().T.astype(np.float64).copy(),
+            module.bias.detach().numpy().astype(np.float64).copy(),
+        )
+        for module in stack
+        if hasattr(module, "weight")
+    ]
+
+
+def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Floats) -> Network:
+    """Fold a change of basis into the two networks, so that latent coordinates are uncorrelated with unit variance.
+
+    A step of 0.1 then means the same in every direction and for every dataset.
+    """
+    blocks = tuple(block.columns for block in codec.blocks)
+    latent = Network(tuple(encoder), tuple(decoder), blocks).encode(rows)
+    mean = latent.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(latent, rowvar=False).reshape(latent.shape[1], latent.shape[1]))
+    deviation = np.sqrt(np.maximum(values, max(values.max(), 1e-12) * 1e-4))
+    whiten, colour = vectors / deviation, (vectors * deviation).T
+    last, first = encoder[-1], decoder[0]
+    encoder = [*encoder[:-1], Layer(last.weight @ whiten, (last.bias - mean) @ whiten)]
+    decoder = [Layer(colour @ first.weight, first.bias + mean @ first.weight), *decoder[1:]]
+    return Network(tuple(encoder), tuple(decoder), blocks)
+
+
+def _torch() -> Any:
+    try:
+        import torch  # noqa: PLC0415 - training is an extra
+    except ImportError:
+        raise MissingExtraError("PyTorch", "train", "Training the autoencoder") from None
+    return torch

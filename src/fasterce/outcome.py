@@ -1,0 +1,145 @@
+"""Bookkeeping between the rows that came in and the records that go out: every row keeps its place and gets a status."""
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fasterce.errors import InputError, shorten, unknown_name
+from fasterce.explanation import (
+    ALREADY_TARGET,
+    FOUND,
+    INVALID_INPUT,
+    MODEL_ERROR,
+    NONE_FOUND,
+    Answers,
+    Explanation,
+)
+from fasterce.predictor import FAILED, Predictor
+from fasterce.profile import Floats
+from fasterce.rules import Rules
+from fasterce.search import paper, variants
+from fasterce.search.judge import Indices, margins
+from fasterce.search.project import Domain
+from fasterce.search.refine import Pool
+from fasterce.search.task import Task
+from fasterce.search.verify import verify
+from fasterce.table import Reading
+
+Variant = Callable[[Task, int], Pool]
+NOTHING = {
+    "closest": "No change within the rules was found that the model answers with the wanted class.",
+    "sparse": "No single feature, changed alone within the rules, makes the model answer the wanted class.",
+    "realistic": "No realistic change within the rules was found that the model answers with the wanted class.",
+    "all": "None of the three variants found a change within the rules that the model answers with the wanted class.",
+}
+
+
+def choose_variants(method: str, reading: str) -> list[tuple[str, Variant]]:
+    readings = {"movement": variants.VARIANTS, "paper": paper.VARIANTS}
+    if reading not in readings:
+        raise InputError(unknown_name("reading", reading, readings))
+    known = readings[reading]
+    if method == "all":
+        return list(known.items())
+    if method not in known:
+        raise InputError(unknown_name("method", method, [*known, "all"]))
+    return [(method, known[method])]
+
+
+class Ledger:
+    """One line a row: status (empty while open), reason, predicted class, wanted class, distance from flipping."""
+
+    def __init__(self, reading: Reading) -> None:
+        rows = len(reading.codes)
+        self.codes = reading.codes
+        self.status = np.full(rows, "", dtype=object)
+        self.reason = np.full(rows, "", dtype=object)
+        self.predicted = np.full(rows, FAILED, dtype=np.intp)
+        self.target = np.full(rows, FAILED, dtype=np.intp)
+        self.start = np.full(rows, -np.inf)
+        for row, sentence in reading.problems.items():
+            self._close(row, INVALID_INPUT, sentence)
+
+    @property
+    def open(self) -> Indices:
+        return np.flatnonzero(self.status == "")
+
+    def predict(self, predictor: Predictor, wanted: int | None) -> None:
+        """Ask about the rows themselves; settle those the model fails on and those already where they should be."""
+        rows = self.open
+        answers = predictor.ask(self.codes[rows])
+        failed = answers.classes == FAILED
+        self.predicted[rows] = answers.classes
+        self.target[rows] = np.where(failed, FAILED, 1 - answers.classes) if wanted is None else wanted
+        self.start[rows] = margins(answers.classes, answers.scores, np.maximum(self.target[rows], 0))
+        self._close(rows[failed], MODEL_ERROR, predictor.failure)
+        self._close(rows[~failed & (answers.classes == self.target[rows])], ALREADY_TARGET, "")
+
+    def restrict(self, rules: Rules) -> Domain:
+        """What the open rows may become; rows that may become nothing are closed."""
+        rows = self.open
+        domain, blocked = rules.domain(self.codes[rows])
+        for position, sentence in blocked.items():
+            self._close(rows[position], NONE_FOUND, f"{sentence} (row {rows[position]}).")
+        return domain.take(np.flatnonzero(self.status[rows] == ""))
+
+    def settle(self, answers: Answers, method: str) -> None:
+        self._close(np.unique(answers.query), FOUND, "")
+        self._close(self.open, NONE_FOUND, NOTHING[method])
+
+    def _close(self, rows: Any, word: str, sentence: str) -> None:
+        self.status[rows], self.reason[rows] = word, sentence
+
+
+def choose_target(predictor: Predictor, target: Any) -> int | None:
+    """The position of the wanted class; None stands for 'the other one' of two."""
+    if target is not None:
+        return predictor.position(target)
+    if len(predictor.classes) != 2:
+        raise InputError(
+            f"target must name the wanted class, one of {shorten(predictor.classes)}, "
+            f"because the model has {len(predictor.classes)} classes; got None."
+        )
+    return None
+
+
+def confirm(found: list[tuple[str, Pool]], task: Task, label: Callable[[Floats], Indices], n: int, rows: Indices) -> Answers:
+    """Verify the best of every variant in one question, and rank what the model confirms, nearest first."""
+    names = [name for name, _ in found]
+    pool = reduce(Pool.__add__, (part for _, part in found))
+    group = np.repeat(np.arange(len(found)), [part.codes.shape[1] for _, part in found])
+    kept = verify(pool, group, task.domain, task.judge.target, label, n)
+    row, candidate = np.nonzero(kept)
+    order = np.lexsort((candidate, pool.cost[row, candidate], row))
+    row, candidate = row[order], candidate[order]
+    return Answers(
+        query=rows[row],
+        rank=np.arange(len(row)) - np.searchsorted(row, row),
+        method=np.array(names, dtype=object)[group[candidate]],
+        before=task.domain.row[row],
+        codes=pool.codes[row, candidate],
+        distance=pool.cost[row, candidate],
+    )
+
+
+def labelled(classes: tuple[Any, ...], positions: NDArray[np.intp], index: pd.Index) -> pd.Series:
+    """Class positions as the model's own labels, None where there is none."""
+    return pd.Series([classes[k] if k >= 0 else None for k in positions], index=index, dtype=object)
+
+
+def explanation(rows: pd.DataFrame, ledger: Ledger, answers: Answers, predictor: Predictor, seconds: float) -> Explanation:
+    return Explanation(
+        rows=rows.copy(),
+        status=pd.Series(ledger.status, index=rows.index, dtype=object, name="status"),
+        reason=pd.Series(ledger.reason, index=rows.index, dtype=object, name="reason"),
+        prediction=labelled(predictor.classes, ledger.predicted, rows.index).rename("prediction"),
+        target=labelled(predictor.classes, ledger.target, rows.index).rename("target"),
+        answers=answers,
+        table=predictor.table,
+        asked=predictor.asked,
+        seconds=seconds,
+    )

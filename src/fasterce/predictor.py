@@ -1,0 +1,202 @@
+"""The user's model, asked and counted: typed frames in, class positions and scores out.
+
+Labels alone are enough. Scores are used only where they were seen to say the same as the labels.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fasterce.errors import InputError, ModelError, shorten, unknown_name
+from fasterce.profile import Floats
+from fasterce.schema import plain
+from fasterce.table import Table
+
+Scores = Literal["auto", "never"]
+Classes = NDArray[np.intp]
+
+FAILED = -1
+MOST_CLASSES = 100
+MOST_SPLITS = 32
+SCORE_AGREEMENT = 0.999
+
+
+@dataclass
+class Asked:
+    """How often the model was called and about how many rows."""
+
+    calls: int = 0
+    rows: int = 0
+
+    def __sub__(self, earlier: "Asked") -> "Asked":
+        return Asked(self.calls - earlier.calls, self.rows - earlier.rows)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One class position a row (`FAILED` where the model failed), and a score a class if there is one."""
+
+    classes: Classes
+    scores: Floats | None = None
+
+
+class Predictor:
+    """Asks a model about rows of codes."""
+
+    def __init__(self, model: Any, table: Table, classes: Sequence[Any] = (), use_scores: bool = False) -> None:
+        self.model = model
+        self.table = table
+        self.classes = tuple(plain(label) for label in classes)
+        self.use_scores = use_scores
+        self.asked = Asked()
+        self.failure = ""
+        self._predict = find_predict(model)
+
+    def learn_classes(self, codes: Floats) -> NDArray[Any]:
+        """Ask about training rows and note the labels; raises what `fit` should raise."""
+        labels = self._labels(self.table.frame(codes))
+        if labels is None or bool(pd.isna(labels).any()):
+            raise ModelError(self.failure or "The model must answer a label for every row; got missing labels.")
+        seen = pd.unique(pd.Series(labels, dtype=object))
+        declared = getattr(self.model, "classes_", None)
+        known = list(declared) if isinstance(declared, np.ndarray) and declared.ndim == 1 else sorted_labels(seen)
+        if len(known) > MOST_CLASSES:
+            raise ModelError(
+                f"The model must answer class labels; got {len(known)} different ones, starting with {shorten(known, 3)} "
+                "(a regression model?)."
+            )
+        self.classes = tuple(plain(label) for label in known)
+        strangers = [label for label in seen if plain(label) not in self.classes]
+        if strangers:
+            raise ModelError(f"The model must answer one of {shorten(self.classes)}; got {shorten(strangers)}.")
+        return labels
+
+    def position(self, label: Any) -> int:
+        """The position of a class, whatever scalar type the caller writes it in."""
+        if label in self.classes:
+            return self.classes.index(label)
+        raise InputError(unknown_name("target class", label, self.classes))
+
+    def trust_scores(self, codes: Floats) -> bool:
+        """Whether the model has scores that name the same class as its labels on these rows."""
+        if len(codes) == 0 or find_scores(self.model) is None:
+            return False
+        frame = self.table.frame(codes)
+        scores = self._score(frame)
+        labels = self._labels(frame)
+        if scores is None or labels is None:
+            return False
+        return float(np.mean(scores.argmax(axis=1) == self._positions(labels))) >= SCORE_AGREEMENT
+
+    def ask(self, codes: Floats) -> Answers:
+        """One batched question. Rows the model fails on are found by halving and marked, never raised."""
+        if len(codes) == 0:
+            return Answers(np.zeros(0, dtype=np.intp), np.zeros((0, len(self.classes))) if self.use_scores else None)
+        question = self._score if self.use_scores else self._labels
+        found = self._halving(question, self.table.frame(codes), [MOST_SPLITS])
+        if not self.use_scores:
+            return Answers(np.concatenate([self._positions(part) for part in found]))
+        scores = np.concatenate([self._no_scores(size) if isinstance(size, int) else size for size in found])
+        failed = ~np.isfinite(scores).all(axis=1)
+        return Answers(np.where(failed, FAILED, np.nan_to_num(scores).argmax(axis=1)), scores)
+
+    def label(self, codes: Floats) -> Classes:
+        """The model's own labels, even where `ask` goes by scores: what verification rests on."""
+        if len(codes) == 0:
+            return np.zeros(0, dtype=np.intp)
+        found = self._halving(self._labels, self.table.frame(codes), [MOST_SPLITS])
+        return np.concatenate([self._positions(part) for part in found])
+
+    def _halving(self, question: Callable[[pd.DataFrame], Any], frame: pd.DataFrame, splits: list[int]) -> list[Any]:
+        """Answers in order; a part the model fails on is split until single rows fail, or its length stands for it."""
+        answer = question(frame)
+        if answer is not None:
+            return [answer]
+        if len(frame) == 1 or splits[0] <= 0:
+            return [len(frame)]
+        splits[0] -= 1
+        half = len(frame) // 2
+        return [
+            *self._halving(question, frame.iloc[:half].reset_index(drop=True), splits),
+            *self._halving(question, frame.iloc[half:].reset_index(drop=True), splits),
+        ]
+
+    def _call(self, function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> NDArray[Any] | None:
+        self.asked.calls += 1
+        self.asked.rows += len(frame)
+        try:
+            answer = np.asarray(function(frame))
+        except Exception as error:
+            self.failure = f"The model raised {type(error).__name__}: {str(error)[:200]}"
+            return None
+        if answer.ndim == 0 or len(answer) != len(frame):
+            got = "one value" if answer.ndim == 0 else f"{len(answer)} answers"
+            self.failure = f"The model must answer once for every row; got {got} for {len(frame)} rows."
+            return None
+        return answer
+
+    def _labels(self, frame: pd.DataFrame) -> NDArray[Any] | None:
+        answer = self._call(self._predict, frame)
+        if answer is not None and answer.ndim > 1:
+            if answer.size != len(frame):
+                self.failure = f"The model must answer one label a row; got an array of shape {answer.shape}."
+                return None
+            answer = answer.reshape(len(frame))
+        return answer
+
+    def _score(self, frame: pd.DataFrame) -> Floats | None:
+        """A score a class whose largest is the label: log-probabilities or decision values."""
+        name = find_scores(self.model)
+        if name is None:
+            return None
+        answer = self._call(getattr(self.model, name), frame)
+        if answer is None or answer.dtype.kind not in "fiub":
+            return None
+        if answer.ndim == 1 and len(self.classes) == 2:
+            answer = np.stack([-answer, answer], axis=1)
+        if answer.shape != (len(frame), len(self.classes)):
+            self.failure = f"The model must score {len(self.classes)} classes; got an array of shape {answer.shape}."
+            return None
+        scores = answer.astype(np.float64)
+        return np.log(np.maximum(scores, 1e-12)) if name == "predict_proba" else scores
+
+    def _positions(self, labels: NDArray[Any] | int) -> Classes:
+        if isinstance(labels, int):
+            return np.full(labels, FAILED, dtype=np.intp)
+        positions = pd.Index(self.classes, dtype=object).get_indexer(pd.Index(labels.astype(object), dtype=object))
+        strange = np.flatnonzero(positions < 0)
+        if strange.size:
+            got = labels[strange[0]]
+            shown = "a missing label" if pd.isna(got) else repr(plain(got))
+            self.failure = f"The model must answer one of {shorten(self.classes)}; got {shown}."
+        return np.asarray(positions, dtype=np.intp)
+
+    def _no_scores(self, rows: int) -> Floats:
+        return np.full((rows, len(self.classes)), np.nan)
+
+
+def find_predict(model: Any) -> Callable[[pd.DataFrame], Any]:
+    predict = getattr(model, "predict", None)
+    if callable(predict):
+        return predict  # type: ignore[no-any-return]
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}.")
+
+
+def find_scores(model: Any) -> str | None:
+    for name in ("predict_proba", "decision_function"):
+        if callable(getattr(model, name, None)):
+            return name
+    return None
+
+
+def sorted_labels(labels: Sequence[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))

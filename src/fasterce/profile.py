@@ -1,0 +1,70 @@
+"""What the training data looks like, feature by feature: the only statistics the search knows."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasterce.schema import Schema
+
+LEVELS = 33
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Arrays with one entry (or row) a feature, in the schema's order.
+
+    Categorical features hold their codes' span in `low`/`high` and ones elsewhere, so that arrays stay rectangular.
+    `levels` are quantiles over people, `spread` over distinct values: together they reach into the bulk and the tail.
+    `frequency` strings the category shares of all categorical features together.
+    """
+
+    low: Floats
+    high: Floats
+    median: Floats
+    std: Floats
+    mad: Floats
+    levels: Floats
+    spread: Floats
+    frequency: Floats
+
+    @classmethod
+    def measure(cls, codes: Floats, schema: Schema) -> "Profile":
+        median = np.median(codes, axis=0)
+        std = codes.std(axis=0)
+        mad = np.median(np.abs(codes - median), axis=0)
+        shares = [
+            np.bincount(codes[:, j].astype(np.intp), minlength=len(f.categories)) / len(codes)
+            for j, f in enumerate(schema.features)
+            if not f.numeric
+        ]
+        return cls(
+            low=codes.min(axis=0),
+            high=codes.max(axis=0),
+            median=median,
+            std=_positive(std),
+            mad=_positive(mad, std),
+            levels=np.quantile(codes, np.linspace(0, 1, LEVELS), axis=0, method="nearest").T.copy(),
+            spread=np.stack([_quantiles(np.unique(column)) for column in codes.T]),
+            frequency=np.concatenate(shares) if shares else np.zeros(0),
+        )
+
+    @property
+    def span(self) -> Floats:
+        return _positive(self.high - self.low)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _quantiles(values: Floats) -> Floats:
+    return np.asarray(np.quantile(values, np.linspace(0, 1, LEVELS), method="nearest"))
+
+
+def _positive(values: Floats, otherwise: Floats | None = None) -> Floats:
+    """Scales to divide by: a zero becomes the fallback, or one for a constant column."""
+    filled = values if otherwise is None else np.where(values > 0, values, otherwise)
+    return np.where(filled > 0, filled, 1.0)

@@ -1,0 +1,89 @@
+"""How good the pieces are that `fit` made: reconstruction, hyperplanes, agreement with the model."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fasterce.codec import Codec
+from fasterce.latent.runtime import Autoencoder
+from fasterce.profile import Floats
+from fasterce.search.hyperplanes import Hyperplanes
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """`features` has one line a feature: reconstruction (R², or share of categories right, on rows the autoencoder did
+    not see), hyperplane (the same measure for the linear model, its worst category) and base (what guessing reaches).
+    `agreement` is the share of those rows where the prediction hyperplane says what the model says, `agreement_base`
+    what always naming the commonest class would reach."""
+
+    features: pd.DataFrame
+    agreement: float
+    agreement_base: float
+    epochs: int
+    latent: int
+    samples: int
+    seconds: float
+    calls: int
+    rows_asked: int
+    scores: bool
+
+    def __str__(self) -> str:
+        table = self.features.to_string(float_format=lambda value: f"{value:.2f}")
+        source = "scores" if self.scores else "labels"
+        return (
+            f"{table}\n"
+            f"prediction hyperplane agrees with the model on {self.agreement:.1%} of unseen rows "
+            f"(guessing: {self.agreement_base:.1%}); search goes by {source}\n"
+            f"autoencoder: {self.latent} latent dimensions, {self.epochs} epochs; "
+            f"{self.samples} latent samples; {self.calls} calls, {self.rows_asked} rows asked; {self.seconds:.1f} s"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = dict(self.__dict__)
+        fields["features"] = self.features.reset_index().to_dict(orient="list")
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "FitReport":
+        return cls(**{**fields, "features": pd.DataFrame(fields["features"]).set_index("feature")})
+
+
+def quality_by_feature(codec: Codec, autoencoder: Autoencoder, planes: Hyperplanes, unseen: Floats) -> pd.DataFrame:
+    """`unseen` is a matrix of rows kept from the autoencoder's training."""
+    latent = autoencoder.encode(unseen)
+    rebuilt = autoencoder.decode(latent)
+    linear = latent @ planes.normals[planes.features].T + planes.offsets[planes.features]
+    lines: dict[int, dict[str, Any]] = {}
+    for k, j in enumerate(codec.numeric):
+        lines[int(j)] = {
+            "measure": "R²",
+            "reconstruction": _r_squared(unseen[:, k], rebuilt[:, k]),
+            "hyperplane": _r_squared(unseen[:, k], linear[:, k]),
+            "base": 0.0,
+        }
+    for block in codec.blocks:
+        truth = unseen[:, block.columns] > 0.5
+        share = truth.mean(axis=0)
+        lines[block.feature] = {
+            "measure": "accuracy",
+            "reconstruction": float(np.mean(rebuilt[:, block.columns].argmax(axis=1) == truth.argmax(axis=1))),
+            "hyperplane": float(((linear[:, block.columns] > 0) == truth).mean(axis=0).min()),
+            "base": float(share.max()),
+        }
+    names = pd.Index([codec.schema.names[j] for j in sorted(lines)], name="feature")
+    return pd.DataFrame([lines[j] for j in sorted(lines)], index=names)
+
+
+def prediction_agreement(planes: Hyperplanes, latent: Floats, classes: NDArray[np.intp]) -> tuple[float, float]:
+    heights = latent @ planes.normals[planes.features.stop :].T + planes.offsets[planes.features.stop :]
+    most_common = np.bincount(classes, minlength=planes.classes).max() / max(len(classes), 1)
+    return float(np.mean(heights.argmax(axis=1) == classes)), float(most_common)
+
+
+def _r_squared(truth: Floats, estimate: Floats) -> float:
+    spread = float(((truth - truth.mean()) ** 2).sum())
+    return 1.0 if spread == 0 else 1.0 - float(((truth - estimate) ** 2).sum()) / spread

@@ -1,0 +1,190 @@
+"""The rules of one call - schema, `features_to_vary`, `permitted_range` - made exact for the rows at hand."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fasterce.codec import Codec
+from fasterce.errors import InputError, shorten
+from fasterce.profile import Floats
+from fasterce.schema import Feature
+from fasterce.search.project import Domain
+from fasterce.table import Table
+
+Permitted = Mapping[Hashable, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`permitted` holds, by feature position, a range (low, high) or the positions of allowed categories."""
+
+    table: Table
+    codec: Codec
+    vary: NDArray[np.bool_]
+    permitted: dict[int, Any]
+
+    @classmethod
+    def compile(
+        cls, table: Table, codec: Codec, features_to_vary: Sequence[Hashable] | None, permitted_range: Permitted | None
+    ) -> "Rules":
+        return cls(table, codec, _vary(table, features_to_vary), _permitted(table, permitted_range or {}))
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        return () if self.vary.all() else tuple(int(j) for j in np.flatnonzero(self.vary))
+
+    def domain(self, codes: Floats) -> tuple[Domain, dict[int, str]]:
+        """What each row may become, and why a row may become nothing at all."""
+        features = self.table.schema.features
+        lower, upper = np.full_like(codes, -np.inf), np.full_like(codes, np.inf)
+        free = np.broadcast_to(self.vary & [f.mutable for f in features], codes.shape).copy()
+        base, allowed = codes.copy(), {}
+        blocked: dict[int, str] = {}
+        for j, feature in enumerate(features):
+            if feature.numeric:
+                lower[:, j], upper[:, j] = self._range(j, feature, codes[:, j])
+            else:
+                lower[:, j], upper[:, j] = _one_way(feature, codes[:, j], 0, len(feature.categories) - 1)
+                allowed[j] = self._allowed(j, feature)
+            self._move_inside(j, feature, base, lower, upper, allowed, free[:, j], blocked)
+        free &= self._room(lower, upper)
+        decimals, integer = _precision(features)
+        single = np.array([str(dtype).lower() in ("float32", "float16") for dtype in self.table.dtypes])
+        return (
+            Domain(codes, base, free, lower, upper, allowed, decimals, integer, single, self.codec.numeric),
+            blocked,
+        )
+
+    def _range(self, j: int, feature: Feature, codes: Floats) -> tuple[Floats, Floats]:
+        """A range read off the data bends for a row that lies outside it; one that was declared or asked for does not."""
+        if j in self.permitted:
+            low, high = self.permitted[j]
+        elif feature.declared:
+            low, high = feature.lower, feature.upper
+        else:
+            low, high = np.minimum(feature.lower, codes), np.maximum(feature.upper, codes)
+        return _one_way(feature, codes, low, high)
+
+    def _allowed(self, j: int, feature: Feature) -> NDArray[np.bool_]:
+        allowed = np.ones(len(feature.categories), dtype=bool)
+        if j in self.permitted:
+            allowed[:] = False
+            allowed[self.permitted[j]] = True
+        return allowed
+
+    def _move_inside(
+        self,
+        j: int,
+        feature: Feature,
+        base: Floats,
+        lower: Floats,
+        upper: Floats,
+        allowed: dict[int, NDArray[np.bool_]],
+        free: NDArray[np.bool_],
+        blocked: dict[int, str],
+    ) -> None:
+        """Start from a legal value where the row's own is not permitted; say so where there is none."""
+        if j not in self.permitted:
+            return
+        value, low, high = base[:, j], lower[:, j], upper[:, j]
+        if feature.numeric:
+            whole = (np.ceil(low), np.floor(high)) if feature.integer else (low, high)
+            outside = (value < low) | (value > high)
+            moved = np.clip(value, *whole) if np.all(whole[0] <= whole[1]) else np.clip(value, low, high)
+            stuck = outside & (~free | (whole[0] > whole[1]))
+        else:
+            open_ = np.flatnonzero(allowed[j])
+            outside = ~allowed[j][value.astype(np.intp)]
+            moved, possible = _nearest_allowed(value, open_, low, high)
+            stuck = outside & (~free | ~possible)
+        for row in np.flatnonzero(stuck):
+            got = self.table.value(j, value[row])
+            blocked.setdefault(
+                int(row), f"Column {feature.name!r} is {got!r}, outside its permitted range, and may not change into it"
+            )
+        base[:, j] = np.where(outside & ~stuck, moved, value)
+
+    def _room(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+        """Integers need a whole number between their bounds to be able to move."""
+        integer = np.array([f.integer for f in self.table.schema.features])
+        return ~integer | (np.ceil(lower) <= np.floor(upper))
+
+
+def _vary(table: Table, names: Sequence[Hashable] | None) -> NDArray[np.bool_]:
+    vary = np.ones(len(table.schema), dtype=bool)
+    if names is None or (isinstance(names, str) and names == "all"):
+        return vary
+    if isinstance(names, str):
+        raise InputError(f"features_to_vary must be a list of column names; got the text {names!r}.")
+    positions = table.schema.positions(names)
+    if not positions:
+        raise InputError("features_to_vary must name at least one column; got an empty list.")
+    frozen = [table.schema.names[j] for j in positions if not table.schema.features[j].mutable]
+    if frozen:
+        raise InputError(f"features_to_vary must name columns that may change; {shorten(frozen)} cannot (schema: immutable).")
+    vary[:] = False
+    vary[positions] = True
+    return vary
+
+
+def _permitted(table: Table, ranges: Permitted) -> dict[int, Any]:
+    permitted: dict[int, Any] = {}
+    for name, limits in ranges.items():
+        j = table.schema.position(name)
+        feature = table.schema.features[j]
+        permitted[j] = _permitted_numbers(feature, limits) if feature.numeric else _permitted_categories(feature, limits)
+    return permitted
+
+
+def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> tuple[float, float]:
+    try:
+        low, high = (float(limit) for limit in limits)
+    except (TypeError, ValueError):
+        raise InputError(f"permitted_range of {feature.name!r} must be (low, high); got {limits!r}.") from None
+    if feature.declared:
+        low, high = max(low, feature.lower), min(high, feature.upper)
+    if not low <= high or (feature.integer and np.ceil(low) > np.floor(high)):
+        rule = f" inside the schema's [{feature.lower:g}, {feature.upper:g}]" if feature.declared else ""
+        kind = "a whole number" if feature.integer else "at least one value"
+        raise InputError(f"permitted_range of {feature.name!r} must hold {kind}{rule}; got {limits!r}.")
+    return low, high
+
+
+def _permitted_categories(feature: Feature, values: Sequence[Any]) -> NDArray[np.intp]:
+    if isinstance(values, str) or not len(values):
+        raise InputError(f"permitted_range of {feature.name!r} must be a list of categories; got {values!r}.")
+    positions = pd.Index(feature.categories, dtype=object).get_indexer(pd.Index(list(values), dtype=object))
+    strange = [value for value, position in zip(values, positions, strict=True) if position < 0]
+    if strange:
+        raise InputError(
+            f"permitted_range of {feature.name!r} must name known categories, of {shorten(feature.categories)}; "
+            f"got {shorten(strange)}."
+        )
+    return np.asarray(positions, dtype=np.intp)
+
+
+def _one_way(feature: Feature, codes: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
+    lower, upper = np.broadcast_to(low, codes.shape), np.broadcast_to(high, codes.shape)
+    if feature.direction == "up":
+        lower = np.maximum(lower, codes)
+    elif feature.direction == "down":
+        upper = np.minimum(upper, codes)
+    return lower, upper
+
+
+def _nearest_allowed(
+    value: Floats, open_: NDArray[np.intp], low: Floats, high: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """The allowed category next to the row's own position, within its one-way bounds."""
+    legal = (open_[None, :] >= low[:, None]) & (open_[None, :] <= high[:, None])
+    gap = np.where(legal, np.abs(open_[None, :] - value[:, None]), np.inf)
+    return open_[gap.argmin(axis=1)].astype(np.float64), legal.any(axis=1)
+
+
+def _precision(features: Sequence[Feature]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    decimals = np.array([f.decimals for f in features], dtype=np.int64)
+    return decimals, np.array([f.numeric and f.integer for f in features])

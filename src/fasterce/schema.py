@@ -1,0 +1,269 @@
+"""What a table may hold and what a person may change: no data, no statistics, only rules."""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from fasterce.errors import SchemaError, shorten, unknown_name
+
+Kind = Literal["numeric", "categorical"]
+Direction = Literal["any", "up", "down"]
+
+MOST_DECIMALS = 6
+FREE_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column: its kind, its values and how it may change.
+
+    `declared` tells a range the user set (a row outside it is bad input) from one read off the data
+    (a row outside it may stay where it is). `decimals` is the precision of values we propose.
+    """
+
+    name: Hashable
+    kind: Kind
+    categories: tuple[Any, ...] = ()
+    ordered: bool = False
+    lower: float = -math.inf
+    upper: float = math.inf
+    declared: bool = False
+    integer: bool = False
+    decimals: int = 0
+    mutable: bool = True
+    direction: Direction = "any"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("numeric", "categorical"):
+            raise SchemaError(f"Column {self.name!r} must be 'numeric' or 'categorical'; got kind {self.kind!r}.")
+        if self.direction not in ("any", "up", "down"):
+            raise SchemaError(f"Column {self.name!r} must go 'any', 'up' or 'down'; got {self.direction!r}.")
+        if self.kind == "categorical":
+            self._check_categories()
+        elif not self.lower <= self.upper:
+            raise SchemaError(
+                f"Column {self.name!r} must have a range (low, high) with low <= high; got ({self.lower}, {self.upper})."
+            )
+
+    def _check_categories(self) -> None:
+        if not self.categories:
+            raise SchemaError(f"Column {self.name!r} must have at least one category; got none.")
+        if len(set(self.categories)) != len(self.categories):
+            raise SchemaError(f"Column {self.name!r} must have distinct categories; got {shorten(self.categories)}.")
+        if self.direction != "any" and not self.ordered:
+            raise SchemaError(
+                f"Column {self.name!r} cannot go {self.direction} because its categories have no order; "
+                "expected a numeric column or an ordered pandas categorical."
+            )
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind == "numeric"
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = asdict(self)
+        fields["categories"] = list(self.categories)
+        for bound in ("lower", "upper"):
+            if math.isinf(fields[bound]):
+                fields[bound] = None
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Feature":
+        values = dict(fields)
+        values["categories"] = tuple(values.get("categories", ()))
+        if values.get("lower") is None:
+            values["lower"] = -math.inf
+        if values.get("upper") is None:
+            values["upper"] = math.inf
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise SchemaError(f"A feature must have the fields of fasterce.schema.Feature; got {error}.") from error
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in order.
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [25, 40, 61], "sex": ["f", "m", "f"], "income": [1.5, 2.25, 3.0]})
+    >>> schema = Schema.infer(people, immutable=["sex"], increasing=["age"])
+    >>> schema["age"].direction, schema["sex"].mutable, schema["income"].decimals
+    ('up', False, 2)
+    """
+
+    features: tuple[Feature, ...]
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise SchemaError("A schema must have at least one column; got none.")
+        repeated = [name for name in dict.fromkeys(self.names) if self.names.count(name) > 1]
+        if repeated:
+            raise SchemaError(f"Column names must be unique; got {shorten(repeated)} more than once.")
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        return tuple(feature.name for feature in self.features)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: Hashable) -> Feature:
+        return self.features[self.position(name)]
+
+    def position(self, name: Hashable) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise SchemaError(unknown_name("column", name, self.names)) from None
+
+    def positions(self, names: Iterable[Hashable]) -> list[int]:
+        return [self.position(name) for name in names]
+
+    def freed(self) -> "Schema":
+        """The same columns with everything allowed to change either way."""
+        return Schema(tuple(replace(f, mutable=True, direction="any") for f in self.features))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"features": [feature.to_dict() for feature in self.features]}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Schema":
+        return cls(tuple(Feature.from_dict(feature) for feature in fields["features"]))
+
+    @classmethod
+    def infer(
+        cls,
+        X: pd.DataFrame,
+        categorical: Sequence[Hashable] | None = None,
+        immutable: Sequence[Hashable] = (),
+        increasing: Sequence[Hashable] = (),
+        decreasing: Sequence[Hashable] = (),
+        ranges: Mapping[Hashable, tuple[float, float]] | None = None,
+    ) -> "Schema":
+        """Read kinds, categories, precision and observed ranges off a table; the rest is what the user says.
+
+        Text, pandas categoricals and booleans are categorical; numbers are numeric unless named in `categorical`.
+        """
+        check_table(X, "X")
+        ranges = dict(ranges or {})
+        for named in (categorical or (), immutable, increasing, decreasing, ranges):
+            _check_known(named, X.columns)
+        both = set(increasing) & set(decreasing)
+        if both:
+            raise SchemaError(f"A column must go up or down, not both; got {shorten(both)} in increasing and decreasing.")
+        features = []
+        for name in X.columns:
+            direction: Direction = "up" if name in increasing else "down" if name in decreasing else "any"
+            as_category = name in (categorical or ())
+            feature = _infer_feature(X[name], as_category, direction, name not in immutable)
+            features.append(_declare_range(feature, ranges[name]) if name in ranges else feature)
+        return cls(tuple(features))
+
+
+def check_table(X: object, what: str) -> None:
+    """A non-empty pandas DataFrame with unique columns, or one clear sentence."""
+    if not isinstance(X, pd.DataFrame):
+        raise SchemaError(f"{what} must be a pandas DataFrame; got {type(X).__name__}.")
+    if X.columns.has_duplicates:
+        repeated = X.columns[X.columns.duplicated()].unique()
+        raise SchemaError(f"{what} must have unique column names; got {shorten(repeated)} more than once.")
+    if X.shape[1] == 0:
+        raise SchemaError(f"{what} must have at least one column; got none.")
+
+
+def _check_known(named: Iterable[Hashable], columns: pd.Index) -> None:
+    if isinstance(named, str):
+        raise SchemaError(f"Column names must come as a list; got the text {named!r}.")
+    for name in named:
+        if name not in columns:
+            raise SchemaError(unknown_name("column", name, columns))
+
+
+def _infer_feature(column: pd.Series, as_category: bool, direction: Direction, mutable: bool) -> Feature:
+    if len(column) == 0:
+        raise SchemaError(f"Column {column.name!r} must have at least one row to infer a schema from; got none.")
+    dtype = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        raise SchemaError(f"Column {column.name!r} must be numeric or categorical; got {dtype} (convert it to a number).")
+    if pd.api.types.is_complex_dtype(dtype):
+        raise SchemaError(f"Column {column.name!r} must be numeric or categorical; got {dtype}.")
+    if as_category or pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
+        return _infer_categorical(column, direction, mutable)
+    return _infer_numeric(column, direction, mutable)
+
+
+def _infer_categorical(column: pd.Series, direction: Direction, mutable: bool) -> Feature:
+    ordered = False
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values, ordered = column.cat.categories, bool(column.cat.ordered)
+    elif pd.api.types.is_bool_dtype(column.dtype):
+        values = [False, True]
+    else:
+        values = _sorted(column.dropna().unique())
+    categories = tuple(plain(value) for value in values)
+    for value in categories:
+        if not isinstance(value, (str, int, float, bool)):
+            raise SchemaError(
+                f"Column {column.name!r} must hold text, numbers or booleans; got a {type(value).__name__} ({value!r})."
+            )
+    if not categories:
+        raise SchemaError(f"Column {column.name!r} must hold at least one value that is not missing; got none.")
+    return Feature(column.name, "categorical", categories, ordered, mutable=mutable, direction=direction)
+
+
+def _infer_numeric(column: pd.Series, direction: Direction, mutable: bool) -> Feature:
+    values = column.dropna().to_numpy(dtype=np.float64)
+    values = values[np.isfinite(values)]
+    if values.size == 0:
+        raise SchemaError(f"Column {column.name!r} must hold at least one finite number; got none.")
+    integer = bool(np.all(values == np.round(values)))
+    return Feature(
+        column.name,
+        "numeric",
+        lower=float(values.min()),
+        upper=float(values.max()),
+        integer=integer,
+        decimals=0 if integer else _decimals(values),
+        mutable=mutable,
+        direction=direction,
+    )
+
+
+def _decimals(values: np.ndarray[Any, Any]) -> int:
+    """The decimals the data is written with; for measured floats, four digits of the range."""
+    span = float(np.ptp(values)) or float(np.abs(values).max()) or 1.0
+    for decimals in range(1, MOST_DECIMALS + 1):
+        if np.allclose(values, np.round(values, decimals), rtol=0, atol=1e-9 * span):
+            return decimals
+    return max(0, FREE_DIGITS - 1 - math.floor(math.log10(span)))
+
+
+def _declare_range(feature: Feature, limits: tuple[float, float]) -> Feature:
+    if not feature.numeric:
+        raise SchemaError(f"Column {feature.name!r} is categorical and cannot have a range; got {limits!r}.")
+    try:
+        low, high = (float(limit) for limit in limits)
+    except (TypeError, ValueError):
+        raise SchemaError(f"Column {feature.name!r} must have a range (low, high); got {limits!r}.") from None
+    if not low <= high:
+        raise SchemaError(f"Column {feature.name!r} must have a range (low, high) with low <= high; got ({low}, {high}).")
+    return replace(feature, lower=low, upper=high, declared=True)
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    listed = list(values)
+    try:
+        return sorted(listed)
+    except TypeError:
+        return sorted(listed, key=lambda value: (type(value).__name__, str(value)))
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,59 @@
+"""Hyperplanes -> directions to walk, orthogonal to what must not change, and closed-form projections.
+
+Everything is batched: the first axis is the row to explain. A QR factorisation of the normals, stacked on a small
+multiple of the identity, serves the full-rank and the rank-deficient case alike: where the normals span the whole
+space no direction is orthogonal to all of them, and the larger ridge gives the one that leaks least.
+"""
+
+import numpy as np
+
+from fasterce.profile import Floats
+
+TINY_RIDGE = 1e-6
+LEAKY_RIDGE = 0.3
+SPANNED = 1e-3
+
+
+def unit(vectors: Floats) -> Floats:
+    """Vectors of length one; a zero vector stays zero."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(length > 0, length, 1.0))
+
+
+def orthogonal_part(directions: Floats, normals: Floats) -> Floats:
+    """What is left of unit `directions` (rows, L) once `normals` (rows, r, L) must not be moved along; unit length."""
+    if normals.shape[1] == 0:
+        return unit(directions)
+    left = _remove(directions, unit(normals), TINY_RIDGE)
+    spanned = np.linalg.norm(left, axis=-1, keepdims=True) < SPANNED * np.linalg.norm(directions, axis=-1, keepdims=True)
+    if spanned.any():
+        left = np.where(spanned, _remove(directions, unit(normals), LEAKY_RIDGE), left)
+    return unit(left)
+
+
+def _remove(directions: Floats, normals: Floats, ridge: float) -> Floats:
+    count = normals.shape[1]
+    damping = np.broadcast_to(np.sqrt(ridge) * np.eye(count), (len(normals), count, count))
+    stacked = np.concatenate([np.swapaxes(normals, 1, 2), damping], axis=1)
+    basis = np.linalg.qr(stacked)[0][:, : normals.shape[2]]
+    return directions - _times(basis, _times(np.swapaxes(basis, 1, 2), directions))
+
+
+def project_on(points: Floats, normals: Floats, offsets: Floats) -> Floats:
+    """The nearest point on the intersection of hyperplanes n·z + b = 0, in closed form (least squares if empty)."""
+    length = np.linalg.norm(normals, axis=-1)
+    scale = np.where(length > 0, length, 1.0)
+    planes, beyond = normals / scale[..., None], (_times(normals, points) + offsets) / scale
+    gram = planes @ np.swapaxes(planes, 1, 2) + TINY_RIDGE * np.eye(planes.shape[1])
+    return points - _times(np.swapaxes(planes, 1, 2), np.linalg.solve(gram, beyond[..., None])[..., 0])
+
+
+def height(points: Floats, normals: Floats, offsets: Floats) -> Floats:
+    """Signed distance of every point from its own hyperplane (0 where there is none)."""
+    length = np.linalg.norm(normals, axis=-1)
+    value = (points * normals).sum(axis=-1) + offsets
+    return np.asarray(np.where(length > 0, value / np.where(length > 0, length, 1.0), 0.0))
+
+
+def _times(matrices: Floats, vectors: Floats) -> Floats:
+    return np.asarray((matrices * vectors[:, None, :]).sum(axis=-1))

@@ -1,0 +1,110 @@
+"""Labelled latent points -> one hyperplane for every numeric feature, every category and every class.
+
+h = (n, b): n·z + b estimates a numeric feature's standardised value (lasso), or is positive where a category or a
+class holds (linear SVM). All lassos share one Gram matrix, all SVMs one batched descent.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import Lasso
+
+from fasterce.profile import Floats
+
+LASSO_PENALTY = 1e-3
+SVM_PENALTY = 1e-3
+SVM_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Hyperplanes:
+    """Rows of `normals` are the columns of the codec's matrix, then one for each class.
+
+    `fit` is R² for a numeric feature and accuracy for the others; `base` is what guessing would reach.
+    """
+
+    normals: Floats
+    offsets: Floats
+    fit: Floats
+    base: Floats
+    classes: int
+
+    @property
+    def features(self) -> slice:
+        return slice(0, len(self.normals) - self.classes)
+
+    def of_class(self, target: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        rows = len(self.normals) - self.classes + target
+        return self.normals[rows], self.offsets[rows]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in ("normals", "offsets", "fit", "base")}
+
+
+def fit_hyperplanes(
+    latent: Floats, matrix: Floats, numeric: int, answers: NDArray[np.intp], classes: int
+) -> Hyperplanes:
+    """`matrix` is what the points decode to, `numeric` how many of its columns are continuous."""
+    continuous = _lassos(latent, matrix[:, :numeric])
+    truth = np.concatenate([matrix[:, numeric:] > 0.5, answers[:, None] == np.arange(classes)], axis=1)
+    separating = _linear_svms(latent, truth)
+    normals = np.concatenate([continuous[0], separating[0]])
+    offsets = np.concatenate([continuous[1], separating[1]])
+    estimate = latent @ normals.T + offsets
+    fit = np.concatenate(
+        [_r_squared(matrix[:, :numeric], estimate[:, :numeric]), ((estimate[:, numeric:] > 0) == truth).mean(axis=0)]
+    )
+    share = truth.mean(axis=0)
+    base = np.concatenate([np.zeros(numeric), np.maximum(share, 1 - share)])
+    return Hyperplanes(normals, offsets, fit, base, classes)
+
+
+def _lassos(latent: Floats, values: Floats) -> tuple[Floats, Floats]:
+    dimensions = latent.shape[1]
+    if values.shape[1] == 0:
+        return np.zeros((0, dimensions)), np.zeros(0)
+    centre, means = latent.mean(axis=0), values.mean(axis=0)
+    centred = np.asfortranarray(latent - centre)
+    lasso = Lasso(alpha=LASSO_PENALTY, fit_intercept=False, precompute=centred.T @ centred, max_iter=2000)
+    normals = lasso.fit(centred, values - means).coef_.reshape(values.shape[1], dimensions)
+    return normals, means - normals @ centre
+
+
+def _linear_svms(latent: Floats, truth: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Squared-hinge SVMs for all columns of `truth` at once, by Nesterov's accelerated descent.
+
+    Both sides of a column weigh the same, so that a rare category has a hyperplane too.
+    """
+    rows, columns = truth.shape
+    centre, deviation = latent.mean(axis=0), latent.std(axis=0)
+    scaled = np.column_stack([(latent - centre) / np.where(deviation > 0, deviation, 1.0), np.ones(rows)])
+    sign = np.where(truth, 1.0, -1.0)
+    share = truth.mean(axis=0)
+    both = (share > 0) & (share < 1)
+    weight = np.where(truth, 0.5 / np.where(both, share, 1.0), 0.5 / np.where(both, 1 - share, 1.0)) / rows
+    step = 1.0 / (2 * _largest_curvature(scaled, weight) + SVM_PENALTY)
+    current = ahead = np.zeros((scaled.shape[1], columns))
+    for k in range(SVM_STEPS):
+        slack = np.maximum(0.0, 1 - sign * (scaled @ ahead))
+        gradient = -2 * scaled.T @ (weight * sign * slack) + SVM_PENALTY * ahead
+        following = ahead - step * gradient
+        ahead = following + k / (k + 3) * (following - current)
+        current = following
+    normals = (current[:-1].T / np.where(deviation > 0, deviation, 1.0)) * both[:, None]
+    offsets = np.where(both, current[-1] - normals @ centre, np.where(share >= 1, 1.0, -1.0))
+    return normals, offsets
+
+
+def _largest_curvature(scaled: Floats, weight: Floats) -> Floats:
+    """An upper bound, column by column, on the second derivative: the trace-free bound via the heaviest side."""
+    gram = scaled.T @ scaled / len(scaled)
+    heaviest = weight.max(axis=0) * len(scaled)
+    return np.minimum(heaviest * np.linalg.eigvalsh(gram)[-1], (weight * (scaled**2).sum(axis=1)[:, None]).sum(axis=0))
+
+
+def _r_squared(values: Floats, estimate: Floats) -> Floats:
+    spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
+    rest = ((values - estimate) ** 2).sum(axis=0)
+    return np.asarray(np.where(spread > 0, 1 - rest / np.where(spread > 0, spread, 1.0), 1.0))

@@ -1,0 +1,114 @@
+"""Questions to the model, gathered: many candidates of many rows, one call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasterce.profile import Floats
+
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+
+class Answers(Protocol):
+    @property
+    def classes(self) -> Indices: ...
+
+    @property
+    def scores(self) -> Floats | None: ...
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates (rows, K, features) and which of them are worth asking about."""
+
+    codes: Floats
+    open: Mask
+
+
+@dataclass(frozen=True)
+class Edits:
+    """Candidates that differ from their row's base in one feature each: features (S,), values and open (rows, S)."""
+
+    base: Floats
+    feature: Indices
+    value: Floats
+    open: Mask
+
+    def flat(self) -> tuple[Indices, Floats]:
+        rows, edits = np.nonzero(self.open)
+        codes = self.base[rows]
+        codes[np.arange(len(rows)), self.feature[edits]] = self.value[rows, edits]
+        return rows, codes
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """For every candidate: does it flip, and by how much (-inf where it was not asked or the model failed)."""
+
+    valid: Mask
+    margin: Floats
+
+
+class Judge:
+    """Knows the wanted class of every row. `informative` tells margins that grade from mere labels (+1, -1)."""
+
+    def __init__(self, ask: Callable[[Floats], Answers], target: Indices, informative: bool) -> None:
+        self.ask = ask
+        self.target = target
+        self.informative = informative
+
+    def judge(self, *groups: Candidates | Edits) -> list[Verdict]:
+        """One call for all groups; identical candidates are asked once."""
+        flat = [_flatten(group) for group in groups]
+        rows = np.concatenate([part[0] for part in flat])
+        codes = np.concatenate([part[1] for part in flat])
+        margin = self._margins(rows, codes)
+        verdicts, start = [], 0
+        for group, (asked, _) in zip(groups, flat, strict=True):
+            filled = np.full(group.open.shape, -np.inf)
+            filled[group.open] = margin[start : start + len(asked)]
+            verdicts.append(Verdict(filled > 0, filled))
+            start += len(asked)
+        return verdicts
+
+    def _margins(self, rows: Indices, codes: Floats) -> Floats:
+        if len(rows) == 0:
+            return np.zeros(0)
+        once, back = distinct(codes)
+        answers = self.ask(codes[once])
+        return margins(answers.classes[back], None if answers.scores is None else answers.scores[back], self.target[rows])
+
+
+def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
+    """Positive where the class is the wanted one; graded by the scores if there are any."""
+    failed = classes < 0
+    hit = classes == target
+    if scores is None:
+        return np.where(failed, -np.inf, np.where(hit, 1.0, -1.0))
+    every = np.arange(len(target))
+    own = scores[every, target]
+    others = scores.copy()
+    others[every, target] = -np.inf
+    lead = own - others.max(axis=1)
+    tiny = np.finfo(np.float64).tiny
+    lead = np.where(hit, np.maximum(lead, tiny), np.minimum(lead, -tiny))
+    return np.where(failed, -np.inf, lead)
+
+
+def distinct(codes: Floats) -> tuple[Indices, Indices]:
+    """Positions of distinct rows and the way back, by a 64-bit fingerprint of every row."""
+    weights = np.random.default_rng(0).integers(1, 2**63, size=codes.shape[1], dtype=np.uint64) | np.uint64(1)
+    bits = (codes + 0.0).view(np.uint64)
+    mixed = (bits ^ (bits >> np.uint64(29))) * weights
+    _, once, back = np.unique((mixed ^ (mixed >> np.uint64(32))).sum(axis=1), return_index=True, return_inverse=True)
+    return once, back
+
+
+def _flatten(group: Candidates | Edits) -> tuple[Indices, Floats]:
+    if isinstance(group, Edits):
+        return group.flat()
+    return np.nonzero(group.open)[0], group.codes[group.open]

@@ -1,0 +1,35 @@
+"""A batched walk through latent space: all points of all rows at once, so one question answers every step."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasterce.profile import Floats
+
+STEP = 0.1
+STEPS = 20
+NEARER = np.array([0.25, 0.5, 0.75])
+
+
+def cumulative(step: float = STEP, steps: int = STEPS) -> Floats:
+    """How far beyond the start the k-th point lies: the increments grow by `step`, so step * k (k + 1) / 2."""
+    k = np.arange(steps + 1)
+    return step * k * (k + 1) / 2
+
+
+def distances_to_walk(gap: Floats, step: float = STEP, steps: int = STEPS) -> Floats:
+    """Distances from z for every row: a few points before the hyperplane (`gap` away), then the growing steps beyond.
+
+    A row that already stands on the wanted side of the hyperplane (gap <= 0) walks on from where it stands.
+    """
+    ahead = np.maximum(gap, 0.0)[:, None]
+    return np.concatenate([ahead * NEARER, ahead + cumulative(step, steps - len(NEARER))], axis=1)
+
+
+def along(start: Floats, direction: Floats, distance: Floats) -> Floats:
+    """Points (rows, K, L) at the given distances."""
+    return start[:, None, :] + distance[:, :, None] * direction[:, None, :]
+
+
+def first(valid: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The first valid step of every row, -1 where there is none."""
+    return np.where(valid.any(axis=1), valid.argmax(axis=1), -1)

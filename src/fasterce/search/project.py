@@ -1,0 +1,135 @@
+"""What a row may become, held exactly: frozen features, ranges, one-way features, whole numbers, allowed categories."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasterce.codec import Block, Codec
+from fasterce.profile import Floats
+
+Mask = NDArray[np.bool_]
+
+STILL = 0.02
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The legal values of every row. Arrays are (rows, features) unless said.
+
+    row      the row as given, in codes
+    base     the row with every value outside a permitted range moved in: where a search starts and returns to
+    free     may this feature differ from `base`
+    lower, upper   bounds, for ordered categories on their position
+    allowed  for each categorical feature (by its position) the categories open to everyone
+    decimals, integer, single   (features,) precision; `single` marks columns stored as 32-bit floats
+    """
+
+    row: Floats
+    base: Floats
+    free: Mask
+    lower: Floats
+    upper: Floats
+    allowed: dict[int, Mask]
+    decimals: NDArray[np.int64]
+    integer: Mask
+    single: Mask
+    numeric: NDArray[np.intp]
+
+    def take(self, rows: NDArray[np.intp]) -> "Domain":
+        return Domain(
+            self.row[rows],
+            self.base[rows],
+            self.free[rows],
+            self.lower[rows],
+            self.upper[rows],
+            self.allowed,
+            self.decimals,
+            self.integer,
+            self.single,
+            self.numeric,
+        )
+
+    def project(self, points: Floats) -> Floats:
+        """The nearest legal row for every candidate (rows, K, features)."""
+        codes = points.copy()
+        j = self.numeric
+        codes[..., j] = self.round(points[..., j], j)
+        for feature, allowed in self.allowed.items():
+            code = codes[..., feature].astype(np.intp)
+            legal = allowed[code] & (code >= self.lower[:, None, feature]) & (code <= self.upper[:, None, feature])
+            codes[..., feature] = np.where(legal, code, self.base[:, None, feature])
+        return np.where(self.free[:, None, :], codes, self.base[:, None, :])
+
+    def round(self, values: Floats, features: NDArray[np.intp]) -> Floats:
+        """Values (rows, ..., features) at each feature's precision and inside its bounds."""
+        middle = (slice(None), *[None] * (values.ndim - 2), features)
+        return self._round(values, self.lower[middle], self.upper[middle], features)
+
+    def round_own(self, values: Floats, features: NDArray[np.intp]) -> Floats:
+        """The same for values (rows, R, sections) of one feature (rows, R) each."""
+        row = np.arange(len(values))[:, None]
+        lower, upper = self.lower[row, features][..., None], self.upper[row, features][..., None]
+        return self._round(values, lower, upper, features[..., None])
+
+    def _round(self, values: Floats, lower: Floats, upper: Floats, features: NDArray[np.intp]) -> Floats:
+        """Only where no value of the feature's precision lies inside does the bound itself stand in."""
+        scale = 10.0 ** self.decimals[features]
+        low, high = np.ceil(lower * scale - 1e-9) / scale, np.floor(upper * scale + 1e-9) / scale
+        inside = low <= high
+        rounded = np.clip(np.round(values * scale) / scale, np.where(inside, low, lower), np.where(inside, high, upper))
+        rounded = np.clip(rounded, lower, upper)
+        if self.single[features].any():
+            rounded = np.where(self.single[features], _to_single(rounded, lower, upper), rounded)
+        return np.asarray(rounded)
+
+    def contains(self, codes: Floats) -> Mask:
+        """Which candidates (rows, K, features) keep every rule."""
+        unchanged = codes == self.base[:, None, :]
+        legal = unchanged | (self.free[:, None, :] & (codes >= self.lower[:, None, :]) & (codes <= self.upper[:, None, :]))
+        whole = unchanged | ~self.integer | (codes == np.round(codes))
+        for feature, allowed in self.allowed.items():
+            legal[..., feature] &= unchanged[..., feature] | allowed[codes[..., feature].astype(np.intp)]
+        return np.asarray((legal & whole).all(axis=-1))
+
+
+def _to_single(values: Floats, lower: Floats, upper: Floats) -> Floats:
+    """The 32-bit float a column will hold, one step inward where rounding would leave the bounds."""
+    single = values.astype(np.float32)
+    single = np.where(single > upper, np.nextafter(single, np.float32(-np.inf)), single)
+    single = np.where(single < lower, np.nextafter(single, np.float32(np.inf)), single)
+    return single.astype(np.float64)
+
+
+def carry_movement(codec: Codec, domain: Domain, before: Floats, after: Floats) -> Floats:
+    """Codes that differ from the row by what the decoder moved, not by what it reconstructs badly.
+
+    `before` (rows, width) is the decoded start, `after` (rows, K, width) the decoded walk. A numeric feature that hardly
+    moved keeps its value; a category changes when the movement outweighs the one the row has.
+    """
+    own = codec.encode(domain.base)
+    movement = after - before[:, None, :]
+    moved = own[:, None, :] + movement
+    codes = np.repeat(domain.base[:, None, :], after.shape[1], axis=1)
+    numbers = len(codec.numeric)
+    still = np.abs(movement[..., :numbers]) < STILL
+    codes[..., codec.numeric] = np.where(still, codes[..., codec.numeric], codec.numbers(moved))
+    for block in codec.blocks:
+        codes[..., block.feature] = _likeliest(moved[..., block.columns], block, domain)
+    return domain.project(codes)
+
+
+def decode_plainly(codec: Codec, domain: Domain, after: Floats) -> Floats:
+    """The paper's plain reading: the decoder's output itself, made legal."""
+    return domain.project(codec.decode(after))
+
+
+def _likeliest(scores: Floats, block: Block, domain: Domain) -> Floats:
+    """The allowed category with the highest score; a row's own rare category without a column stays."""
+    own = domain.base[:, block.feature].astype(np.intp)
+    allowed = domain.allowed[block.feature][block.codes]
+    open_to_row = allowed[None, :] | (block.codes[None, :] == own[:, None])
+    best = np.where(open_to_row[:, None, :], scores, -np.inf).argmax(axis=-1)
+    highest = np.take_along_axis(scores, best[..., None], axis=-1)[..., 0]
+    unlisted = (block.slot_of[own] < 0)[:, None] & (highest < 1.0)
+    return np.where(unlisted, own[:, None], block.codes[best]).astype(np.float64)

@@ -1,0 +1,111 @@
+"""One feature at a time: the paper's 'vary a alone until it flips', for all features and rows in one question."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasterce.codec import Codec
+from fasterce.profile import Floats
+from fasterce.search.distance import Distance
+from fasterce.search.judge import Edits, Indices, Mask, Verdict
+from fasterce.search.project import Domain
+
+COARSE = 11
+FINE = 33
+
+
+def coarse_levels(codec: Codec) -> tuple[Indices, Floats]:
+    """Which values to try for whom: quantiles over people and over distinct values, and every (frequent) category."""
+    return _levels(codec, COARSE)
+
+
+def fine_levels(codec: Codec) -> tuple[Indices, Floats]:
+    return _levels(codec, FINE)
+
+
+def _levels(codec: Codec, count: int) -> tuple[Indices, Floats]:
+    features, values = [], []
+    pick = np.round(np.linspace(0, codec.profile.levels.shape[1] - 1, count)).astype(np.intp)
+    for j in codec.numeric:
+        merged = np.unique(np.concatenate([codec.profile.levels[j, pick], codec.profile.spread[j, pick]]))
+        chosen = merged[np.unique(np.round(np.linspace(0, len(merged) - 1, count)).astype(np.intp))]
+        features.append(np.full(len(chosen), j))
+        values.append(chosen)
+    for block in codec.blocks:
+        features.append(np.full(len(block.codes), block.feature))
+        values.append(block.codes.astype(np.float64))
+    return np.concatenate(features).astype(np.intp), np.concatenate(values)
+
+
+def edits(domain: Domain, levels: tuple[Indices, Floats]) -> Edits:
+    """The levels that are legal and different for each row, and the ends of its own range."""
+    feature, value = levels
+    ends = domain.numeric
+    numeric = np.isin(feature, ends)
+    feature = np.concatenate([feature[numeric], ends, ends, feature[~numeric]])
+    rows = len(domain.base)
+    wanted = np.broadcast_to(value[numeric], (rows, int(numeric.sum())))
+    numbers = np.concatenate([wanted, domain.lower[:, ends], domain.upper[:, ends]], axis=1)
+    numbers = domain.round(numbers, feature[: numbers.shape[1]])
+    codes = np.broadcast_to(value[~numeric], (rows, int((~numeric).sum())))
+    values = np.concatenate([numbers, codes], axis=1)
+    return Edits(domain.base, feature, values, _legal(domain, feature, values))
+
+
+def _legal(domain: Domain, feature: Indices, values: Floats) -> Mask:
+    legal = domain.free[:, feature] & (values != domain.base[:, feature]) & np.isfinite(values)
+    legal &= (values >= domain.lower[:, feature]) & (values <= domain.upper[:, feature])
+    for j, allowed in domain.allowed.items():
+        column = np.flatnonzero(feature == j)
+        legal[:, column] &= allowed[values[:, column].astype(np.intp)]
+    return legal
+
+
+@dataclass(frozen=True)
+class Singles:
+    """For every row and feature the cheapest value that flips alone.
+
+    cost (rows, features) is inf where none does; `floor` is the nearest value between base and it that does not flip.
+    """
+
+    cost: Floats
+    value: Floats
+    floor: Floats
+
+    def pool(self, base: Floats, most: int) -> tuple[Floats, Floats, Mask]:
+        """The `most` cheapest as candidates (rows, most, features), their floors, and which exist."""
+        order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
+        codes = np.repeat(base[:, None, :], order.shape[1], axis=1)
+        floors = codes.copy()
+        index = order[:, :, None]
+        np.put_along_axis(codes, index, np.take_along_axis(self.value, order, 1)[:, :, None], axis=2)
+        np.put_along_axis(floors, index, np.take_along_axis(self.floor, order, 1)[:, :, None], axis=2)
+        return codes, floors, np.isfinite(np.take_along_axis(self.cost, order, 1))
+
+
+def cheapest(asked: Edits, verdict: Verdict, domain: Domain, distance: Distance) -> Singles:
+    cost = np.where(verdict.valid, distance.single(asked.feature, asked.value, domain.row), np.inf)
+    rows, features = domain.base.shape
+    best, value, floor = np.full((rows, features), np.inf), domain.base.copy(), domain.base.copy()
+    every = np.arange(rows)
+    for j in np.unique(asked.feature):
+        columns = np.flatnonzero(asked.feature == j)
+        pick = columns[cost[:, columns].argmin(axis=1)]
+        best[:, j], value[:, j] = cost[every, pick], asked.value[every, pick]
+        if j in domain.numeric:
+            floor[:, j] = _last_before(asked.value[:, columns], asked.open[:, columns], domain.base[:, j], value[:, j])
+    return Singles(best, np.where(np.isfinite(best), value, domain.base), floor)
+
+
+def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Floats:
+    """Of the values asked strictly between base and the one found, the one next to it; base if there is none."""
+    offset, reach = values - base[:, None], found - base
+    between = open_ & (np.sign(offset) == np.sign(reach)[:, None]) & (np.abs(offset) < np.abs(reach)[:, None])
+    farthest = np.where(between, np.abs(offset), 0.0).max(axis=1)
+    return np.asarray(base + np.sign(reach) * farthest)
+
+
+def gains(verdict: Verdict, start: NDArray[np.float64]) -> Floats:
+    """How much of the way to the boundary each single change goes, in units of margin."""
+    return np.where(np.isfinite(verdict.margin), verdict.margin - start[:, None], -np.inf)

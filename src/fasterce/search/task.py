@@ -1,0 +1,86 @@
+"""What every variant of the search is given: what was learned in `fit`, and the rows to explain."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fasterce.codec import Codec
+from fasterce.latent.runtime import Autoencoder
+from fasterce.profile import Floats
+from fasterce.search.directions import unit
+from fasterce.search.distance import Distance
+from fasterce.search.hyperplanes import Hyperplanes
+from fasterce.search.judge import Indices, Judge
+from fasterce.search.project import Domain
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What `fit` leaves behind. `examples` are decoded latent samples with the class the model gave them."""
+
+    codec: Codec
+    autoencoder: Autoencoder
+    hyperplanes: Hyperplanes
+    examples: Floats
+    example_classes: Indices
+    distance: Distance
+
+    @cached_property
+    def example_matrix(self) -> Floats:
+        return self.codec.encode(self.examples)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows to explain, what they may become, whom to ask, and how far each row is from flipping now.
+
+    named     features the caller asked to vary, by position; empty when any may
+    margin    how far to go beyond the first point that flips
+    step      the paper's δε, in latent units
+    """
+
+    knowledge: Knowledge
+    domain: Domain
+    judge: Judge
+    start: Floats
+    named: tuple[int, ...] = ()
+    step: float = 0.1
+    margin: float = 0.0
+
+    @property
+    def distance(self) -> Distance:
+        return self.knowledge.distance
+
+    @cached_property
+    def latent(self) -> Floats:
+        return self.knowledge.autoencoder.encode(self.knowledge.codec.encode(self.domain.base))
+
+    @cached_property
+    def decoded(self) -> Floats:
+        """The decoder's picture of the rows as they are: what movement is measured from."""
+        return self.knowledge.autoencoder.decode(self.latent)
+
+    @cached_property
+    def prediction_planes(self) -> tuple[Floats, Floats]:
+        return self.knowledge.hyperplanes.of_class(self.judge.target)
+
+    @cached_property
+    def toward_target(self) -> Floats:
+        return unit(self.prediction_planes[0])
+
+    @cached_property
+    def feature_planes(self) -> tuple[Floats, Floats]:
+        """One hyperplane a feature and row: a numeric feature's own, for a categorical one that of the row's category."""
+        planes, codec = self.knowledge.hyperplanes, self.knowledge.codec
+        rows = len(self.domain.base)
+        normals = np.zeros((rows, len(codec.schema), planes.normals.shape[1]))
+        offsets = np.zeros((rows, len(codec.schema)))
+        normals[:, codec.numeric] = planes.normals[: len(codec.numeric)]
+        offsets[:, codec.numeric] = planes.offsets[: len(codec.numeric)]
+        for block in codec.blocks:
+            slot = block.slot_of[self.domain.base[:, block.feature].astype(np.intp)]
+            known = (slot >= 0)[:, None]
+            normals[:, block.feature] = np.where(known, planes.normals[block.start + slot], 0.0)
+            offsets[:, block.feature] = np.where(known[:, 0], planes.offsets[block.start + slot], 0.0)
+        return normals, offsets

@@ -1,0 +1,214 @@
+"""Typed table <-> codes: the only place that reads or builds DataFrames for the model.
+
+Frames for the model are built column by column in the dtypes seen in `fit`; bad rows are told apart, not raised.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fasterce.errors import InputError, shorten, unknown_name
+from fasterce.profile import Floats
+from fasterce.schema import Feature, Schema, check_table, plain
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Codes of a table's rows; rows with a problem hold zeros and their sentence is in `problems`."""
+
+    codes: Floats
+    problems: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    schema: Schema
+    dtypes: tuple[Any, ...]
+
+    @classmethod
+    def like(cls, X: pd.DataFrame, schema: Schema) -> "Table":
+        check_columns(X, schema, "X")
+        return cls(schema, tuple(X[name].dtype for name in schema.names))
+
+    def read(self, rows: pd.DataFrame) -> Reading:
+        check_columns(rows, self.schema, "rows")
+        codes = np.zeros((len(rows), len(self.schema)))
+        problems: dict[int, str] = {}
+        for j, feature in enumerate(self.schema.features):
+            column = rows[feature.name]
+            codes[:, j] = self._read_column(column, feature, self.dtypes[j], problems)
+        codes[list(problems)] = 0.0
+        return Reading(codes, problems)
+
+    def _read_column(self, column: pd.Series, feature: Feature, dtype: Any, problems: dict[int, str]) -> Floats:
+        values, bad = _numbers(column) if feature.numeric else _category_codes(column, feature)
+        missing = column.isna().to_numpy(dtype=bool)
+        _note(problems, missing, column, feature, "must not be missing")
+        _note(problems, bad & ~missing, column, feature, _expected(feature))
+        sound = ~(bad | missing)
+        if feature.numeric:
+            if feature.declared:
+                outside = sound & ((values < feature.lower) | (values > feature.upper))
+                within = f"must be within [{_number(feature.lower)}, {_number(feature.upper)}]"
+                _note(problems, outside, column, feature, within)
+            if _is_integer_dtype(dtype):
+                _note(problems, sound & (values != np.round(values)), column, feature, "must be a whole number")
+                limits = _integer_limits(dtype)
+                beyond = sound & ((values < limits.min) | (values > limits.max))
+                _note(problems, beyond, column, feature, f"must fit the type {dtype} seen in fit")
+        return values
+
+    def frame(self, codes: Floats) -> pd.DataFrame:
+        """The rows as the model saw them in training: same columns, order and dtypes."""
+        return pd.DataFrame(
+            {name: self.column(j, codes[:, j]) for j, name in enumerate(self.schema.names)}, columns=list(self.schema.names)
+        )
+
+    def column(self, j: int, codes: Floats) -> Any:
+        """One typed column from its codes."""
+        if self.schema.features[j].numeric:
+            return _cast(codes, self.dtypes[j])
+        return self._categories[j].take(codes.astype(np.intp))
+
+    @cached_property
+    def _categories(self) -> dict[int, Any]:
+        """For every categorical feature its categories as an array of the model's own dtype, ready to take from."""
+        return {
+            j: pd.array(list(f.categories), dtype=self.dtypes[j]) for j, f in enumerate(self.schema.features) if not f.numeric
+        }
+
+    def value(self, j: int, code: float) -> Any:
+        """One cell as a plain Python value, for people to read."""
+        feature = self.schema.features[j]
+        if not feature.numeric:
+            return feature.categories[int(code)]
+        return int(code) if feature.integer and code == round(code) else float(code)
+
+    def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
+        """`rows` with the cells whose code changed replaced: index, order and dtypes kept wherever values fit."""
+        columns = {}
+        for name in rows.columns:
+            j = self.schema.position(name)
+            changed = before[:, j] != after[:, j]
+            columns[name] = rows[name] if not changed.any() else self._rewrite_column(rows[name], j, after[:, j], changed)
+        return pd.DataFrame(columns, index=rows.index, columns=rows.columns)
+
+    def _rewrite_column(self, column: pd.Series, j: int, codes: Floats, changed: Mask) -> pd.Series:
+        typed = pd.Series(self.column(j, codes), index=column.index)
+        merged = column.astype(object).where(~changed, typed.astype(object))
+        for dtype in (column.dtype, self.dtypes[j]):
+            try:
+                cast = merged.astype(dtype)
+            except (TypeError, ValueError):
+                continue
+            if not cast.isna().any() and (cast.astype(object) == merged).all():
+                return cast.rename(column.name)
+        return merged.rename(column.name)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [_describe_dtype(dtype) for dtype in self.dtypes]
+
+    @classmethod
+    def from_dict(cls, schema: Schema, described: list[dict[str, Any]]) -> "Table":
+        return cls(schema, tuple(_restore_dtype(dtype) for dtype in described))
+
+
+def check_columns(X: pd.DataFrame, schema: Schema, what: str) -> None:
+    check_table(X, what)
+    missing = [name for name in schema.names if name not in X.columns]
+    extra = [name for name in X.columns if name not in schema.names]
+    if missing:
+        hint = f" (and has the unexpected {shorten(extra)})" if extra else ""
+        raise InputError(f"{what} must have the columns of the schema; missing {shorten(missing)}{hint}.")
+    if extra:
+        raise InputError(f"{what} must have only the columns of the schema; {unknown_name('column', extra[0], schema.names)}")
+
+
+def with_gaps(found: pd.DataFrame, positions: NDArray[np.intp], index: pd.Index) -> pd.DataFrame:
+    """`found` spread over `index`, missing values elsewhere; whole numbers and booleans stay what they are."""
+    if len(found) == len(index):
+        return found.set_axis(index)
+    nullable = {
+        name: "boolean" if pd.api.types.is_bool_dtype(dtype) else "Int64"
+        for name, dtype in found.dtypes.items()
+        if isinstance(dtype, np.dtype) and dtype.kind in "biu"
+    }
+    spread = found.astype(nullable).set_axis(positions).reindex(np.arange(len(index)))
+    return spread.set_axis(index)
+
+
+def _numbers(column: pd.Series) -> tuple[Floats, Mask]:
+    """Values as floats and which of them are no finite number. Text is not read as a number."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        listed = column.astype(object)
+        text = listed.map(lambda value: isinstance(value, (str, bytes))).to_numpy(dtype=bool)
+        values = pd.to_numeric(listed.mask(text), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = ~np.isfinite(values)
+    return np.where(bad, 0.0, values), bad
+
+
+def _category_codes(column: pd.Series, feature: Feature) -> tuple[Floats, Mask]:
+    known = pd.Index(feature.categories, dtype=object)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        of_category = np.append(known.get_indexer(column.cat.categories.astype(object)), -1)
+        found = of_category[column.cat.codes.to_numpy()]
+    else:
+        found = known.get_indexer(pd.Index(column.astype(object), dtype=object))
+    bad = found < 0
+    return np.where(bad, 0, found).astype(np.float64), bad
+
+
+def _note(problems: dict[int, str], bad: Mask, column: pd.Series, feature: Feature, expected: str) -> None:
+    for row in np.flatnonzero(bad):
+        if int(row) not in problems:
+            got = plain(column.iloc[row])
+            shown = "a missing value" if pd.isna(got) else repr(got)
+            problems[int(row)] = f"Column {feature.name!r} {expected}; got {shown} (row {row})."
+
+
+def _expected(feature: Feature) -> str:
+    if feature.numeric:
+        return "must be a finite number"
+    return f"must be one of {shorten(feature.categories)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"
+
+
+def _cast(codes: Floats, dtype: Any) -> Any:
+    if isinstance(dtype, np.dtype):
+        return codes.astype(dtype)
+    return pd.array(codes.astype(np.int64) if _is_integer_dtype(dtype) else codes, dtype=dtype)
+
+
+def _is_integer_dtype(dtype: Any) -> bool:
+    return bool(pd.api.types.is_integer_dtype(dtype))
+
+
+def _integer_limits(dtype: Any) -> np.iinfo[Any]:
+    return np.iinfo(dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", np.int64))
+
+
+def _describe_dtype(dtype: Any) -> dict[str, Any]:
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = [plain(value) for value in dtype.categories]
+        values = str(dtype.categories.dtype)
+        return {"name": "category", "categories": categories, "ordered": bool(dtype.ordered), "values": values}
+    return {"name": str(dtype)}
+
+
+def _restore_dtype(described: Mapping[str, Any]) -> Any:
+    if described["name"] == "category":
+        categories = pd.Index(described["categories"], dtype=pd.api.types.pandas_dtype(described["values"]))
+        return pd.CategoricalDtype(categories, ordered=described["ordered"])
+    return pd.api.types.pandas_dtype(described["name"])
