@@ -141,13 +141,15 @@ def _pill(ax: Any, y: int, said: str) -> None:
 
 
 def _number_line(ax: Any, y: int, feature: Feature, moved: Change, said: tuple[str, str]) -> None:
-    start, end = _positions(feature, float(moved.before), float(moved.after))
+    low, high = _range(feature, float(moved.before), float(moved.after))
+    ways = (np.array([moved.before, moved.after], dtype=float) - low) / (high - low)
+    start, end = (float(x) for x in np.clip(ways, -OVERSHOOT, 1 + OVERSHOOT))
     ax.plot([0, 1], [y, y], color=TRACK, linewidth=5, solid_capstyle="round", zorder=1)
     ax.plot([start, end], [y, y], color=BLUE, linewidth=2, zorder=2)
     ax.plot([start], [y], "o", markersize=8, markerfacecolor="white", markeredgecolor=BLUE, zorder=3)
     ax.plot([end], [y], "o", markersize=8, color=BLUE, zorder=3)
-    for x, bound in ((0, feature.lower), (1, feature.upper)):
-        if math.isfinite(bound):
+    for x, end_of_track, bound in ((0, low, feature.lower), (1, high, feature.upper)):
+        if end_of_track == bound:
             _range_end(ax, x, y, number(bound, feature.decimals))
     # Labels stand on the outer sides, so that they never meet however short the way is.
     rightwards = end >= start
@@ -175,14 +177,11 @@ def _beside(ax: Any, x: float, y: int, said: str, left: bool, **looks: Any) -> N
     )
 
 
-def _positions(feature: Feature, before: float, after: float) -> tuple[float, float]:
-    """Where two values stand within the feature's range; without one, the way itself is the range."""
+def _range(feature: Feature, before: float, after: float) -> tuple[float, float]:
+    """The feature's range; where it has none, the way itself."""
     low = feature.lower if math.isfinite(feature.lower) else min(before, after)
     high = feature.upper if math.isfinite(feature.upper) else max(before, after)
-    if high <= low:
-        low, high = min(low, before, after), max(high, before, after)
-    start, end = np.clip((np.array([before, after]) - low) / (high - low), -OVERSHOOT, 1 + OVERSHOOT)
-    return float(start), float(end)
+    return (low, high) if low < high else (min(low, before, after), max(high, before, after))
 
 
 def _cloud(ax: Any, walk: WalkLike) -> None:
@@ -243,21 +242,21 @@ def _callout(ax: Any, at: tuple[float, float], said: str, below: bool) -> None:
 
 def _within(what: str, position: int, count: int) -> int:
     if not 0 <= position < count:
-        raise InputError(f"{what} must be a position from 0 to {count - 1}; got {position!r}.")
+        raise InputError(f"{what} must be a position from 0 on and below {count}; got {position!r}.")
     return position
 
 
-def _figure(width: float, height: float) -> Any:
+def _figure(width: float, height: float) -> "Figure":
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed only to draw
+        from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plots", "Plotting") from error
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-    figure.get_layout_engine().set(w_pad=MARGIN, h_pad=MARGIN)
-    return figure
+    layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN)
+    return Figure(figsize=(width, height), layout=layout, facecolor="white")
 
 
-def _message(title: str, sentence: str) -> Any:
+def _message(title: str, sentence: str) -> "Figure":
     """A figure for when there is nothing to draw: it says why."""
     figure = _figure(8.0, 1.8)
     ax = figure.subplots()
@@ -268,8 +267,10 @@ def _message(title: str, sentence: str) -> Any:
     return figure
 
 
-def _title(figure: Any, said: str) -> None:
-    figure.suptitle(_literal(said), x=MARGIN / figure.get_figwidth(), ha="left", fontsize=13, fontweight="bold", color=INK)
+def _title(figure: "Figure", said: str) -> None:
+    figure.suptitle(
+        _literal(said), x=MARGIN / figure.get_figwidth(), ha="left", fontsize=13, fontweight="bold", color=INK
+    )
 
 
 def _plain_axes(ax: Any, *spines: str) -> None:
