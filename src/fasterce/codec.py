@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.profile import Floats, Profile
+from fasterce.profile import Floats, Profile, bend
 from fasterce.schema import Schema
 
 MOST_SLOTS = 64
@@ -64,26 +64,15 @@ class Codec:
         return len(self.numeric) + sum(len(block.codes) for block in self.blocks)
 
     @cached_property
-    def _levels(self) -> tuple[Floats, Floats]:
-        """Mean and deviation of the bent values, read off the profile's quantiles."""
-        bent = np.arcsinh((self.profile.levels.T[:, self.numeric] - self._median) / self._std)
-        deviation = bent.std(axis=0)
-        return bent.mean(axis=0), np.where(deviation > 1e-3, deviation, 1.0)
-
-    @cached_property
-    def _median(self) -> Floats:
-        return self.profile.median[self.numeric]
-
-    @cached_property
-    def _std(self) -> Floats:
-        return self.profile.std[self.numeric]
+    def _numeric_profile(self) -> tuple[Floats, Floats, Floats, Floats]:
+        columns = self.numeric
+        profile = self.profile
+        return profile.median[columns], profile.std[columns], profile.bent_mean[columns], profile.bent_std[columns]
 
     def encode(self, codes: Floats) -> Floats:
         matrix = np.zeros((len(codes), self.width))
-        mean, deviation = self._levels
-        matrix[:, : len(self.numeric)] = (
-            np.arcsinh((codes[:, self.numeric] - self._median) / self._std) - mean
-        ) / deviation
+        median, std, mean, deviation = self._numeric_profile
+        matrix[:, : len(self.numeric)] = (bend(codes[:, self.numeric], median, std) - mean) / deviation
         rows = np.arange(len(codes))
         for block in self.blocks:
             slots = block.slot_of[codes[:, block.feature].astype(np.intp)]
@@ -93,9 +82,9 @@ class Codec:
 
     def numbers(self, matrix: Floats) -> Floats:
         """The numeric features' values a matrix stands for, one column each, not yet rounded."""
-        mean, deviation = self._levels
+        median, std, mean, deviation = self._numeric_profile
         bent = np.clip(matrix[..., : len(self.numeric)] * deviation + mean, -30.0, 30.0)
-        return np.asarray(np.sinh(bent) * self._std + self._median)
+        return np.asarray(np.sinh(bent) * std + median)
 
     def decode(self, matrix: Floats) -> Floats:
         """The codes a matrix stands for: plain values, most likely categories."""

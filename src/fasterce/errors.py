@@ -34,9 +34,7 @@ class MissingExtraError(FasterCEError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(
-            f"{purpose} needs {package}, which is not installed; expected: pip install \"fasterce[{extra}]\"."
-        )
+        super().__init__(f'{purpose} needs {package}, which is not installed; expected: pip install "fasterce[{extra}]".')
 
 
 def unknown_name(what: str, name: object, known: Iterable[object]) -> str:

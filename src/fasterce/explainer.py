@@ -61,9 +61,7 @@ class FasterCE(BaseEstimator):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
-        settings = fitting.Settings(
-            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress
-        )
+        settings = fitting.Settings(self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress)
         learned = fitting.learn(self.model, X, self.schema, settings)
         self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
         self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores

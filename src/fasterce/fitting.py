@@ -27,7 +27,8 @@ from fasterce.table import Table
 FEWEST_ROWS = 10
 MOST_TRAINING_ROWS = 60_000
 MOST_ASKED_ROWS = 10_000
-MOST_EXAMPLES = 1_000
+MOST_EXAMPLES = 3_000
+MEASURED_ROWS = 200
 CHECKED_SCORES = 1_000
 
 
@@ -68,7 +69,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     samples = sample(anchors, autoencoder, codec, settings.random_state)
     labels = _label(predictor, samples)
     planes = fit_hyperplanes(samples.latent, samples.matrix, len(codec.numeric), labels, len(predictor.classes))
-    knowledge = _knowledge(codec, autoencoder, planes, samples, labels)
+    knowledge = _knowledge(codec, autoencoder, planes, samples, labels, asked)
 
     agreement, base = prediction_agreement(planes, autoencoder.encode(codec.encode(asked)), answers)
     report = FitReport(
@@ -142,9 +143,16 @@ def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:
 
 
 def _knowledge(
-    codec: Codec, autoencoder: Autoencoder, planes: Hyperplanes, samples: Samples, labels: NDArray[np.intp]
+    codec: Codec,
+    autoencoder: Autoencoder,
+    planes: Hyperplanes,
+    samples: Samples,
+    labels: NDArray[np.intp],
+    codes: Floats,
 ) -> Knowledge:
     """Keep the first examples of every class: half of the samples lie close to the data, and those come first."""
     kept = np.concatenate([np.flatnonzero(labels == label)[:MOST_EXAMPLES] for label in np.unique(labels)])
     distance = Distance.gower(codec.profile.span, codec.numeric)
-    return Knowledge(codec, autoencoder, planes, samples.codes[kept], labels[kept], distance)
+    examples = samples.codes[kept]
+    away = [distance.total(examples, row).min() for row in codes[:MEASURED_ROWS]]
+    return Knowledge(codec, autoencoder, planes, examples, labels[kept], distance, float(np.mean(away)))

@@ -122,7 +122,7 @@ def confirm(found: list[tuple[str, Pool]], task: Task, label: Callable[[Floats],
         method=np.array(names, dtype=object)[group[candidate]],
         before=task.domain.row[row],
         codes=pool.codes[row, candidate],
-        distance=pool.cost[row, candidate],
+        distance=task.distance.total(pool.codes[row, candidate], task.domain.row[row]),
     )
 
 

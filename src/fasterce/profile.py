@@ -18,6 +18,7 @@ class Profile:
     """Arrays with one entry (or row) a feature, in the schema's order.
 
     Categorical features hold their codes' span in `low`/`high` and ones elsewhere, so that arrays stay rectangular.
+    `bent_mean` and `bent_std` are taken after `bend`.
     `levels` are quantiles over people, `spread` over distinct values: together they reach into the bulk and the tail.
     `frequency` strings the category shares of all categorical features together.
     """
@@ -27,6 +28,8 @@ class Profile:
     median: Floats
     std: Floats
     mad: Floats
+    bent_mean: Floats
+    bent_std: Floats
     levels: Floats
     spread: Floats
     frequency: Floats
@@ -36,6 +39,7 @@ class Profile:
         median = np.median(codes, axis=0)
         std = codes.std(axis=0)
         mad = np.median(np.abs(codes - median), axis=0)
+        bent = bend(codes, median, _positive(std))
         shares = [
             np.bincount(codes[:, j].astype(np.intp), minlength=len(f.categories)) / len(codes)
             for j, f in enumerate(schema.features)
@@ -47,6 +51,8 @@ class Profile:
             median=median,
             std=_positive(std),
             mad=_positive(mad, std),
+            bent_mean=bent.mean(axis=0),
+            bent_std=_positive(bent.std(axis=0)),
             levels=np.quantile(codes, np.linspace(0, 1, LEVELS), axis=0, method="nearest").T.copy(),
             spread=np.stack([_quantiles(np.unique(column)) for column in codes.T]),
             frequency=np.concatenate(shares) if shares else np.zeros(0),
@@ -60,6 +66,11 @@ class Profile:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+def bend(values: Floats, median: Floats, std: Floats) -> Floats:
+    """An inverse hyperbolic sine around the median: straight in the middle, a logarithm in the tails."""
+    return np.asarray(np.arcsinh((values - median) / std))
+
+
 def _quantiles(values: Floats) -> Floats:
     return np.asarray(np.quantile(values, np.linspace(0, 1, LEVELS), method="nearest"))
 
@@ -67,4 +78,4 @@ def _quantiles(values: Floats) -> Floats:
 def _positive(values: Floats, otherwise: Floats | None = None) -> Floats:
     """Scales to divide by: a zero becomes the fallback, or one for a constant column."""
     filled = values if otherwise is None else np.where(values > 0, values, otherwise)
-    return np.where(filled > 0, filled, 1.0)
+    return np.where(filled > 1e-12, filled, 1.0)

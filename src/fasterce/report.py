@@ -86,4 +86,4 @@ def prediction_agreement(planes: Hyperplanes, latent: Floats, classes: NDArray[n
 
 def _r_squared(truth: Floats, estimate: Floats) -> float:
     spread = float(((truth - truth.mean()) ** 2).sum())
-    return 1.0 if spread == 0 else 1.0 - float(((truth - estimate) ** 2).sum()) / spread
+    return 1.0 if spread < 1e-9 * len(truth) else 1.0 - float(((truth - estimate) ** 2).sum()) / spread

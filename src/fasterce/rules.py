@@ -176,9 +176,7 @@ def _one_way(feature: Feature, codes: Floats, low: Any, high: Any) -> tuple[Floa
     return lower, upper
 
 
-def _nearest_allowed(
-    value: Floats, open_: NDArray[np.intp], low: Floats, high: Floats
-) -> tuple[Floats, NDArray[np.bool_]]:
+def _nearest_allowed(value: Floats, open_: NDArray[np.intp], low: Floats, high: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """The allowed category next to the row's own position, within its one-way bounds."""
     legal = (open_[None, :] >= low[:, None]) & (open_[None, :] <= high[:, None])
     gap = np.where(legal, np.abs(open_[None, :] - value[:, None]), np.inf)

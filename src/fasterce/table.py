@@ -68,7 +68,8 @@ class Table:
     def frame(self, codes: Floats) -> pd.DataFrame:
         """The rows as the model saw them in training: same columns, order and dtypes."""
         return pd.DataFrame(
-            {name: self.column(j, codes[:, j]) for j, name in enumerate(self.schema.names)}, columns=list(self.schema.names)
+            {name: self.column(j, codes[:, j]) for j, name in enumerate(self.schema.names)},
+            columns=list(self.schema.names),
         )
 
     def column(self, j: int, codes: Floats) -> Any:

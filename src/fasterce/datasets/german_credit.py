@@ -162,8 +162,5 @@ def load(codes: bool = False) -> Dataset:
 
 def with_readable_categories(X: pd.DataFrame) -> pd.DataFrame:
     return X.assign(
-        **{
-            column: X[column].map({code: readable for readable, code in mapping.items()})
-            for column, mapping in CODES.items()
-        }
+        **{column: X[column].map({code: readable for readable, code in mapping.items()}) for column, mapping in CODES.items()}
     )

@@ -55,8 +55,7 @@ def _contents(sections: Sequence[tuple[str, str]]) -> str:
     if len(sections) < SECTIONS_WORTH_A_LIST:
         return ""
     links = "".join(
-        f'<li><a href="#section-{k}">{escape(text(heading))}</a></li>'
-        for k, (heading, _) in enumerate(sections, start=1)
+        f'<li><a href="#section-{k}">{escape(text(heading))}</a></li>' for k, (heading, _) in enumerate(sections, start=1)
     )
     return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
 

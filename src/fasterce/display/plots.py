@@ -268,9 +268,7 @@ def _message(title: str, sentence: str) -> "Figure":
 
 
 def _title(figure: "Figure", said: str) -> None:
-    figure.suptitle(
-        _literal(said), x=MARGIN / figure.get_figwidth(), ha="left", fontsize=13, fontweight="bold", color=INK
-    )
+    figure.suptitle(_literal(said), x=MARGIN / figure.get_figwidth(), ha="left", fontsize=13, fontweight="bold", color=INK)
 
 
 def _plain_axes(ax: Any, *spines: str) -> None:

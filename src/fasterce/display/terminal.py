@@ -69,9 +69,7 @@ class _Fitted:
         else:
             yield from self._tall(self.row.answers, console, options)
 
-    def _tall(
-        self, answers: tuple[AnswerView, ...], console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
+    def _tall(self, answers: tuple[AnswerView, ...], console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         down = _draw(tall(self.row, answers))
         if len(answers) == 1 or _fits(down, console, options):
             yield _indented(down)

@@ -119,8 +119,9 @@ def _descend(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, plan.epochs)
     shuffle = torch.Generator().manual_seed(seed)
     best, best_state, waited = float("inf"), [p.detach().clone() for p in model.parameters()], 0
-    epoch = 0
-    for epoch in progress.track(range(1, plan.epochs + 1), "training the autoencoder"):
+    epochs = 0
+    for _ in progress.track(range(plan.epochs), "training the autoencoder"):
+        epochs += 1
         for batch in _batches(torch.randperm(len(rows), generator=shuffle), plan.batch):
             optimiser.zero_grad()
             loss = model.loss(rows[batch])
@@ -138,7 +139,7 @@ def _descend(
     with torch.no_grad():
         for parameter, value in zip(model.parameters(), best_state, strict=True):
             parameter.copy_(value)
-    return best, epoch
+    return best, epochs
 
 
 def _batches(order: Any, size: int) -> Iterator[Any]:

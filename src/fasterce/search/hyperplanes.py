@@ -43,9 +43,7 @@ class Hyperplanes:
         return {name: getattr(self, name) for name in ("normals", "offsets", "fit", "base")}
 
 
-def fit_hyperplanes(
-    latent: Floats, matrix: Floats, numeric: int, answers: NDArray[np.intp], classes: int
-) -> Hyperplanes:
+def fit_hyperplanes(latent: Floats, matrix: Floats, numeric: int, answers: NDArray[np.intp], classes: int) -> Hyperplanes:
     """`matrix` is what the points decode to, `numeric` how many of its columns are continuous."""
     continuous = _lassos(latent, matrix[:, :numeric])
     truth = np.concatenate([matrix[:, numeric:] > 0.5, answers[:, None] == np.arange(classes)], axis=1)

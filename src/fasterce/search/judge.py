@@ -38,6 +38,14 @@ class Edits:
     value: Floats
     open: Mask
 
+    def __add__(self, other: "Edits") -> "Edits":
+        return Edits(
+            self.base,
+            np.concatenate([self.feature, other.feature]),
+            np.concatenate([self.value, other.value], axis=1),
+            np.concatenate([self.open, other.open], axis=1),
+        )
+
     def flat(self) -> tuple[Indices, Floats]:
         rows, edits = np.nonzero(self.open)
         codes = self.base[rows]

@@ -12,7 +12,7 @@ from fasterce.search.directions import orthogonal_part, project_on, unit
 from fasterce.search.judge import Candidates, Edits, Indices, Mask
 from fasterce.search.linesearch import along, cumulative
 from fasterce.search.project import decode_plainly
-from fasterce.search.propose import different, keeping_frozen_still
+from fasterce.search.propose import different, keeping_frozen_still, own_direction, turned
 from fasterce.search.refine import Pool
 from fasterce.search.task import Task
 
@@ -84,22 +84,15 @@ def _walk_of_feature(task: Task, a: int) -> Candidates:
     planes, shifts = task.feature_planes
     both = np.stack([normals, planes[:, a]], axis=1)
     start = project_on(task.latent, both, np.stack([offsets, shifts[:, a]], axis=1))
-    others = np.delete(planes, a, axis=1)
-    direction = _signed(task, orthogonal_part(unit(planes[:, a]), others))
-    return _walk(task, start, direction, cumulative(task.step, STEPS // 2))
+    return _walk(task, start, own_direction(task, a), cumulative(task.step, STEPS // 2))
 
 
 def _toward_named(task: Task, named: list[int]) -> Floats:
     """The named features' own directions, each kept off the frozen ones and turned to the wanted class, together."""
     planes = task.feature_planes[0]
     frozen = [j for j in range(planes.shape[1]) if j not in named]
-    parts = [_signed(task, orthogonal_part(unit(planes[:, a]), planes[:, frozen])) for a in named]
+    parts = [turned(task, orthogonal_part(unit(planes[:, a]), planes[:, frozen])) for a in named]
     return unit(np.sum(parts, axis=0))
-
-
-def _signed(task: Task, direction: Floats) -> Floats:
-    along_prediction = (direction * task.toward_target).sum(axis=1, keepdims=True)
-    return direction * np.where(along_prediction < 0, -1.0, 1.0)
 
 
 def _spread(features: Indices, mask: Mask, width: int) -> Mask:

@@ -4,23 +4,49 @@ import numpy as np
 
 from fasterce.latent.runtime import product
 from fasterce.profile import Floats
-from fasterce.search.directions import height, orthogonal_part
-from fasterce.search.judge import Candidates, Indices
+from fasterce.search.directions import height, orthogonal_part, unit
+from fasterce.search.judge import Candidates, Edits, Indices
 from fasterce.search.linesearch import along, distances_to_walk
 from fasterce.search.project import carry_movement
 from fasterce.search.task import Task
 
 NEIGHBOURS = 6
+TRIFLE = 0.02
+SHALLOW = 0.05
+MOST_NAMED = 4
 
 
 def walk(task: Task, direction: Floats) -> Candidates:
     """Walk from every row across the prediction hyperplane, decode, carry the movement over to the row."""
     normals, offsets = task.prediction_planes
-    slope = np.maximum((direction * task.toward_target).sum(axis=1), 0.05)
+    slope = np.maximum((direction * task.toward_target).sum(axis=1), SHALLOW)
     gap = -height(task.latent, normals, offsets) / slope
     points = along(task.latent, direction, distances_to_walk(gap, task.step))
     after = task.knowledge.autoencoder.decode(points)
     return different(task, carry_movement(task.knowledge.codec, task.domain, task.decoded, after))
+
+
+def feature_walks(task: Task) -> Edits:
+    """CE2's walks for the features the caller named: along each one's own direction, every other feature put back."""
+    features = np.array(task.named[:MOST_NAMED], dtype=np.intp)
+    values = [walk(task, own_direction(task, int(a))).codes[:, :, a] for a in features]
+    rows, steps = len(task.domain.base), values[0].shape[1] if values else 0
+    value = np.concatenate(values, axis=1) if values else np.zeros((rows, 0))
+    feature = np.repeat(features, steps)
+    return Edits(task.domain.base, feature, value, value != task.domain.base[:, feature])
+
+
+def own_direction(task: Task, a: int) -> Floats:
+    """Feature a's normal, orthogonal to every other feature's and turned toward the wanted class."""
+    planes = task.feature_planes[0]
+    direction = orthogonal_part(unit(planes[:, a]), np.delete(planes, a, axis=1))
+    return turned(task, direction)
+
+
+def turned(task: Task, direction: Floats) -> Floats:
+    """The direction or its opposite, whichever leads toward the wanted class."""
+    along_prediction = (direction * task.toward_target).sum(axis=1, keepdims=True)
+    return direction * np.where(along_prediction < 0, -1.0, 1.0)
 
 
 def keeping_frozen_still(task: Task) -> Floats:
@@ -32,9 +58,11 @@ def keeping_frozen_still(task: Task) -> Floats:
     return orthogonal_part(task.toward_target, normals[:, frozen.any(axis=0)])
 
 
-def neighbours(task: Task, most: int = NEIGHBOURS) -> Candidates:
-    """The nearest examples of the wanted class, made legal for the row. With nothing frozen they flip for certain."""
-    rows, features = task.domain.base.shape
+def nearest_examples(task: Task, most: int = NEIGHBOURS) -> Floats:
+    """The examples of the wanted class nearest to each row: codes (rows, most, features).
+
+    A class without examples, which `fit` never saw the model answer, leaves the row itself in their place.
+    """
     codes = np.repeat(task.domain.base[:, None, :], most, axis=1)
     for target in np.unique(task.judge.target):
         wanted = np.flatnonzero(task.knowledge.example_classes == target)
@@ -42,11 +70,22 @@ def neighbours(task: Task, most: int = NEIGHBOURS) -> Candidates:
         if wanted.size:
             nearest = _nearest(task, mine, wanted, most)
             codes[mine[:, None], np.arange(nearest.shape[1])] = task.knowledge.examples[nearest]
-    return different(task, task.domain.project(codes))
+    return codes
+
+
+def neighbours(task: Task, examples: Floats) -> Candidates:
+    """Examples made legal for the row. With nothing frozen they flip for certain."""
+    return different(task, task.domain.project(examples))
+
+
+def without_trifles(task: Task, candidates: Candidates) -> Candidates:
+    """The same candidates with numeric changes too small to speak of taken back."""
+    price = task.distance.parts(candidates.codes, task.domain.base[:, None, :])
+    return different(task, np.where(price < TRIFLE, task.domain.base[:, None, :], candidates.codes))
 
 
 def _nearest(task: Task, rows: Indices, wanted: Indices, most: int) -> Indices:
-    """By squared distance in the codec's matrix, free features only where the row's rules are the same for all."""
+    """By squared distance in the codec's matrix; rounded, so that ties break the same way in every batch."""
     matrix = task.knowledge.codec.encode(task.domain.base[rows])
     examples = task.knowledge.example_matrix[wanted]
     squared = (examples**2).sum(axis=1) - 2 * product(matrix, np.ascontiguousarray(examples.T))

@@ -35,6 +35,15 @@ class Pool:
         order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
         return self.take(order)
 
+    def distinct(self, base: Floats) -> "Pool":
+        """Sorted by price, with only the cheapest of those that change the same features left valid."""
+        pool = self.best(self.codes.shape[1])
+        sets = np.random.default_rng(1).integers(1, 2**63, size=base.shape[1], dtype=np.uint64)
+        key = ((pool.codes != base[:, None, :]) * sets).sum(axis=2, dtype=np.uint64)
+        earlier = np.tril(np.ones((key.shape[1], key.shape[1]), dtype=bool), k=-1)
+        repeated = ((key[:, :, None] == key[:, None, :]) & earlier & pool.valid[:, None, :]).any(axis=2)
+        return Pool(pool.codes, pool.valid & ~repeated, np.where(repeated, np.inf, pool.cost), pool.floor)
+
     def take(self, order: Indices) -> "Pool":
         deep = order[:, :, None]
         return Pool(
@@ -126,7 +135,7 @@ class Bracket:
 
 def bracket(pool: Pool, domain: Domain, distance: Distance) -> Bracket:
     """Cut the bracket that costs most into sections."""
-    rows, count, features = pool.codes.shape
+    rows, _, features = pool.codes.shape
     width = np.abs(pool.codes - pool.floor) * distance.weight
     feature = width.argmax(axis=2)
     index = feature[..., None]
@@ -148,7 +157,7 @@ def shrink(pool: Pool, asked: Bracket, verdict: Verdict, domain: Domain, distanc
     failed = opened & ~valid & (position < smallest)
     largest = np.where(failed, position, -1).max(axis=2, keepdims=True)
     codes, floor = pool.codes.copy(), pool.floor.copy()
-    _put_where(codes, index, smallest < len(position), _at(asked.value, smallest))
+    _put_where(codes, index, np.asarray(smallest < len(position)), _at(asked.value, smallest))
     _put_where(floor, index, largest >= 0, _at(asked.value, largest))
     untried = ~opened.any(axis=2, keepdims=True)
     _put_where(floor, index, untried, np.take_along_axis(codes, index, 2))

@@ -17,7 +17,8 @@ from fasterce.search.project import Domain
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What `fit` leaves behind. `examples` are decoded latent samples with the class the model gave them."""
+    """What `fit` leaves behind. `examples` are decoded latent samples with the class the model gave them, `typical` is
+    how far a real row usually is from its nearest example."""
 
     codec: Codec
     autoencoder: Autoencoder
@@ -25,6 +26,7 @@ class Knowledge:
     examples: Floats
     example_classes: Indices
     distance: Distance
+    typical: float
 
     @cached_property
     def example_matrix(self) -> Floats:

@@ -14,7 +14,12 @@ TRIES = 2
 
 
 def verify(
-    pool: Pool, group: NDArray[np.intp], domain: Domain, target: Indices, label: Callable[[Floats], Indices], wanted: int
+    pool: Pool,
+    group: NDArray[np.intp],
+    domain: Domain,
+    target: Indices,
+    label: Callable[[Floats], Indices],
+    wanted: int,
 ) -> Mask:
     """Which candidates (rows, R) are legal and confirmed: the first `wanted` of every group (R,) of a row.
 

@@ -1,0 +1,37 @@
+"""Beyond the boundary: go on a little in the direction of each change, as far as the model still agrees."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from fasterce.search.judge import Candidates
+from fasterce.search.refine import Pool
+from fasterce.search.task import Task
+
+SHARES = np.array([1.0, 0.75, 0.5, 0.25])
+
+
+def beyond(task: Task, pool: Pool) -> Pool:
+    """Every changed number moves on by `margin` standard deviations, or the largest share of it that still flips.
+
+    A changed category has nowhere farther to go.
+    """
+    if task.margin == 0:
+        return pool
+    rows, count, features = pool.codes.shape
+    spread = np.zeros(features)
+    numeric = task.knowledge.codec.numeric
+    spread[numeric] = task.knowledge.codec.profile.std[numeric]
+    onward = np.sign(pool.codes - task.domain.base[:, None, :]) * spread * task.margin
+    pushed = pool.codes[:, :, None, :] + SHARES[:, None] * onward[:, :, None, :]
+    codes = task.domain.project(pushed.reshape(rows, -1, features)).reshape(pushed.shape)
+    moved = (codes != pool.codes[:, :, None, :]).any(axis=3) & pool.valid[:, :, None]
+    (verdict,) = task.judge.judge(Candidates(codes.reshape(rows, -1, features), moved.reshape(rows, -1)))
+    valid = verdict.valid.reshape(rows, count, len(SHARES))
+    pick = valid.argmax(axis=2)[..., None, None]
+    farthest = np.take_along_axis(codes, pick, 2)[:, :, 0]
+    kept = np.where(valid.any(axis=2)[..., None], farthest, pool.codes)
+    paid = task.distance.total(kept, task.domain.row[:, None, :]) - task.distance.total(
+        pool.codes, task.domain.row[:, None, :]
+    )
+    return replace(pool, codes=kept, cost=pool.cost + np.where(pool.valid, paid, 0.0))
