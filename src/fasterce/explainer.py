@@ -9,13 +9,12 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact, fitting, outcome
-from fasterce.errors import NotFittedError
+from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
 from fasterce.predictor import Predictor, Scores
 from fasterce.rules import Permitted, Rules
 from fasterce.schema import Schema
-from fasterce.search.judge import Judge
-from fasterce.search.task import Task
+from fasterce.search.walk import Walk, trace
 
 Method = Literal["closest", "sparse", "realistic", "all"]
 Reading = Literal["movement", "paper"]
@@ -86,19 +85,34 @@ class FasterCE(BaseEstimator):
         """
         started = perf_counter()
         self._check_fitted()
+        outcome.check_options(n, step, margin)
         variants = outcome.choose_variants(method, reading)
         rules = Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range)
-        predictor = Predictor(self.model, self.table_, self.classes_, self.use_scores_)
+        predictor = self._predictor()
         ledger = outcome.Ledger(self.table_.read(rows))
         ledger.predict(predictor, outcome.choose_target(predictor, target))
-        domain = ledger.restrict(rules)
-        searched = ledger.open
-        judge = Judge(predictor.ask, ledger.target[searched], self.use_scores_)
-        task = Task(self.knowledge_, domain, judge, ledger.start[searched], rules.named, step, margin)
+        task = ledger.task(self.knowledge_, rules, predictor, step, margin)
         found = [(name, variant(task, n)) for name, variant in variants]
-        answers = outcome.confirm(found, task, predictor.label, n, searched)
+        answers = outcome.confirm(found, task, predictor.label, n, ledger.open)
         ledger.settle(answers, method)
         return outcome.explanation(rows, ledger, answers, predictor, perf_counter() - started)
+
+    def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
+        """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
+        self._check_fitted()
+        predictor = self._predictor()
+        ledger = outcome.Ledger(self.table_.read(row.iloc[:1]))
+        ledger.predict(predictor, outcome.choose_target(predictor, target))
+        rules = Rules.compile(self.table_, self.knowledge_.codec, None, None)
+        task = ledger.task(self.knowledge_, rules, predictor, step, 0.0)
+        if not len(ledger.open):
+            raise InputError(
+                f"row must be one the model does not answer with the wanted class yet; got {ledger.first_line()}."
+            )
+        return trace(task, str(self.classes_[ledger.predicted[0]]), str(self.classes_[ledger.target[0]]))
+
+    def _predictor(self) -> Predictor:
+        return Predictor(self.model, self.table_, self.classes_, self.use_scores_)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fitted explainer (not the model) as safetensors and a JSON manifest, all or nothing."""

@@ -97,7 +97,7 @@ class Explanation:
                 "rank": self.answers.rank,
                 "method": self.answers.method,
                 "n_changed": self.answers.changed.sum(axis=1),
-                "changed": [[change.feature for change in self.changes(k)] for k in every],
+                "changed": [[change.feature for change in self.changes(int(k))] for k in every],
                 "distance": self.answers.distance,
             }
         )
@@ -109,7 +109,7 @@ class Explanation:
         names = self.table.schema.names
         return [
             Change(names[j], self.table.value(j, before[j]), self.table.value(j, after[j]))
-            for j in np.flatnonzero(before != after)
+            for j in map(int, np.flatnonzero(before != after))
         ]
 
     def of_row(self, position: int) -> list[int]:

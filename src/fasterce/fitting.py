@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from time import perf_counter
 from typing import Any
 
@@ -52,8 +53,22 @@ class Learned:
     use_scores: bool
 
 
+def check_settings(settings: Settings) -> None:
+    if settings.scores not in ("auto", "never"):
+        raise InputError(f"scores must be 'auto' or 'never'; got {settings.scores!r}.")
+    if (
+        isinstance(settings.random_state, bool)
+        or not isinstance(settings.random_state, Integral)
+        or settings.random_state < 0
+    ):
+        raise InputError(f"random_state must be a whole number of at least 0; got {settings.random_state!r}.")
+    if settings.latent_dim is not None and (not isinstance(settings.latent_dim, Integral) or settings.latent_dim < 1):
+        raise InputError(f"latent_dim must be None or a whole number of at least 1; got {settings.latent_dim!r}.")
+
+
 def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings) -> Learned:
     started = perf_counter()
+    check_settings(settings)
     rng = np.random.default_rng(settings.random_state)
     table, codes = read_training_rows(X, schema)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))

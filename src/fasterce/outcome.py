@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import reduce
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,10 @@ from fasterce.predictor import FAILED, Predictor
 from fasterce.profile import Floats
 from fasterce.rules import Rules
 from fasterce.search import paper, variants
-from fasterce.search.judge import Indices, margins
+from fasterce.search.judge import Indices, Judge, margins
 from fasterce.search.project import Domain
 from fasterce.search.refine import Pool
-from fasterce.search.task import Task
+from fasterce.search.task import Knowledge, Task
 from fasterce.search.verify import verify
 from fasterce.table import Reading
 
@@ -36,6 +37,14 @@ NOTHING = {
     "realistic": "No realistic change within the rules was found that the model answers with the wanted class.",
     "all": "None of the three variants found a change within the rules that the model answers with the wanted class.",
 }
+
+
+def check_options(n: int, step: float, margin: float) -> None:
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+        raise InputError(f"n must be a whole number of at least 1; got {n!r}.")
+    for name, value, least in (("step", step, 1e-6), ("margin", margin, 0.0)):
+        if not isinstance(value, Real) or not least <= float(value) < float("inf"):
+            raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")
 
 
 def choose_variants(method: str, reading: str) -> list[tuple[str, Variant]]:
@@ -79,13 +88,22 @@ class Ledger:
         self._close(rows[failed], MODEL_ERROR, predictor.failure)
         self._close(rows[~failed & (answers.classes == self.target[rows])], ALREADY_TARGET, "")
 
-    def restrict(self, rules: Rules) -> Domain:
-        """What the open rows may become; rows that may become nothing are closed."""
+    def task(self, knowledge: Knowledge, rules: Rules, predictor: Predictor, step: float, margin: float) -> Task:
+        """The search for the rows still open; rows whose rules leave nothing to become are closed."""
+        domain = self._restrict(rules)
+        rows = self.open
+        judge = Judge(predictor.ask, self.target[rows], predictor.use_scores)
+        return Task(knowledge, domain, judge, self.start[rows], rules.named, step, margin)
+
+    def _restrict(self, rules: Rules) -> Domain:
         rows = self.open
         domain, blocked = rules.domain(self.codes[rows])
         for position, sentence in blocked.items():
             self._close(rows[position], NONE_FOUND, f"{sentence} (row {rows[position]}).")
         return domain.take(np.flatnonzero(self.status[rows] == ""))
+
+    def first_line(self) -> str:
+        return f"{self.status[0]}: {self.reason[0]}" if self.reason[0] else str(self.status[0])
 
     def settle(self, answers: Answers, method: str) -> None:
         self._close(np.unique(answers.query), FOUND, "")

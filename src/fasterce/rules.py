@@ -180,7 +180,7 @@ def _nearest_allowed(value: Floats, open_: NDArray[np.intp], low: Floats, high: 
     """The allowed category next to the row's own position, within its one-way bounds."""
     legal = (open_[None, :] >= low[:, None]) & (open_[None, :] <= high[:, None])
     gap = np.where(legal, np.abs(open_[None, :] - value[:, None]), np.inf)
-    return open_[gap.argmin(axis=1)].astype(np.float64), legal.any(axis=1)
+    return open_[gap.argmin(axis=1)].astype(np.float64), np.asarray(legal.any(axis=1))
 
 
 def _precision(features: Sequence[Feature]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -33,10 +33,11 @@ def orthogonal_part(directions: Floats, normals: Floats) -> Floats:
 
 def _remove(directions: Floats, normals: Floats, ridge: float) -> Floats:
     count = normals.shape[1]
-    damping = np.broadcast_to(np.sqrt(ridge) * np.eye(count), (len(normals), count, count))
+    damping = np.broadcast_to(ridge**0.5 * np.eye(count), (len(normals), count, count))
     stacked = np.concatenate([np.swapaxes(normals, 1, 2), damping], axis=1)
-    basis = np.linalg.qr(stacked)[0][:, : normals.shape[2]]
-    return directions - _times(basis, _times(np.swapaxes(basis, 1, 2), directions))
+    basis: Floats = np.linalg.qr(stacked)[0][:, : normals.shape[2]].astype(np.float64)
+    removed: Floats = _times(basis, _times(np.swapaxes(basis, 1, 2), directions))
+    return np.asarray(directions - removed)
 
 
 def project_on(points: Floats, normals: Floats, offsets: Floats) -> Floats:

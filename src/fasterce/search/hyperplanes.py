@@ -96,10 +96,11 @@ def _linear_svms(latent: Floats, truth: NDArray[np.bool_]) -> tuple[Floats, Floa
 
 
 def _largest_curvature(scaled: Floats, weight: Floats) -> Floats:
-    """An upper bound, column by column, on the second derivative: the trace-free bound via the heaviest side."""
+    """Bounds, column by column, on the loss's second derivative: the smaller of two, each too large by itself."""
     gram = scaled.T @ scaled / len(scaled)
-    heaviest = weight.max(axis=0) * len(scaled)
-    return np.minimum(heaviest * np.linalg.eigvalsh(gram)[-1], (weight * (scaled**2).sum(axis=1)[:, None]).sum(axis=0))
+    by_heaviest_row = weight.max(axis=0) * len(scaled) * np.linalg.eigvalsh(gram)[-1]
+    by_trace = (scaled**2).sum(axis=1) @ weight
+    return np.asarray(np.minimum(by_heaviest_row, by_trace))
 
 
 def _r_squared(values: Floats, estimate: Floats) -> Floats:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from fasterce.profile import Floats
 
+DIGITS = 9
+
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
@@ -92,7 +94,10 @@ class Judge:
 
 
 def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
-    """Positive where the class is the wanted one; graded by the scores if there are any."""
+    """Positive where the class is the wanted one; graded by the scores if there are any.
+
+    Rounded: a model's scores may differ in their last bits between a batch and a single row.
+    """
     failed = classes < 0
     hit = classes == target
     if scores is None:
@@ -101,7 +106,7 @@ def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
     own = scores[every, target]
     others = scores.copy()
     others[every, target] = -np.inf
-    lead = own - others.max(axis=1)
+    lead = np.round(own - others.max(axis=1), DIGITS)
     tiny = np.finfo(np.float64).tiny
     lead = np.where(hit, np.maximum(lead, tiny), np.minimum(lead, -tiny))
     return np.where(failed, -np.inf, lead)

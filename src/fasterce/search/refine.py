@@ -159,7 +159,7 @@ def shrink(pool: Pool, asked: Bracket, verdict: Verdict, domain: Domain, distanc
     codes, floor = pool.codes.copy(), pool.floor.copy()
     _put_where(codes, index, np.asarray(smallest < len(position)), _at(asked.value, smallest))
     _put_where(floor, index, largest >= 0, _at(asked.value, largest))
-    untried = ~opened.any(axis=2, keepdims=True)
+    untried = np.asarray(~opened.any(axis=2, keepdims=True))
     _put_where(floor, index, untried, np.take_along_axis(codes, index, 2))
     cost = np.where(pool.valid, distance.total(codes, domain.row[:, None, :]), np.inf)
     return Pool(codes, pool.valid, cost, floor)

@@ -30,8 +30,7 @@ def beyond(task: Task, pool: Pool) -> Pool:
     valid = verdict.valid.reshape(rows, count, len(SHARES))
     pick = valid.argmax(axis=2)[..., None, None]
     farthest = np.take_along_axis(codes, pick, 2)[:, :, 0]
-    kept = np.where(valid.any(axis=2)[..., None], farthest, pool.codes)
-    paid = task.distance.total(kept, task.domain.row[:, None, :]) - task.distance.total(
-        pool.codes, task.domain.row[:, None, :]
-    )
+    kept = np.where(valid.any(axis=2, keepdims=True), farthest, pool.codes)
+    row = task.domain.row[:, None, :]
+    paid = task.distance.total(kept, row) - task.distance.total(pool.codes, row)
     return replace(pool, codes=kept, cost=pool.cost + np.where(pool.valid, paid, 0.0))

@@ -59,7 +59,7 @@ def _legal(domain: Domain, feature: Indices, values: Floats) -> Mask:
     for j, allowed in domain.allowed.items():
         column = np.flatnonzero(feature == j)
         legal[:, column] &= allowed[values[:, column].astype(np.intp)]
-    return legal
+    return np.asarray(legal)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def sparse(task: Task, n: int = 1) -> Pool:
     singles = sweep.cheapest(alone, of_alone, task.domain, task.distance)
     none_yet = ~np.isfinite(singles.cost).any(axis=1)
     finer = sweep.edits(task.domain, sweep.fine_levels(task.knowledge.codec))
-    finer = Edits(finer.base, finer.feature, finer.value, finer.open & none_yet[:, None])
+    finer = Edits(finer.base, finer.feature, finer.value, finer.open & np.asarray(none_yet)[:, None])
     (of_finer,) = task.judge.judge(finer)
     rest = sweep.cheapest(finer, of_finer, task.domain, task.distance)
     pool = _singles_pool(task, singles) + _singles_pool(task, rest)

@@ -36,7 +36,7 @@ def verify(
             break
         confirmed[ask] = label(pool.codes[ask]) == target[np.nonzero(ask)[0]]
         asked |= ask
-    return confirmed
+    return np.asarray(confirmed)
 
 
 def _next(open_: Mask, count: Indices) -> Mask:

@@ -1,0 +1,64 @@
+"""One row's walk through latent space, laid out flat for looking at."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fasterce.profile import Floats
+from fasterce.search.directions import height, unit
+from fasterce.search.judge import Mask
+from fasterce.search.linesearch import along, distances_to_walk, first
+from fasterce.search.project import carry_movement
+from fasterce.search.propose import different, keeping_frozen_still
+from fasterce.search.task import Task
+
+CLOUD = 600
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Steps and samples seen along two axes: `height` above the prediction hyperplane, and `side`, across it."""
+
+    distance: Floats
+    height: Floats
+    side: Floats
+    valid: Mask
+    flip: int
+    cloud_height: Floats
+    cloud_side: Floats
+    cloud_wanted: Mask
+    label: str
+    target: str
+
+
+def trace(task: Task, label: str, target: str) -> Walk:
+    """The walk of the task's first row, with examples around it."""
+    normals, offsets = task.prediction_planes
+    direction = keeping_frozen_still(task)
+    distance = distances_to_walk(-height(task.latent, normals, offsets), task.step)
+    points = along(task.latent, direction, distance)
+    codec, autoencoder = task.knowledge.codec, task.knowledge.autoencoder
+    moved = carry_movement(codec, task.domain, task.decoded, autoencoder.decode(points))
+    (verdict,) = task.judge.judge(different(task, moved))
+    cloud = autoencoder.encode(task.knowledge.example_matrix)[:: max(1, len(task.knowledge.examples) // CLOUD)]
+    wanted = (task.knowledge.example_classes == task.judge.target[0])[:: max(1, len(task.knowledge.examples) // CLOUD)]
+    across = _widest_across(cloud, task.toward_target[0])
+    return Walk(
+        distance=distance[0],
+        height=height(points[0], normals[0], offsets[0]),
+        side=points[0] @ across,
+        valid=verdict.valid[0],
+        flip=int(first(verdict.valid)[0]),
+        cloud_height=height(cloud, normals[0], offsets[0]),
+        cloud_side=cloud @ across,
+        cloud_wanted=wanted,
+        label=label,
+        target=target,
+    )
+
+
+def _widest_across(cloud: Floats, toward: Floats) -> Floats:
+    """Of the directions within the hyperplane, the one along which the samples spread most."""
+    flat = cloud - cloud.mean(axis=0)
+    flat = flat - np.outer(flat @ toward, toward)
+    return unit(np.linalg.svd(flat, full_matrices=False)[2][0])

@@ -1,0 +1,579 @@
+"""What a user notices of saving and loading: the same answers afterwards, and one clear sentence for anything else."""
+
+import hashlib
+import json
+import pickle
+import struct
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load as unpack
+from safetensors.numpy import save as pack
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from fasterce import artifact
+from fasterce.errors import ArtifactError, ModelError
+from fasterce.explainer import FasterCE
+from fasterce.schema import Schema
+
+Spoil = Callable[[Path], None]
+
+
+def people(rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, rows),
+            "income": rng.normal(50, 15, rows).round(2),
+            "job": rng.choice(["clerk", "nurse", "smith"], rows),
+            "grade": pd.Categorical(rng.choice(["low", "mid", "high"], rows), ["low", "mid", "high"], ordered=True),
+            "owner": rng.random(rows) < 0.5,
+        }
+    )
+
+
+def approve(frame: pd.DataFrame) -> np.ndarray:
+    points = frame["income"].to_numpy() + 10 * frame["owner"].to_numpy() + 5 * (frame["grade"] == "high").to_numpy()
+    return np.where(points > 58, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def explainer() -> FasterCE:
+    data = people()
+    schema = Schema.infer(data, immutable=["owner"], increasing=["age"], ranges={"income": (0, 200)})
+    return FasterCE(approve, schema, random_state=3, latent_dim=6, progress=False).fit(data)
+
+
+@pytest.fixture
+def saved(explainer: FasterCE, tmp_path: Path) -> Path:
+    folder = tmp_path / "saved"
+    explainer.save(folder)
+    return folder
+
+
+def refusal(folder: Path, model: Any = approve, **options: Any) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        artifact.load(folder, model, **options)
+    sentence = str(caught.value)
+    assert sentence.count("\n") == 0
+    assert sentence.endswith(".")
+    return sentence
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def rewrite_manifest(folder: Path, **changes: Any) -> None:
+    """A manifest that is wrong on purpose and consistent in itself, as an attacker would write it."""
+    content = manifest_of(folder) | changes
+    content["schema_sha256"] = _digest(content["schema"])
+    del content["sha256"]
+    content["sha256"] = _digest(content)
+    (folder / "manifest.json").write_text(json.dumps(content))
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def replace_arrays(folder: Path, packed: bytes) -> None:
+    (folder / "arrays.safetensors").write_bytes(packed)
+    entry = {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}
+    rewrite_manifest(folder, files={"arrays.safetensors": entry})
+
+
+def edit_array(folder: Path, name: str, edit: Callable[[np.ndarray], np.ndarray | None]) -> None:
+    arrays = {key: value.copy() for key, value in unpack((folder / "arrays.safetensors").read_bytes()).items()}
+    edited = edit(arrays.pop(name))
+    if edited is not None:
+        arrays[name] = np.ascontiguousarray(edited)
+    replace_arrays(folder, pack(arrays))
+
+
+def with_value(value: Any) -> Callable[[np.ndarray], np.ndarray]:
+    def edit(array: np.ndarray) -> np.ndarray:
+        array.reshape(-1)[0] = value
+        return array
+
+    return edit
+
+
+def entries(folder: Path) -> set[str]:
+    return {entry.name for entry in folder.iterdir()}
+
+
+def assert_same_explanations(one: FasterCE, other: FasterCE, rows: pd.DataFrame, **options: Any) -> None:
+    for method in ("closest", "sparse", "realistic"):
+        first, second = one.explain(rows, method, **options), other.explain(rows, method, **options)
+        assert (first.status == "found").any()
+        pd.testing.assert_series_equal(first.status, second.status)
+        np.testing.assert_array_equal(first.answers.codes, second.answers.codes)
+        pd.testing.assert_frame_equal(first.to_frame(), second.to_frame())
+
+
+def test_round_trip_explains_the_same_to_the_last_bit(explainer: FasterCE, saved: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = artifact.load(saved, approve)
+    assert_same_explanations(explainer, loaded, people(40), n=2)
+
+
+def test_round_trip_keeps_every_learned_piece_and_its_memory_order(explainer: FasterCE, saved: Path) -> None:
+    loaded = artifact.load(saved, approve)
+    before, after = artifact._arrays(explainer.knowledge_), artifact._arrays(loaded.knowledge_)
+    assert before.keys() == after.keys()
+    for name, array in before.items():
+        np.testing.assert_array_equal(array, after[name], err_msg=name)
+        assert array.strides == after[name].strides, name
+    assert loaded.schema_ == explainer.schema_
+    assert loaded.table_ == explainer.table_
+    assert str(loaded.report_) == str(explainer.report_)
+    assert (loaded.random_state, loaded.latent_dim, loaded.scores) == (3, 6, "auto")
+
+
+def test_a_loaded_explainer_can_be_saved_again_unchanged(saved: Path, tmp_path: Path) -> None:
+    artifact.load(saved, approve).save(tmp_path / "again")
+    first, second = manifest_of(saved), manifest_of(tmp_path / "again")
+    for content in (first, second):
+        del content["sha256"], content["written"]["time"]
+    assert first == second
+    assert (saved / "arrays.safetensors").read_bytes() == (tmp_path / "again" / "arrays.safetensors").read_bytes()
+
+
+def test_manifest_tells_what_and_with_what(saved: Path) -> None:
+    content = manifest_of(saved)
+    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 1, "network")
+    assert content["classes"] == ["no", "yes"]
+    assert content["written"]["numpy"] == np.__version__
+    assert content["written"]["time"].endswith("+00:00")
+    packed = (saved / "arrays.safetensors").read_bytes()
+    assert content["files"]["arrays.safetensors"] == {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}
+
+
+def test_loads_and_explains_in_a_fresh_process_without_torch(explainer: FasterCE, saved: Path, tmp_path: Path) -> None:
+    rows = people(20)
+    rows.to_pickle(tmp_path / "rows.pkl")
+    script = """
+        import sys
+        class Blocker:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] == "torch":
+                    raise ImportError("torch is not here")
+        sys.meta_path.insert(0, Blocker())
+        import numpy as np, pandas as pd
+        from fasterce import artifact
+        def approve(frame):
+            points = frame["income"] + 10 * frame["owner"] + 5 * (frame["grade"] == "high")
+            return np.where(points.to_numpy() > 58, "yes", "no")
+        explanation = artifact.load(sys.argv[1], approve).explain(pd.read_pickle(sys.argv[2]))
+        np.save(sys.argv[3], explanation.answers.codes)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), saved, tmp_path / "rows.pkl", tmp_path / "codes.npy"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), explainer.explain(rows).answers.codes)
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), (1.5, 2.5), ("no", "yes")])
+def test_class_labels_keep_their_type(labels: tuple[Any, Any], tmp_path: Path) -> None:
+    data = people(60)[["age", "income"]]
+
+    def model(frame: pd.DataFrame) -> np.ndarray:
+        return np.array(labels)[(frame["income"] > 50).to_numpy().astype(int)]
+
+    FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False).fit(data).save(tmp_path / "a")
+    loaded = artifact.load(tmp_path / "a", model, autoencoder=(np.asarray, np.asarray))
+    assert loaded.classes_ == labels
+    assert [type(label) for label in loaded.classes_] == [type(label) for label in labels]
+    assert set(loaded.explain(data.head(5)).prediction) <= set(labels)
+
+
+def test_columns_survive_with_their_names_and_dtypes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame(
+        {
+            0: pd.array(rng.integers(0, 90, 80), dtype="Int64"),
+            1: rng.normal(size=80).astype("float32"),
+            "two": pd.Categorical(rng.choice([10, 20, 30], 80), [30, 20, 10], ordered=True),
+            3: pd.array(rng.random(80) < 0.5, dtype="boolean"),
+            "vier ä": pd.Series(rng.choice(["a", "ü"], 80), dtype="object"),
+        }
+    )
+    seen: list[pd.DataFrame] = []
+
+    def model(frame: pd.DataFrame) -> np.ndarray:
+        seen.append(frame)
+        return (frame[1] > 0).to_numpy().astype(int)
+
+    coders = (np.asarray, np.asarray)
+    explainer = FasterCE(model, autoencoder=coders, progress=False).fit(data)
+    explainer.save(tmp_path / "a")
+    seen.clear()
+    loaded = artifact.load(tmp_path / "a", model, autoencoder=coders)
+    assert list(seen[0].columns) == [0, 1, "two", 3, "vier ä"]
+    pd.testing.assert_series_equal(seen[0].dtypes, data.dtypes)
+    assert list(loaded.report_.features.index) == list(data.columns)
+    assert_same_explanations(explainer, loaded, data.head(10))
+
+
+def test_a_pipeline_with_scores_comes_back_with_scores(tmp_path: Path) -> None:
+    data = people()[["age", "income", "job"]]
+    wealthy = (data["income"] + (data["job"] == "smith") * 10 > 52).to_numpy()
+    encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression(max_iter=2000)).fit(data, wealthy)
+    explainer = FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False).fit(data)
+    explainer.save(tmp_path / "a")
+    loaded = artifact.load(tmp_path / "a", model, autoencoder=(np.asarray, np.asarray))
+    assert loaded.use_scores_ is True
+    assert_same_explanations(explainer, loaded, data.head(20))
+    with pytest.raises(ModelError, match="predict_proba or decision_function; got function without"):
+        artifact.load(tmp_path / "a", model.predict.__func__, autoencoder=(np.asarray, np.asarray))
+
+
+class TestOwnAutoencoder:
+    @pytest.fixture(scope="class")
+    def folder(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("own") / "saved"
+        FasterCE(approve, autoencoder=(np.asarray, np.asarray), progress=False).fit(people(60)).save(folder)
+        return folder
+
+    def test_is_asked_for(self, folder: Path) -> None:
+        assert "expected load(..., autoencoder=(encode, decode)); got none." in refusal(folder)
+
+    def test_must_have_the_latent_size_it_had(self, folder: Path) -> None:
+        def narrow(matrix: np.ndarray) -> np.ndarray:
+            return matrix[:, :-1]
+
+        assert "expected an autoencoder between finite rows" in refusal(folder, autoencoder=(narrow, np.asarray))
+
+    def test_that_raises_is_named(self, folder: Path) -> None:
+        def broken(matrix: np.ndarray) -> np.ndarray:
+            raise ZeroDivisionError("my own fault")
+
+        assert "got ZeroDivisionError: my own fault" in refusal(folder, autoencoder=(broken, np.asarray))
+
+    def test_is_refused_where_there_is_a_network(self, saved: Path) -> None:
+        assert "expected autoencoder=None" in refusal(saved, autoencoder=(np.asarray, np.asarray))
+
+
+class TestAnotherModel:
+    def test_that_answers_otherwise_warns_with_counts(self, saved: Path) -> None:
+        def opposite(frame: pd.DataFrame) -> np.ndarray:
+            return np.where(approve(frame) == "yes", "no", "yes")
+
+        with pytest.warns(UserWarning, match=r"disagrees with 64 of 64 .* fitted for another model") as caught:
+            artifact.load(saved, opposite)
+        assert caught[0].filename == __file__
+
+    def test_that_raises_is_an_error(self, saved: Path) -> None:
+        def broken(frame: pd.DataFrame) -> np.ndarray:
+            raise KeyError("salary")
+
+        with pytest.raises(ModelError, match="KeyError.*salary"):
+            artifact.load(saved, broken)
+
+    def test_with_other_classes_is_an_error(self, saved: Path) -> None:
+        with pytest.raises(ModelError, match="must answer one of 'no', 'yes'; got 'maybe'"):
+            artifact.load(saved, lambda frame: np.full(len(frame), "maybe"))
+
+
+def cut_arrays(folder: Path) -> None:
+    path = folder / "arrays.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip_a_byte(folder: Path) -> None:
+    path = folder / "arrays.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+
+
+def change_a_bound(folder: Path) -> None:
+    path = folder / "manifest.json"
+    text = path.read_text()
+    assert '"upper": 200.0' in text
+    path.write_text(text.replace('"upper": 200.0', '"upper": 900.0'))
+
+
+def point_elsewhere(folder: Path) -> None:
+    outside = folder.parent / "outside.safetensors"
+    outside.write_bytes((folder / "arrays.safetensors").read_bytes())
+    rewrite_manifest(folder, files={"../outside.safetensors": manifest_of(folder)["files"]["arrays.safetensors"]})
+
+
+def empty_the_folder(folder: Path) -> None:
+    for name in entries(folder):
+        (folder / name).unlink()
+
+
+def write_pickle(folder: Path) -> None:
+    replace_arrays(folder, pickle.dumps({"weights": [1.0, 2.0]}))
+
+
+def write_giant_header(folder: Path) -> None:
+    replace_arrays(folder, struct.pack("<Q", 2**60) + b"{}")
+
+
+def write_overlapping_offsets(folder: Path) -> None:
+    spans = {"a": [0, 16], "b": [8, 24]}
+    header = {name: {"dtype": "F64", "shape": [2], "data_offsets": span} for name, span in spans.items()}
+    text = json.dumps(header).encode()
+    replace_arrays(folder, struct.pack("<Q", len(text)) + text + bytes(24))
+
+
+def write_unknown_dtype(folder: Path) -> None:
+    text = json.dumps({"a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
+    replace_arrays(folder, struct.pack("<Q", len(text)) + text + bytes(4))
+
+
+FILES: dict[str, tuple[Spoil, str]] = {
+    "empty folder": (empty_the_folder, "manifest.json; expected a file; got nothing"),
+    "no arrays": (
+        lambda folder: (folder / "arrays.safetensors").unlink(),
+        "arrays.safetensors; expected a file; got nothing",
+    ),
+    "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "manifest.json; expected a file; got nothing"),
+    "cut arrays": (cut_arrays, "(cut off or changed)"),
+    "flipped byte": (flip_a_byte, "expected the SHA-256 in manifest.json; got another"),
+    "no JSON": (lambda folder: (folder / "manifest.json").write_bytes(b"\x80\x04not json"), "expected JSON"),
+    "deep JSON": (lambda folder: (folder / "manifest.json").write_text("[" * 10**6), "expected JSON"),
+    "a list": (lambda folder: (folder / "manifest.json").write_text("[1]"), "expected the format 'fasterce-explainer'"),
+    "foreign": (lambda folder: rewrite_manifest(folder, format="mlflow"), "manifest of another program ('mlflow')"),
+    "changed bound": (change_a_bound, "changed since (its SHA-256 differs)"),
+    "path": (point_elsewhere, "expected 'arrays.safetensors' as its only file; got '../outside.safetensors'"),
+    "no version": (lambda folder: rewrite_manifest(folder, version="1"), "a format version of 1 or more; got '1'"),
+    "field": (lambda folder: rewrite_manifest(folder, classes="ab"), "a field 'classes'"),
+    "pickle": (write_pickle, "expected arrays in the safetensors format"),
+    "giant header": (write_giant_header, "expected arrays in the safetensors format; got Error while deserializing: header"),
+    "overlap": (write_overlapping_offsets, "expected arrays in the safetensors format"),
+    "unknown dtype": (write_unknown_dtype, "expected arrays in the safetensors format"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), FILES.values(), ids=FILES)
+def test_damaged_files_are_refused(spoil: Spoil, sentence: str, saved: Path) -> None:
+    spoil(saved)
+    said = refusal(saved)
+    assert str(saved) in said
+    assert sentence in said
+
+
+CONTENTS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray | None], str]] = {
+    "narrow examples": ("examples", lambda a: a[:, :-1], "'examples' as float64 of shape (any, 5)"),
+    "no examples": ("examples", lambda a: a[:0], "'examples' as float64 of shape (any, 5)"),
+    "category": ("examples", lambda a: a + 1000, "codes from 0 to 2 in 'examples'"),
+    "half category": ("examples", lambda a: a + 0.5, "codes from 0 to 2 in 'examples'"),
+    "class": ("example_classes", with_value(-1), "codes from 0 to 1 in 'example_classes'"),
+    "class dtype": ("example_classes", lambda a: a.astype(float), "'example_classes' as int64"),
+    "plane too few": ("hyperplanes.normals", lambda a: a[:-1], "'hyperplanes.normals' as float64 of shape (12, any)"),
+    "offset too few": ("hyperplanes.offsets", lambda a: a[:-1], "'hyperplanes.offsets' as float64 of shape (12,)"),
+    "profile column": ("profile.levels", lambda a: a[:-1], "'profile.levels'"),
+    "profile NaN": ("profile.median", with_value(np.nan), "finite numbers in 'profile.median'"),
+    "profile zero": ("profile.std", lambda a: a * 0, "between finite rows"),
+    "network NaN": ("network.encoder.0.weight", with_value(np.nan), "finite numbers in 'network.encoder.0.weight'"),
+    "network infinity": ("network.decoder.1.bias", with_value(np.inf), "finite numbers in 'network.decoder.1.bias'"),
+    "network shape": ("network.decoder.0.weight", lambda a: a.T, "'network.decoder.0.weight' as float64 of shape (6, any)"),
+    "network dtype": ("network.encoder.0.bias", lambda a: a.astype("float32"), "'network.encoder.0.bias' as float64"),
+    "network layer": ("network.encoder.1.weight", lambda a: None, "'network.encoder.0.weight' as float64 of shape (10, 6)"),
+    "distance": ("distance.weight", lambda a: None, "an array 'distance.weight'; got none"),
+}
+
+
+@pytest.mark.parametrize(("name", "edit", "sentence"), CONTENTS.values(), ids=CONTENTS)
+def test_wrong_arrays_with_a_matching_digest_are_refused(
+    name: str, edit: Callable[[np.ndarray], np.ndarray | None], sentence: str, saved: Path
+) -> None:
+    edit_array(saved, name, edit)
+    said = refusal(saved)
+    assert str(saved / "arrays.safetensors") in said
+    assert sentence in said
+
+
+def test_an_array_nobody_knows_is_refused(saved: Path) -> None:
+    arrays = unpack((saved / "arrays.safetensors").read_bytes())
+    replace_arrays(saved, pack(arrays | {"payload": np.zeros(3)}))
+    assert "expected only the arrays of an explainer; got 'payload'" in refusal(saved)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("classes", ["yes"]),
+        ("classes", ["yes", "yes"]),
+        ("classes", [["yes"], ["no"]]),
+        ("dtypes", [{"name": "int64"}]),
+        ("dtypes", [{"name": "no such dtype"}] * 5),
+        ("dtypes", [{}] * 5),
+        ("dtypes", [{"name": "int64"}] * 5),
+        ("schema", {"features": []}),
+        ("schema", {"features": [{"name": "age", "kind": "imaginary"}]}),
+        ("schema", {}),
+        ("report", {"features": {}}),
+    ],
+)
+def test_a_manifest_that_describes_no_explainer_is_refused(field: str, value: Any, saved: Path) -> None:
+    rewrite_manifest(saved, **{field: value})
+    assert str(saved) in refusal(saved)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    assert f"{tmp_path / 'absent'}; expected a folder" in refusal(tmp_path / "absent")
+    (tmp_path / "file").write_text("x")
+    assert "got a file" in refusal(tmp_path / "file")
+
+
+def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
+    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 2}))
+    (saved / "arrays.safetensors").unlink()
+    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 1; got 2.")
+
+
+def test_a_huge_manifest_is_not_even_read(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (saved / "manifest.json").open("r+b") as file:
+        file.truncate(64 * 2**20 + 1)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("read a file that is too large"))
+    assert f"expected at most {64 * 2**20} bytes" in refusal(saved)
+
+
+class TestSaving:
+    def test_twice_gives_the_same_bytes_but_the_time(
+        self, explainer: FasterCE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(artifact, "_circumstances", lambda: {"time": "then"})
+        explainer.save(tmp_path / "one")
+        explainer.save(tmp_path / "two")
+        for name in ("arrays.safetensors", "manifest.json"):
+            assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+    def test_replaces_an_artifact_and_leaves_no_litter(self, explainer: FasterCE, saved: Path) -> None:
+        rewrite_manifest(saved, random_state=99)
+        explainer.save(saved)
+        assert manifest_of(saved)["random_state"] == 3
+        assert entries(saved.parent) == {"saved"}
+        assert entries(saved) == {"arrays.safetensors", "manifest.json"}
+
+    def test_into_an_empty_or_a_deep_new_folder(self, explainer: FasterCE, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        explainer.save(tmp_path / "empty")
+        explainer.save(str(tmp_path / "new" / "deep"))
+        artifact.load(tmp_path / "empty", approve)
+        artifact.load(tmp_path / "new" / "deep", approve)
+
+    def test_through_a_link_replaces_what_it_points_to(self, explainer: FasterCE, saved: Path) -> None:
+        link = saved.parent / "current"
+        link.symlink_to(saved, target_is_directory=True)
+        rewrite_manifest(saved, random_state=99)
+        explainer.save(link)
+        assert link.is_symlink()
+        assert manifest_of(saved)["random_state"] == 3
+
+    def test_is_readable_by_others_as_the_umask_says(self, saved: Path, tmp_path: Path) -> None:
+        (tmp_path / "plain").mkdir()
+        assert saved.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            {"thesis.txt": "years of work"},
+            {"manifest.json": '{"format": "another"}'},
+            {"manifest.json": "not json"},
+            {"arrays.safetensors": "weights of something else"},
+        ],
+    )
+    def test_over_a_folder_of_something_else_is_refused(
+        self, content: dict[str, str], explainer: FasterCE, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "mine"
+        folder.mkdir()
+        for name, text in content.items():
+            (folder / name).write_text(text)
+        with pytest.raises(ArtifactError, match="expected a new folder or a saved explainer; got a folder"):
+            explainer.save(folder)
+        assert {name: (folder / name).read_text() for name in entries(folder)} == content
+        assert entries(tmp_path) == {"mine"}
+
+    def test_over_an_artifact_with_other_files_beside_it_is_refused(self, explainer: FasterCE, saved: Path) -> None:
+        (saved / "notes.txt").write_text("keep me")
+        with pytest.raises(ArtifactError, match=r"notes\.txt"):
+            explainer.save(saved)
+        assert (saved / "notes.txt").read_text() == "keep me"
+
+    def test_over_a_file_is_refused(self, explainer: FasterCE, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("keep me")
+        with pytest.raises(ArtifactError, match="got a file"):
+            explainer.save(tmp_path / "file")
+        assert (tmp_path / "file").read_text() == "keep me"
+
+    @pytest.mark.parametrize("existing", [True, False])
+    @pytest.mark.parametrize("failing", ["manifest write", "last rename"])
+    def test_that_fails_midway_leaves_all_as_it_was(
+        self, failing: str, existing: bool, explainer: FasterCE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "saved"
+        if existing:
+            explainer.save(folder)
+            before = (folder / "manifest.json").read_bytes()
+        write, rename = artifact._write, artifact.os.rename
+
+        def full_disk(path: Path, content: bytes) -> None:
+            if path.name == "manifest.json":
+                raise OSError(28, "No space left on device")
+            write(path, content)
+
+        def locked(source: Path, destination: Path) -> None:
+            if source.name == "new":
+                raise PermissionError(13, "locked")
+            rename(source, destination)
+
+        with monkeypatch.context() as patch:
+            if failing == "manifest write":
+                patch.setattr(artifact, "_write", full_disk)
+            else:
+                patch.setattr(artifact.os, "rename", locked)
+            with pytest.raises(ArtifactError, match="expected a folder that can be written"):
+                explainer.save(folder)
+        assert entries(tmp_path) == ({"saved"} if existing else set())
+        if existing:
+            assert (folder / "manifest.json").read_bytes() == before
+            artifact.load(folder, approve)
+
+    def test_never_deletes_the_only_copy(self, explainer: FasterCE, saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """If even moving the old artifact back fails, it stays where it was put aside."""
+        rename = artifact.os.rename
+
+        def once(source: Path, destination: Path) -> None:
+            if Path(source) != saved:
+                raise PermissionError(13, "locked")
+            rename(source, destination)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(artifact.os, "rename", once)
+            with pytest.raises(ArtifactError):
+                explainer.save(saved)
+        (aside,) = saved.parent.glob(".saved.*/old")
+        artifact.load(aside, approve)
+
+    def test_what_json_cannot_hold_is_refused_before_anything_is_written(self, tmp_path: Path) -> None:
+        data = people(60)[["age", "income"]].set_axis([("a", 1), ("b", 2)], axis=1)
+        data.columns = data.columns.to_flat_index()
+
+        def model(frame: pd.DataFrame) -> np.ndarray:
+            return (frame.iloc[:, 1] > 50).to_numpy()
+
+        explainer = FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False).fit(data)
+        with pytest.raises(ArtifactError, match=r"column name must be text, .* got \('a', 1\)"):
+            explainer.save(tmp_path / "a")
+        assert entries(tmp_path) == set()
