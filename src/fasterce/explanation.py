@@ -1,7 +1,8 @@
 """What comes back: one record for every row that went in, in order, and the counterfactuals that were verified."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,21 @@ class Answers:
     @property
     def changed(self) -> NDArray[np.bool_]:
         return np.asarray(self.before != self.codes)
+
+    @classmethod
+    def merge(cls, parts: Sequence["Answers"], methods: Sequence[NDArray[Any]] | None = None) -> "Answers":
+        """Row by row, in the order of the parts."""
+        query = np.concatenate([part.query for part in parts])
+        order = np.argsort(query, kind="stable")
+        query = query[order]
+        return cls(
+            query=query,
+            rank=np.arange(len(query)) - np.searchsorted(query, query),
+            method=np.concatenate(methods or [part.method for part in parts])[order],
+            before=np.concatenate([part.before for part in parts])[order],
+            codes=np.concatenate([part.codes for part in parts])[order],
+            distance=np.concatenate([part.distance for part in parts])[order],
+        )
 
 
 @dataclass(frozen=True)
@@ -115,6 +131,27 @@ class Explanation:
     def of_row(self, position: int) -> list[int]:
         """The lines of `to_frame` that belong to one row, best first."""
         return [int(k) for k in np.flatnonzero(self.answers.query == position)]
+
+    def beside(self, *others: "Explanation", labels: Sequence[str] | None = None) -> "Explanation":
+        """Explanations of the same rows as one: their answers side by side, in the order given.
+
+        `labels` names each one in the method column, for instance by the feature it was allowed to change.
+        """
+        every = (self, *others)
+        answers = [one.answers for one in every]
+        names = (
+            [np.full(len(part), label, dtype=object) for part, label in zip(answers, labels, strict=True)] if labels else None
+        )
+        merged = Answers.merge(answers, names)
+        status = reduce(lambda first, second: first.where(first == FOUND, second), (one.status for one in every))
+        return replace(
+            self,
+            status=status,
+            reason=self.reason.where(status != FOUND, ""),
+            answers=merged,
+            asked=reduce(Asked.__add__, (one.asked for one in every)),
+            seconds=sum(one.seconds for one in every),
+        )
 
     def _typed(self, answers: NDArray[np.intp]) -> pd.DataFrame:
         part = self.rows.iloc[self.answers.query[answers]]

@@ -32,8 +32,8 @@ class Asked:
     calls: int = 0
     rows: int = 0
 
-    def __sub__(self, earlier: "Asked") -> "Asked":
-        return Asked(self.calls - earlier.calls, self.rows - earlier.rows)
+    def __add__(self, more: "Asked") -> "Asked":
+        return Asked(self.calls + more.calls, self.rows + more.rows)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def forward(layers: tuple[Layer, ...], inputs: Floats) -> Floats:
         values = product(values, layer.weight) + layer.bias
         if depth < len(layers) - 1:
             values = np.maximum(values, 0.0)
-    return values.reshape(*inputs.shape[:-1], -1)
+    return values.reshape(*inputs.shape[:-1], layers[-1].weight.shape[1])
 
 
 def product(left: Floats, right: Floats) -> Floats:

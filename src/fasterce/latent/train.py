@@ -5,6 +5,7 @@ block, one minus the cosine similarity of the one-hot vectors.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from fasterce.errors import MissingExtraError
 from fasterce.latent.runtime import Layer, Network
 from fasterce.profile import Floats
 from fasterce.progress import Progress
+
+LARGE_STEP = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def train(matrix: Floats, codec: Codec, plan: TrainingPlan, seed: int, progress:
     """Fit on 70 % of the rows, stop by 15 %, keep 15 % unseen for the report."""
     torch = _torch()
     training, validation, held_out = split(len(matrix), seed)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _threads(torch, plan, codec.width):
         torch.manual_seed(seed)
         model = _Model(torch, codec, plan)
         data = torch.as_tensor(matrix, dtype=torch.float32)
@@ -173,6 +176,18 @@ def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Fl
     encoder = [*encoder[:-1], Layer(last.weight @ whiten, (last.bias - mean) @ whiten)]
     decoder = [Layer(colour @ first.weight, first.bias + mean @ first.weight), *decoder[1:]]
     return Network(tuple(encoder), tuple(decoder), blocks)
+
+
+@contextmanager
+def _threads(torch: Any, plan: TrainingPlan, width: int) -> Iterator[None]:
+    """One thread for small networks: several would spend their time waiting for each other."""
+    before = torch.get_num_threads()
+    if plan.batch * plan.hidden * width < LARGE_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _torch() -> Any:

@@ -4,11 +4,14 @@ import numpy as np
 
 from fasterce.profile import Floats
 from fasterce.search.judge import Candidates, Edits, Indices
+from fasterce.search.project import Domain
 
 OPTIONS = 24
 PAIRS = 6
 SAFER = (1.0, 1.3)
 LARGEST = 8
+GRID = 256
+MOST_NAMED = 4
 
 
 def pairs(asked: Edits, gain: Floats, cost: Floats, need: Floats, ceiling: Floats) -> Candidates:
@@ -36,18 +39,32 @@ def pairs(asked: Edits, gain: Floats, cost: Floats, need: Floats, ceiling: Float
     return Candidates(np.stack(codes, axis=1), np.stack(opened, axis=1))
 
 
-def stacks(asked: Edits, gain: Floats, wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Candidates:
-    """Each feature's strongest change, stacked strongest first: two of them, three, … for the rows `wanted`."""
+def stacks(asked: Edits, gain: Floats) -> Candidates:
+    """Each feature's strongest change, stacked strongest first: two of them, three, …"""
     strongest, power = _strongest_of_each_feature(asked, gain)
     order = np.argsort(-power, axis=1, kind="stable")[:, :LARGEST]
     option, power = np.take_along_axis(strongest, order, 1), np.take_along_axis(power, order, 1)
     codes, opened = [], []
     for size in range(2, option.shape[1] + 1):
         codes.append(_apply(asked, option[:, :size], power[:, :size] > 0))
-        opened.append(wanted & (power[:, size - 1] > 0))
+        opened.append(power[:, size - 1] > 0)
     if not codes:
         return Candidates(np.zeros((len(asked.base), 0, asked.base.shape[1])), np.zeros((len(asked.base), 0), dtype=bool))
     return Candidates(np.stack(codes, axis=1), np.stack(opened, axis=1))
+
+
+def grid(domain: Domain, named: tuple[int, ...], levels: tuple[Indices, Floats]) -> Candidates:
+    """All combinations of a few named features' levels, thinned so that no row has more than `GRID` of them."""
+    codes = domain.base[:, None, :]
+    if 1 < len(named) <= MOST_NAMED:
+        most = int(GRID ** (1 / len(named)))
+        for j in named:
+            values = levels[1][levels[0] == j]
+            thinned = values[np.unique(np.round(np.linspace(0, len(values) - 1, most)).astype(np.intp))]
+            codes = np.repeat(codes, len(thinned), axis=1)
+            codes[..., j] = np.tile(thinned, codes.shape[1] // len(thinned))
+        codes = domain.project(codes)
+    return Candidates(codes, np.asarray((codes != domain.base[:, None, :]).any(axis=2)))
 
 
 def _best_value_for_money(gain: Floats, cost: Floats) -> Indices:

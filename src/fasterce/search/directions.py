@@ -35,9 +35,9 @@ def _remove(directions: Floats, normals: Floats, ridge: float) -> Floats:
     count = normals.shape[1]
     damping = np.broadcast_to(ridge**0.5 * np.eye(count), (len(normals), count, count))
     stacked = np.concatenate([np.swapaxes(normals, 1, 2), damping], axis=1)
-    basis: Floats = np.linalg.qr(stacked)[0][:, : normals.shape[2]].astype(np.float64)
-    removed: Floats = _times(basis, _times(np.swapaxes(basis, 1, 2), directions))
-    return np.asarray(directions - removed)
+    factor: Floats = np.asarray(np.linalg.qr(stacked)[0], dtype=np.float64)
+    basis = factor[:, : normals.shape[2]]
+    return np.asarray(directions - _times(basis, _times(np.swapaxes(basis, 1, 2), directions)))
 
 
 def project_on(points: Floats, normals: Floats, offsets: Floats) -> Floats:

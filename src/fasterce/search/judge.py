@@ -30,6 +30,9 @@ class Candidates:
     codes: Floats
     open: Mask
 
+    def only(self, rows: Mask) -> "Candidates":
+        return Candidates(self.codes, self.open & rows[:, None])
+
 
 @dataclass(frozen=True)
 class Edits:
@@ -39,6 +42,9 @@ class Edits:
     feature: Indices
     value: Floats
     open: Mask
+
+    def only(self, rows: Mask) -> "Edits":
+        return Edits(self.base, self.feature, self.value, self.open & rows[:, None])
 
     def __add__(self, other: "Edits") -> "Edits":
         return Edits(
@@ -119,6 +125,11 @@ def distinct(codes: Floats) -> tuple[Indices, Indices]:
     mixed = (bits ^ (bits >> np.uint64(29))) * weights
     _, once, back = np.unique((mixed ^ (mixed >> np.uint64(32))).sum(axis=1), return_index=True, return_inverse=True)
     return once, back
+
+
+def any_of(mask: Mask) -> Mask:
+    """Which rows have at least one."""
+    return np.asarray(mask.any(axis=1))
 
 
 def _flatten(group: Candidates | Edits) -> tuple[Indices, Floats]:

@@ -11,6 +11,7 @@ from fasterce.search.project import carry_movement
 from fasterce.search.task import Task
 
 NEIGHBOURS = 6
+DEEPEST = 20
 TRIFLE = 0.02
 SHALLOW = 0.05
 MOST_NAMED = 4
@@ -73,9 +74,37 @@ def nearest_examples(task: Task, most: int = NEIGHBOURS) -> Floats:
     return codes
 
 
+def more_examples(task: Task) -> Floats:
+    """More of the nearest examples, and those that lie deepest inside the wanted class."""
+    deep = np.repeat(task.domain.base[:, None, :], DEEPEST, axis=1)
+    latent = task.knowledge.example_latent
+    for target in np.unique(task.judge.target):
+        wanted = np.flatnonzero(task.knowledge.example_classes == target)
+        normal, offset = task.knowledge.hyperplanes.of_class(np.array([target]))
+        order = np.argsort(-height(latent[wanted], normal, offset), kind="stable")[:DEEPEST]
+        deep[task.judge.target == target, : len(order)] = task.knowledge.examples[wanted[order]]
+    return np.concatenate([nearest_examples(task, DEEPEST), deep], axis=1)
+
+
+def latent_gains(task: Task, edits: Edits) -> Floats:
+    """How much farther onto the wanted side each change goes by the prediction hyperplane: a guess free of questions."""
+    normals, offsets = task.prediction_planes
+    gain = np.full(edits.open.shape, -np.inf)
+    rows, codes = edits.flat()
+    latent = task.knowledge.autoencoder.encode(task.knowledge.codec.encode(codes))
+    before = height(task.latent, normals, offsets)[rows]
+    gain[edits.open] = np.round(height(latent, normals[rows], offsets[rows]) - before, 9)
+    return gain
+
+
 def neighbours(task: Task, examples: Floats) -> Candidates:
     """Examples made legal for the row. With nothing frozen they flip for certain."""
     return different(task, task.domain.project(examples))
+
+
+def no_more_than_asked(task: Task) -> Candidates:
+    """Rows that lay outside a permitted range and were moved into it: perhaps that is all it takes."""
+    return different(task, task.domain.base[:, None, :])
 
 
 def without_trifles(task: Task, candidates: Candidates) -> Candidates:
@@ -95,4 +124,4 @@ def _nearest(task: Task, rows: Indices, wanted: Indices, most: int) -> Indices:
 
 def different(task: Task, codes: Floats) -> Candidates:
     """Candidates, with those that change nothing closed."""
-    return Candidates(codes, (codes != task.domain.base[:, None, :]).any(axis=2))
+    return Candidates(codes, np.asarray((codes != task.domain.row[:, None, :]).any(axis=2)))

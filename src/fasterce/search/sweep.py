@@ -13,6 +13,7 @@ from fasterce.search.project import Domain
 
 COARSE = 11
 FINE = 33
+TIE = 1e-6
 
 
 def coarse_levels(codec: Codec) -> tuple[Indices, Floats]:
@@ -85,13 +86,15 @@ class Singles:
 
 
 def cheapest(asked: Edits, verdict: Verdict, domain: Domain, distance: Distance) -> Singles:
+    """Nearest first; of categories at the same price, the one the model is surest of."""
     cost = np.where(verdict.valid, distance.single(asked.feature, asked.value, domain.row), np.inf)
+    ranked = cost - TIE * np.tanh(np.where(verdict.valid, verdict.margin, 0.0))
     rows, features = domain.base.shape
     best, value, floor = np.full((rows, features), np.inf), domain.base.copy(), domain.base.copy()
     every = np.arange(rows)
     for j in np.unique(asked.feature):
         columns = np.flatnonzero(asked.feature == j)
-        pick = columns[cost[:, columns].argmin(axis=1)]
+        pick = columns[ranked[:, columns].argmin(axis=1)]
         best[:, j], value[:, j] = cost[every, pick], asked.value[every, pick]
         if j in domain.numeric:
             floor[:, j] = _last_before(asked.value[:, columns], asked.open[:, columns], domain.base[:, j], value[:, j])

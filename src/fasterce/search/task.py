@@ -32,6 +32,10 @@ class Knowledge:
     def example_matrix(self) -> Floats:
         return self.codec.encode(self.examples)
 
+    @cached_property
+    def example_latent(self) -> Floats:
+        return self.autoencoder.encode(self.example_matrix)
+
 
 @dataclass(frozen=True)
 class Task:

@@ -7,14 +7,17 @@ import numpy as np
 
 from fasterce.profile import Floats
 from fasterce.search import combine, refine, sweep
-from fasterce.search.judge import Candidates, Edits, Verdict
+from fasterce.search.judge import Candidates, Edits, Verdict, any_of
 from fasterce.search.linesearch import first
 from fasterce.search.propose import (
     NEIGHBOURS,
     feature_walks,
     keeping_frozen_still,
+    latent_gains,
+    more_examples,
     nearest_examples,
     neighbours,
+    no_more_than_asked,
     walk,
     without_trifles,
 )
@@ -30,26 +33,25 @@ REALISM = 3.0
 def closest(task: Task, n: int = 1) -> Pool:
     """CE1: walk along the prediction's normal, and try single changes and known examples beside it; then refine."""
     walked, known = walk(task, keeping_frozen_still(task)), neighbours(task, nearest_examples(task))
-    alone = _single_changes(task)
-    on_walk, of_known, of_alone = task.judge.judge(walked, known, alone)
+    alone, moved_in = _single_changes(task), no_more_than_asked(task)
+    on_walk, of_known, of_alone, of_moved = task.judge.judge(walked, known, alone, moved_in)
     singles = sweep.cheapest(alone, of_alone, task.domain, task.distance)
-    far = _first_valid(task, walked, on_walk) + _pool(task, known, of_known).best(1)
-    fewer = _needed_changes(task, far, _combinations(task, alone, of_alone, singles))
+    far = _first_valid(task, walked, on_walk) + _pool(task, known, of_known).best(1) + _pool(task, moved_in, of_moved)
+    far += _last_resort(task, alone, of_alone, _singles_pool(task, singles) + far)
+    fewer = _needed_changes(task, far, _pairs(task, alone, of_alone, singles))
     return _shrunk(task, _singles_pool(task, singles) + far + fewer, n)
 
 
 def sparse(task: Task, n: int = 1) -> Pool:
     """CE2: the cheapest single change that flips, of the named features or of any."""
-    alone = _single_changes(task) + feature_walks(task)
-    (of_alone,) = task.judge.judge(alone)
-    singles = sweep.cheapest(alone, of_alone, task.domain, task.distance)
-    none_yet = ~np.isfinite(singles.cost).any(axis=1)
-    finer = sweep.edits(task.domain, sweep.fine_levels(task.knowledge.codec))
-    finer = Edits(finer.base, finer.feature, finer.value, finer.open & np.asarray(none_yet)[:, None])
+    alone, moved_in = _single_changes(task) + feature_walks(task), no_more_than_asked(task)
+    of_alone, of_moved = task.judge.judge(alone, moved_in)
+    singles = _singles_pool(task, sweep.cheapest(alone, of_alone, task.domain, task.distance))
+    singles += _pool(task, moved_in, of_moved)
+    finer = sweep.edits(task.domain, sweep.fine_levels(task.knowledge.codec)).only(~any_of(singles.valid))
     (of_finer,) = task.judge.judge(finer)
-    rest = sweep.cheapest(finer, of_finer, task.domain, task.distance)
-    pool = _singles_pool(task, singles) + _singles_pool(task, rest)
-    return _shrunk(task, pool, n)
+    singles += _singles_pool(task, sweep.cheapest(finer, of_finer, task.domain, task.distance))
+    return _shrunk(task, singles, n)
 
 
 def realistic(task: Task, n: int = 1) -> Pool:
@@ -60,7 +62,12 @@ def realistic(task: Task, n: int = 1) -> Pool:
     on_walk, of_known = task.judge.judge(walked, known)
     far = _judged_real(task, _pool(task, walked, on_walk, walked.codes.shape[1]), examples).best(1)
     far += _judged_real(task, _pool(task, known, of_known), examples).best(1)
-    pool = _judged_real(task, far + _needed_changes(task, far, []), examples)
+    alone, moved_in = _single_changes(task).only(~any_of(far.valid)), no_more_than_asked(task)
+    of_alone, of_moved = task.judge.judge(alone, moved_in)
+    singles = _singles_pool(task, sweep.cheapest(alone, of_alone, task.domain, task.distance))
+    singles += _pool(task, moved_in, of_moved)
+    far += _last_resort(task, alone, of_alone, far + singles)
+    pool = _judged_real(task, singles + far + _needed_changes(task, far, []), examples)
     return beyond(task, pool.distinct(task.domain.base).best(max(KEPT, n)))
 
 
@@ -69,6 +76,21 @@ VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 
 def _single_changes(task: Task) -> Edits:
     return sweep.edits(task.domain, sweep.coarse_levels(task.knowledge.codec))
+
+
+def _last_resort(task: Task, alone: Edits, verdict: Verdict, so_far: Pool) -> Pool:
+    """For rows where nothing flips yet: more and deeper examples, the strongest changes stacked, and, where the caller
+    named a few features, all their combinations on a grid."""
+    stuck = ~any_of(so_far.valid)
+    gain = sweep.gains(verdict, task.start) if task.judge.informative else latent_gains(task, alone.only(stuck))
+    groups = [
+        combine.stacks(alone, gain),
+        combine.grid(task.domain, task.named, sweep.coarse_levels(task.knowledge.codec)),
+        neighbours(task, more_examples(task)),
+    ]
+    groups = [group.only(stuck) for group in groups]
+    verdicts = task.judge.judge(*groups)
+    return reduce(Pool.__add__, map(_pool, [task] * 3, groups, verdicts)).best(2)
 
 
 def _first_valid(task: Task, walked: Candidates, verdict: Verdict) -> Pool:
@@ -101,16 +123,12 @@ def _judged_real(task: Task, pool: Pool, examples: Floats) -> Pool:
     return replace(pool, cost=np.round(pool.cost + REALISM * excess, 9))
 
 
-def _combinations(task: Task, alone: Edits, verdict: Verdict, singles: sweep.Singles) -> list[Candidates]:
+def _pairs(task: Task, alone: Edits, verdict: Verdict, singles: sweep.Singles) -> list[Candidates]:
     if not task.judge.informative:
         return []
-    gain = sweep.gains(verdict, task.start)
     price = task.distance.single(alone.feature, alone.value, task.domain.row)
-    ceiling = singles.cost.min(axis=1)
-    return [
-        combine.pairs(alone, gain, price, -task.start, ceiling),
-        combine.stacks(alone, gain, ~np.isfinite(ceiling)),
-    ]
+    gain = sweep.gains(verdict, task.start)
+    return [combine.pairs(alone, gain, price, -task.start, singles.cost.min(axis=1, initial=np.inf))]
 
 
 def _singles_pool(task: Task, singles: sweep.Singles) -> Pool:

@@ -40,8 +40,8 @@ def trace(task: Task, label: str, target: str) -> Walk:
     codec, autoencoder = task.knowledge.codec, task.knowledge.autoencoder
     moved = carry_movement(codec, task.domain, task.decoded, autoencoder.decode(points))
     (verdict,) = task.judge.judge(different(task, moved))
-    cloud = autoencoder.encode(task.knowledge.example_matrix)[:: max(1, len(task.knowledge.examples) // CLOUD)]
-    wanted = (task.knowledge.example_classes == task.judge.target[0])[:: max(1, len(task.knowledge.examples) // CLOUD)]
+    thin = slice(None, None, max(1, len(task.knowledge.examples) // CLOUD))
+    cloud, wanted = task.knowledge.example_latent[thin], (task.knowledge.example_classes == task.judge.target[0])[thin]
     across = _widest_across(cloud, task.toward_target[0])
     return Walk(
         distance=distance[0],

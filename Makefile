@@ -1,0 +1,49 @@
+# On a fresh machine (Python 3.11 or newer, git, make): `make demo` and `make test` do everything, the venv included.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+SOURCES := pyproject.toml constraints.txt
+
+.PHONY: demo test lint types contracts unit show datasets clean
+
+demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
+	$(BIN)/python -m fasterce.demo
+
+test: lint types contracts unit  ## everything CI runs
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+
+show: $(VENV)/.dev  ## the table of the README: three datasets, three variants
+	$(BIN)/python scripts/show.py
+
+datasets: $(VENV)/.dev  ## rebuild the bundled Parquet files from their sources
+	$(BIN)/python scripts/build_datasets.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# torch first and pinned: resolved beside the others, an unpinned one brings gigabytes of CUDA packages.
+$(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) torch
+	$(PIP) -e '.[demo]'
+	touch $@
+
+$(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) torch
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,55 @@
+"""Small tables turned into codecs and matrices."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fasterce.codec import Codec
+from fasterce.profile import Floats, Profile
+from fasterce.schema import Schema
+from fasterce.table import Table
+
+Encoded = tuple[Codec, Floats, Floats]
+
+
+def encode_table(frame: pd.DataFrame, **rules: object) -> Encoded:
+    """The codec of a table, its codes and its matrix."""
+    schema = Schema.infer(frame, **rules)
+    codes = Table.like(frame, schema).read(frame).codes
+    codec = Codec(schema, Profile.measure(codes, schema))
+    return codec, codes, codec.encode(codes)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small only lose time to threads, most of all on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def encoded() -> Callable[..., Encoded]:
+    return encode_table
+
+
+@pytest.fixture(scope="session")
+def correlated() -> pd.DataFrame:
+    """Five columns driven by two hidden causes, and a job that follows one of them."""
+    rng = np.random.default_rng(3)
+    one, two = rng.normal(size=(2, 400))
+    noise = rng.normal(size=(5, 400)) * 0.1
+    return pd.DataFrame(
+        {
+            "a": (one + noise[0]).round(3),
+            "b": (two + noise[1]).round(3),
+            "job": np.where(one > 0.6, "smith", np.where(one < -0.6, "clerk", "nurse")),
+            "c": (one - two + noise[2]).round(3),
+            "d": (one + two + noise[3]).round(3),
+            "e": (2 * two + noise[4]).round(3),
+        }
+    )

@@ -1,0 +1,250 @@
+"""Training: the paper's loss, a reconstruction worth having, and the same weights for the same seed."""
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fasterce.codec import Codec
+from fasterce.errors import MissingExtraError
+from fasterce.latent import train as training
+from fasterce.latent.runtime import Layer, Network
+from fasterce.latent.train import Trained, TrainingPlan, split, train
+from fasterce.progress import Progress
+
+SILENT = Progress(False)
+QUICK = TrainingPlan(latent=3, hidden=16, batch=32, epochs=3, patience=5)
+
+
+def fixed_output(codec: Codec, output: list[float]) -> training._Model:
+    """A model that reconstructs every row as `output`, whatever comes in."""
+    model = training._Model(torch, codec, TrainingPlan(latent=2, hidden=4, batch=2, epochs=1, patience=1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.decoder[-1].bias.copy_(torch.as_tensor(output))
+    return model
+
+
+def paper_loss(codec: Codec, rows: np.ndarray, output: np.ndarray) -> float:
+    """Row by row in plain NumPy; `output` holds probabilities (any positive multiple) in the blocks."""
+    total = 0.0
+    numbers = len(codec.numeric)
+    for truth, guess in zip(rows, output, strict=True):
+        if numbers:
+            total += np.sqrt(np.mean((truth[:numbers] - guess[:numbers]) ** 2))
+        for block in codec.blocks:
+            one, two = truth[block.columns], guess[block.columns]
+            if one.any():
+                total += 1 - one @ two / (np.linalg.norm(one) * np.linalg.norm(two))
+    return total / len(rows)
+
+
+@pytest.fixture(scope="module")
+def tiny(encoded: Callable) -> tuple[Codec, np.ndarray]:
+    frame = pd.DataFrame({"x": [0.0, 1.5, 4.0], "u": ["p", "q", "r"], "y": [3.0, 1.0, 2.0], "v": ["s", "t", "t"]})
+    codec, _, matrix = encoded(frame)
+    return codec, matrix
+
+
+@pytest.fixture(scope="module")
+def good(encoded: Callable, correlated: pd.DataFrame) -> tuple[Codec, np.ndarray, Trained]:
+    codec, _, matrix = encoded(correlated)
+    plan = TrainingPlan.choose(len(matrix), codec)
+    return codec, matrix, train(matrix, codec, plan, 0, SILENT)
+
+
+def test_loss_of_a_hand_computed_row(encoded: Callable) -> None:
+    codec, _, _ = encoded(pd.DataFrame({"x": [0.0, 1.0], "y": [1.0, 0.0], "u": ["p", "q"]}))
+    model = fixed_output(codec, [1.0, 1.0, 0.0, 0.0])
+    rows = torch.tensor([[-2.0, 5.0, 1.0, 0.0]])
+    expected = np.sqrt((3.0**2 + 4.0**2) / 2) + 1 - 1 / np.sqrt(2)
+    assert model.loss(rows).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_loss_equals_the_papers_over_several_blocks(tiny: tuple[Codec, np.ndarray]) -> None:
+    codec, matrix = tiny
+    logits = np.array([0.3, -0.7, 2.0, 0.5, -1.0, 0.1, 0.9])
+    guess = np.concatenate([logits[:2], np.exp(logits[2:])])
+    expected = paper_loss(codec, matrix, np.tile(guess, (3, 1)))
+    found = fixed_output(codec, logits.tolist()).loss(torch.as_tensor(matrix, dtype=torch.float32)).item()
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("shift", [5.0, 15.0, 25.0])
+def test_loss_does_not_depend_on_how_high_a_blocks_logits_lie(tiny: tuple[Codec, np.ndarray], shift: float) -> None:
+    codec, matrix = tiny
+    rows = torch.as_tensor(matrix, dtype=torch.float32)
+    logits = np.array([0.3, -0.7, 2.0, 0.5, -1.0, 0.1, 0.9])
+    raised = logits.copy()
+    raised[2:5] += shift
+    plain, shifted = (fixed_output(codec, values.tolist()).loss(rows).item() for values in (logits, raised))
+    assert shifted == pytest.approx(plain, abs=1e-4)
+
+
+def test_an_unlisted_category_costs_nothing(tiny: tuple[Codec, np.ndarray]) -> None:
+    codec, matrix = tiny
+    rows = matrix[:1].copy()
+    rows[:, codec.blocks[0].columns] = 0.0
+    logits = np.array([0.3, -0.7, 2.0, 0.5, -1.0, 0.1, 0.9])
+    guess = np.concatenate([logits[:2], np.exp(logits[2:])])
+    found = fixed_output(codec, logits.tolist()).loss(torch.as_tensor(rows, dtype=torch.float32)).item()
+    assert found == pytest.approx(paper_loss(codec, rows, guess[None]), abs=1e-5)
+
+
+def test_reconstruction_beats_the_mean_by_far(good: tuple[Codec, np.ndarray, Trained]) -> None:
+    codec, matrix, trained = good
+    unseen = trained.held_out
+    rebuilt = trained.network.decode(trained.network.encode(unseen))
+    numbers = slice(0, len(codec.numeric))
+    error = ((rebuilt[:, numbers] - unseen[:, numbers]) ** 2).mean(axis=0)
+    mean = ((matrix[:, numbers].mean(axis=0) - unseen[:, numbers]) ** 2).mean(axis=0)
+    assert (error < 0.1 * mean).all()
+    (block,) = codec.blocks
+    right = rebuilt[:, block.columns].argmax(axis=1) == unseen[:, block.columns].argmax(axis=1)
+    assert right.mean() > 0.9
+
+
+def test_validation_loss_is_that_of_the_network_returned(good: tuple[Codec, np.ndarray, Trained]) -> None:
+    codec, matrix, trained = good
+    rows = matrix[split(len(matrix), 0)[1]]
+    rebuilt = trained.network.decode(trained.network.encode(rows))
+    assert paper_loss(codec, rows, rebuilt) == pytest.approx(trained.validation_loss, abs=2e-3)
+
+
+def test_whitened_latent_has_unit_covariance(good: tuple[Codec, np.ndarray, Trained]) -> None:
+    _, matrix, trained = good
+    latent = trained.network.encode(matrix[split(len(matrix), 0)[0]])
+    np.testing.assert_allclose(latent.mean(axis=0), 0.0, atol=1e-6)
+    covariance = np.cov(latent, rowvar=False)
+    np.testing.assert_allclose(covariance - np.diag(np.diag(covariance)), 0.0, atol=1e-6)
+    assert (np.diag(covariance) <= 1 + 1e-6).all()
+    assert np.isclose(np.diag(covariance), 1.0).sum() >= 2
+
+
+def test_whitening_changes_the_basis_and_not_the_reconstruction(tiny: tuple[Codec, np.ndarray]) -> None:
+    codec, _ = tiny
+    rng = np.random.default_rng(0)
+    encoder = [Layer(rng.normal(size=(7, 9)), rng.normal(size=9)), Layer(rng.normal(size=(9, 3)) * 50, rng.normal(size=3))]
+    decoder = [Layer(rng.normal(size=(3, 9)) / 50, rng.normal(size=9)), Layer(rng.normal(size=(9, 7)), rng.normal(size=7))]
+    rows = rng.normal(size=(80, 7))
+    raw = Network(tuple(encoder), tuple(decoder), tuple(block.columns for block in codec.blocks))
+    white = training._whitened(encoder, decoder, codec, rows)
+    np.testing.assert_allclose(np.cov(white.encode(rows), rowvar=False), np.eye(3), atol=1e-8)
+    np.testing.assert_allclose(white.decode(white.encode(rows)), raw.decode(raw.encode(rows)), atol=1e-9)
+    assert np.abs(np.cov(raw.encode(rows), rowvar=False) - np.eye(3)).max() > 10
+
+
+def test_whitening_survives_a_collapsed_dimension(tiny: tuple[Codec, np.ndarray]) -> None:
+    codec, _ = tiny
+    rng = np.random.default_rng(1)
+    collapsed = np.array([[1.0, 2.0, 0.0]])
+    encoder = [Layer(rng.normal(size=(7, 4)), np.zeros(4)), Layer(rng.normal(size=(4, 1)) @ collapsed, np.array([0.0, 0.0, 5.0]))]
+    decoder = [Layer(rng.normal(size=(3, 4)), np.zeros(4)), Layer(rng.normal(size=(4, 7)), np.zeros(7))]
+    rows = rng.normal(size=(50, 7))
+    raw = Network(tuple(encoder), tuple(decoder), tuple(block.columns for block in codec.blocks))
+    white = training._whitened(encoder, decoder, codec, rows)
+    latent = white.encode(rows)
+    np.testing.assert_allclose(np.sort(latent.var(axis=0, ddof=1)), [0.0, 0.0, 1.0], atol=1e-8)
+    np.testing.assert_allclose(white.decode(latent), raw.decode(raw.encode(rows)), atol=1e-8)
+
+
+def test_same_seed_same_weights(encoded: Callable, correlated: pd.DataFrame) -> None:
+    codec, _, matrix = encoded(correlated)
+    one, again, other = (train(matrix, codec, QUICK, seed, SILENT) for seed in (7, 7, 8))
+    for name, array in one.network.arrays().items():
+        np.testing.assert_array_equal(array, again.network.arrays()[name])
+    assert one.validation_loss == again.validation_loss
+    assert not np.allclose(one.network.encoder[0].weight, other.network.encoder[0].weight)
+    assert not np.array_equal(one.held_out, other.held_out)
+
+
+def test_torch_and_numpy_keep_their_random_state(encoded: Callable, correlated: pd.DataFrame) -> None:
+    codec, _, matrix = encoded(correlated)
+    torch.manual_seed(123)
+    state, legacy = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    train(matrix, codec, QUICK, 7, SILENT)
+    assert torch.equal(torch.get_rng_state(), state)
+    np.testing.assert_array_equal(np.random.get_state()[1], legacy)  # noqa: NPY002
+
+
+def test_early_stopping_brings_the_best_weights_back(encoded: Callable, correlated: pd.DataFrame) -> None:
+    codec, _, matrix = encoded(correlated)
+    wild = TrainingPlan(latent=3, hidden=16, batch=16, epochs=60, patience=4, learning_rate=0.3)
+    rows = torch.as_tensor(matrix, dtype=torch.float32)
+    torch.manual_seed(0)
+    model = training._Model(torch, codec, wild)
+    seen: list[float] = []
+    loss = model.loss
+
+    def watched(batch: torch.Tensor) -> torch.Tensor:
+        value = loss(batch)
+        if not torch.is_grad_enabled():
+            seen.append(value.item())
+        return value
+
+    model.loss = watched
+    best, epochs = training._descend(torch, model, rows[:300], rows[300:], wild, 0, SILENT)
+    assert epochs == len(seen) < wild.epochs, "it stopped early"
+    assert best == min(seen)
+    assert seen[-1] > best
+    with torch.no_grad():
+        assert loss(rows[300:]).item() == pytest.approx(best, rel=1e-6)
+
+
+def test_split_covers_every_row_once() -> None:
+    for rows in (10, 12, 100, 1003):
+        parts = split(rows, 1)
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(rows))
+        assert all(len(part) for part in parts)
+        assert len(parts[0]) == int(0.7 * rows)
+        assert abs(len(parts[1]) - 0.15 * rows) <= 1
+    np.testing.assert_array_equal(split(50, 4)[0], split(50, 4)[0])
+    assert not np.array_equal(split(50, 4)[0], split(50, 5)[0])
+
+
+FRAMES = {
+    "only numbers": pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60.0)[::-1] ** 2}),
+    "only categories": pd.DataFrame({"u": list("pqr") * 20, "v": list("st") * 30}),
+    "constant columns": pd.DataFrame({"a": np.arange(60.0), "same": np.full(60, 3.5), "one": ["x"] * 60}),
+    "twelve rows": pd.DataFrame({"a": np.arange(12.0), "u": list("pqr") * 4}),
+    "one column": pd.DataFrame({"a": np.arange(30.0)}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("latent", [1, None, 20])
+def test_any_table_and_any_latent_size_can_be_trained(encoded: Callable, name: str, latent: int | None) -> None:
+    codec, _, matrix = encoded(FRAMES[name])
+    plan = TrainingPlan.choose(len(matrix), codec, latent)
+    plan = TrainingPlan(plan.latent, plan.hidden, plan.batch, 3, plan.patience)
+    trained = train(matrix, codec, plan, 0, SILENT)
+    hidden = trained.network.encode(matrix)
+    assert hidden.shape == (len(matrix), latent or max(2, len(codec.schema)))
+    rebuilt = trained.network.decode(hidden)
+    assert rebuilt.shape == matrix.shape
+    assert np.isfinite(rebuilt).all()
+    assert np.isfinite(trained.validation_loss)
+    assert trained.epochs == 3
+    for block in codec.blocks:
+        np.testing.assert_allclose(rebuilt[:, block.columns].sum(axis=1), 1.0)
+
+
+def test_plan_is_chosen_from_the_table(encoded: Callable, correlated: pd.DataFrame) -> None:
+    codec, _, _ = encoded(correlated)
+    small, large = TrainingPlan.choose(100, codec), TrainingPlan.choose(60_000, codec)
+    assert small.latent == large.latent == len(codec.schema)
+    assert TrainingPlan.choose(100, codec, 4).latent == 4
+    assert small.batch == 32
+    assert large.batch == 512
+    assert 8 <= large.epochs < small.epochs <= 200
+
+
+def test_missing_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch, tiny: tuple[Codec, np.ndarray]) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    codec, matrix = tiny
+    with pytest.raises(MissingExtraError, match=r"fasterce\[train\]"):
+        train(matrix, codec, QUICK, 0, SILENT)

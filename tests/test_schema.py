@@ -1,0 +1,324 @@
+"""What is read off a table, what a user may declare, and the sentence for everything that contradicts itself."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fasterce.errors import InputError, SchemaError
+from fasterce.schema import Feature, Schema
+
+
+def infer(column: Any, **rules: Any) -> Feature:
+    return Schema.infer(pd.DataFrame({"x": column}), **rules)["x"]
+
+
+def people() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "age": [25, 40, 61],
+            "income": [1.5, 2.25, 3.0],
+            "job": ["clerk", "nurse", "clerk"],
+            "owner": [True, False, True],
+            "grade": pd.Categorical(["low", "high", "low"], ["low", "mid", "high"], ordered=True),
+        }
+    )
+
+
+# --- kinds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "integer"),
+    [
+        ([1, 2, 5], True),
+        (np.array([1, 2, 5], dtype=np.int8), True),
+        (np.array([1, 2, 5], dtype=np.uint16), True),
+        ([1.0, 2.0, 5.0], True),
+        ([1.0, 2.5, 5.0], False),
+        (np.array([1.0, 2.5, 5.0], dtype=np.float32), False),
+        (pd.array([1, None, 5], dtype="Int64"), True),
+        (pd.array([1.5, None, 5.0], dtype="Float64"), False),
+        ([1.0, np.nan, 5.0], True),
+        ([1.0, np.inf, 5.0], True),
+    ],
+)
+def test_numbers_are_numeric_and_span_what_was_seen(column: Any, integer: bool) -> None:
+    feature = infer(column)
+    assert feature.kind == "numeric"
+    assert feature.integer is integer
+    assert (feature.lower, feature.upper) == (pd.Series(column).dropna().min(), 5.0)
+    assert not feature.declared
+
+
+@pytest.mark.parametrize(
+    ("column", "categories"),
+    [
+        (["b", "a", "b"], ("a", "b")),
+        (pd.Series(["b", "a", "b"], dtype=object), ("a", "b")),
+        (pd.Series(["b", "a", "b"], dtype="str"), ("a", "b")),
+        (pd.array(["b", None, "a"], dtype="string"), ("a", "b")),
+        (["b", None, "a"], ("a", "b")),
+        ([True, True, True], (False, True)),
+        (pd.array([True, None, True], dtype="boolean"), (False, True)),
+        (pd.Categorical(["b", "a", "b"], ["z", "b", "a"]), ("z", "b", "a")),
+        (pd.Categorical([3, 1, 3], [3, 1, 2]), (3, 1, 2)),
+        (pd.Series([2, "a", 1], dtype=object), (1, 2, "a")),
+    ],
+)
+def test_text_booleans_and_categoricals_are_categories(column: Any, categories: tuple[Any, ...]) -> None:
+    feature = infer(column)
+    assert feature.kind == "categorical"
+    assert feature.categories == categories
+    assert not feature.ordered
+    assert all(type(value) in (str, int, bool) for value in feature.categories)
+
+
+def test_an_ordered_categorical_keeps_its_order_and_its_unseen_categories() -> None:
+    feature = Schema.infer(people())["grade"]
+    assert feature.ordered
+    assert feature.categories == ("low", "mid", "high")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "Int64"])
+def test_numbers_named_categorical_become_plain_categories(dtype: str) -> None:
+    feature = infer(pd.Series([3, 1, 3], dtype=dtype), categorical=["x"])
+    assert feature.kind == "categorical"
+    assert feature.categories == (1, 3)
+    assert all(type(value) is int for value in feature.categories)
+
+
+def test_columns_keep_their_order_and_may_have_numbers_as_names() -> None:
+    schema = Schema.infer(pd.DataFrame({7: [1, 2], "a": [1, 2], 3: ["x", "y"]}), immutable=[3])
+    assert schema.names == (7, "a", 3)
+    assert not schema[3].mutable
+    assert schema.positions([3, 7]) == [2, 0]
+    assert len(schema) == 3
+
+
+# --- precision -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "decimals"),
+    [
+        ([1, 2, 30], 0),
+        ([1.0, 2.0], 0),
+        ([1.5, 2.0], 1),
+        ([1.25, 2.5], 2),
+        ([0.1 + 0.2, 0.7], 1),
+        ([0.000125, 2.0], 6),
+        ([1000.25, 250000.5], 2),
+    ],
+)
+def test_precision_is_the_one_the_data_is_written_with(column: list[float], decimals: int) -> None:
+    assert infer(column).decimals == decimals
+
+
+@pytest.mark.parametrize(("decimals", "top"), [(1, 10), (2, 100), (2, 1), (3, 50)])
+def test_precision_does_not_depend_on_how_wide_a_float_is(decimals: int, top: float) -> None:
+    values = np.random.default_rng(0).uniform(0, top, 200).round(decimals)
+    assert infer(values).decimals == decimals
+    assert infer(values.astype(np.float32)).decimals == decimals
+
+
+@pytest.mark.parametrize(("scale", "decimals"), [(1.0, 4), (1000.0, 1), (1e7, 0), (1e-3, 7)])
+def test_measured_floats_get_four_digits_of_their_range(scale: float, decimals: int) -> None:
+    values = np.random.default_rng(1).uniform(0.05, 0.95, 50) * scale
+    assert infer(values).decimals == decimals
+
+
+# --- what the user declares ------------------------------------------------------------------------------------------
+
+
+def test_declared_rules_reach_their_columns_and_no_other() -> None:
+    schema = Schema.infer(
+        people(), immutable=["job"], increasing=["age", "grade"], decreasing=["income"], ranges={"income": (0, 99.5)}
+    )
+    assert [f.mutable for f in schema.features] == [True, True, False, True, True]
+    assert [f.direction for f in schema.features] == ["up", "down", "any", "any", "up"]
+    assert [f.declared for f in schema.features] == [False, True, False, False, False]
+    assert (schema["income"].lower, schema["income"].upper) == (0.0, 99.5)
+    assert (schema["age"].lower, schema["age"].upper) == (25.0, 61.0)
+
+
+def test_a_declared_range_may_be_open() -> None:
+    feature = infer([1, 2], ranges={"x": (0, math.inf)})
+    assert (feature.lower, feature.upper) == (0.0, math.inf)
+
+
+def test_freed_lifts_what_forbids_change_and_keeps_the_rest() -> None:
+    schema = Schema.infer(people(), immutable=["job"], increasing=["age"], ranges={"income": (0, 9)})
+    freed = schema.freed()
+    assert all(f.mutable and f.direction == "any" for f in freed.features)
+    assert freed["income"] == schema["income"]
+    assert freed["job"].categories == schema["job"].categories
+    assert not schema["job"].mutable
+
+
+@pytest.mark.parametrize("rule", ["categorical", "immutable", "increasing", "decreasing"])
+def test_a_misspelt_column_gets_the_nearest_name(rule: str) -> None:
+    with pytest.raises(SchemaError, match=r"^Unknown column 'incom'; expected one of .*Did you mean 'income'\?$"):
+        Schema.infer(people(), **{rule: ["incom"]})
+
+
+def test_a_misspelt_column_in_ranges_gets_the_nearest_name() -> None:
+    with pytest.raises(SchemaError, match="Did you mean 'age'"):
+        Schema.infer(people(), ranges={"aeg": (0, 1)})
+
+
+def test_asking_a_schema_for_an_unknown_column_gets_the_nearest_name() -> None:
+    with pytest.raises(SchemaError, match="Did you mean 'owner'"):
+        Schema.infer(people())["ownr"]
+
+
+def refused(message: str, X: Any, **rules: Any) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Schema.infer(X, **rules)
+    assert str(caught.value) == message
+    assert isinstance(caught.value, InputError)
+
+
+def test_one_name_instead_of_a_list_is_refused() -> None:
+    refused("Column names must come as a list; got the text 'age'.", people(), immutable="age")
+
+
+def test_up_and_down_at_once_is_refused() -> None:
+    message = "A column must go up or down, not both; got 'age' in increasing and decreasing."
+    refused(message, people(), increasing=["age"], decreasing=["age", "income"])
+
+
+@pytest.mark.parametrize("column", ["job", "owner"])
+def test_a_direction_without_an_order_is_refused(column: str) -> None:
+    with pytest.raises(SchemaError, match=f"^Column '{column}' cannot go down because its categories have no order; "):
+        Schema.infer(people(), decreasing=[column])
+
+
+def test_a_range_on_categories_is_refused() -> None:
+    refused("Column 'job' is categorical and cannot have a range; got (0, 1).", people(), ranges={"job": (0, 1)})
+
+
+def test_a_range_upside_down_is_refused() -> None:
+    message = "Column 'age' must have a range (low, high) with low <= high; got (5.0, 1.0)."
+    refused(message, people(), ranges={"age": (5, 1)})
+
+
+@pytest.mark.parametrize("limits", [5, (1,), (1, 2, 3), ("a", "b"), (None, 3), (math.nan, 3)])
+def test_a_range_that_is_no_pair_of_numbers_is_refused(limits: Any) -> None:
+    with pytest.raises(SchemaError, match=r"^Column 'age' must have a range \(low, high\)"):
+        Schema.infer(people(), ranges={"age": limits})
+
+
+# --- tables that cannot be described ---------------------------------------------------------------------------------
+
+
+def test_something_that_is_no_table_is_refused() -> None:
+    refused("X must be a pandas DataFrame; got ndarray.", np.zeros((3, 2)))
+
+
+def test_repeated_columns_are_refused() -> None:
+    refused("X must have unique column names; got 'a' more than once.", pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]))
+
+
+def test_a_table_without_columns_is_refused() -> None:
+    refused("X must have at least one column; got none.", pd.DataFrame(index=[0, 1]))
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    refused("Column 'age' must have at least one row to infer a schema from; got none.", people().iloc[:0])
+
+
+@pytest.mark.parametrize("column", [[np.nan, np.nan], pd.array([None, None], dtype="Int64"), [np.inf, -np.inf]])
+def test_a_number_column_without_numbers_is_refused(column: Any) -> None:
+    refused("Column 'x' must hold at least one finite number; got none.", pd.DataFrame({"x": column}))
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "string", "category"])
+def test_a_text_column_without_values_is_refused(dtype: Any) -> None:
+    empty = pd.DataFrame({"x": pd.Series([None, None], dtype=dtype)})
+    refused("Column 'x' must hold at least one value that is not missing; got none.", empty)
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype"),
+    [
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]).astype("datetime64[ns]"), "datetime64[ns]"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"], utc=True).astype("datetime64[ns, UTC]"), "datetime64[ns, UTC]"),
+        (pd.to_timedelta([1, 2], unit="D").astype("timedelta64[ns]"), "timedelta64[ns]"),
+    ],
+)
+def test_dates_are_refused_with_advice(column: Any, dtype: str) -> None:
+    message = f"Column 'x' must be numeric or categorical; got {dtype} (convert it to a number)."
+    refused(message, pd.DataFrame({"x": column}))
+
+
+def test_complex_numbers_are_refused() -> None:
+    refused("Column 'x' must be numeric or categorical; got complex128.", pd.DataFrame({"x": [1j, 2j]}))
+
+
+@pytest.mark.parametrize("value", [pd.Timestamp("2020-01-01"), (1, 2), b"raw"])
+def test_values_that_are_no_category_are_refused(value: Any) -> None:
+    with pytest.raises(SchemaError, match="^Column 'x' must hold text, numbers or booleans; got a "):
+        Schema.infer(pd.DataFrame({"x": pd.Series([value, "a"], dtype=object)}))
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}])
+def test_lists_in_cells_are_refused_with_a_sentence(value: Any) -> None:
+    with pytest.raises(SchemaError, match="^Column 'x' must hold text, numbers or booleans; got a "):
+        Schema.infer(pd.DataFrame({"x": pd.Series([value, "a"], dtype=object)}))
+
+
+# --- features and schemas by hand ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "number"}, "Column 'x' must be 'numeric' or 'categorical'; got kind 'number'."),
+        ({"kind": "numeric", "direction": "sideways"}, "Column 'x' must go 'any', 'up' or 'down'; got 'sideways'."),
+        ({"kind": "numeric", "lower": 2.0, "upper": 1.0}, "Column 'x' must have a range (low, high) with low <= high; "),
+        ({"kind": "numeric", "lower": math.nan}, "Column 'x' must have a range (low, high) with low <= high; "),
+        ({"kind": "categorical"}, "Column 'x' must have at least one category; got none."),
+        ({"kind": "categorical", "categories": ("a", "a")}, "Column 'x' must have distinct categories; got 'a', 'a'."),
+        ({"kind": "categorical", "categories": ("a",), "direction": "up"}, "Column 'x' cannot go up because its "),
+    ],
+)
+def test_a_feature_that_contradicts_itself_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Feature("x", **fields)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_schema_needs_columns_and_each_once() -> None:
+    with pytest.raises(SchemaError, match="^A schema must have at least one column; got none.$"):
+        Schema(())
+    with pytest.raises(SchemaError, match="^Column names must be unique; got 'x' more than once.$"):
+        Schema((Feature("x", "numeric"), Feature("y", "numeric"), Feature("x", "numeric")))
+
+
+def test_a_schema_survives_json() -> None:
+    data = people().assign(code=[3, 1, 3], rate=pd.array([0.5, 0.25, 1.0], dtype="Float64"))
+    data[5] = pd.Categorical([True, False, True])
+    schema = Schema.infer(
+        data,
+        categorical=["code"],
+        immutable=["job"],
+        increasing=["age", "grade"],
+        decreasing=["rate"],
+        ranges={"income": (0, math.inf), "rate": (0, 1)},
+    )
+    written = json.dumps(schema.to_dict(), allow_nan=False)
+    restored = Schema.from_dict(json.loads(written))
+    assert restored == schema
+    for before, after in zip(schema.features, restored.features, strict=True):
+        assert [type(value) for value in before.categories] == [type(value) for value in after.categories]
+        assert type(before.name) is type(after.name)
+
+
+def test_a_feature_with_a_foreign_field_is_refused() -> None:
+    fields = Feature("x", "numeric").to_dict() | {"colour": "red"}
+    with pytest.raises(SchemaError, match=r"^A feature must have the fields of fasterce.schema.Feature; got .*colour"):
+        Feature.from_dict(fields)
