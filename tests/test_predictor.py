@@ -122,7 +122,7 @@ def test_declared_classes_are_used_in_their_order_even_if_unseen() -> None:
 def test_a_label_outside_the_declared_classes_is_refused() -> None:
     model = Scored(probabilities)
     model.classes_ = np.array(["no", "maybe"])
-    with pytest.raises(ModelError, match="^The model must answer one of 'no', 'maybe'; got 'yes'.$"):
+    with pytest.raises(ModelError, match=r"^The model must answer one of 'no', 'maybe'; got 'yes'.$"):
         learned(model)
 
 
@@ -191,7 +191,7 @@ def test_as_many_classes_as_allowed_are_fine() -> None:
 
 @pytest.mark.parametrize("model", [None, 3, "model", object()])
 def test_something_that_is_no_model_is_refused(model: Any) -> None:
-    with pytest.raises(InputError, match="^model must have a predict method or be callable; got "):
+    with pytest.raises(InputError, match=r"^model must have a predict method or be callable; got "):
         Predictor(model, TABLE)
 
 
@@ -221,7 +221,7 @@ def explode(answers: np.ndarray) -> Any:
     ("fail", "sentence"),
     [
         (explode, "The model raised ZeroDivisionError: division by zero"),
-        (lambda answers: answers.tolist() + [True], "The model must answer once for every row; got 2 answers for 1 rows."),
+        (lambda answers: [*answers.tolist(), True], "The model must answer once for every row; got 2 answers for 1 rows."),
         (lambda answers: None, "The model must answer once for every row; got one value for 1 rows."),
     ],
 )
@@ -364,7 +364,7 @@ def test_a_row_without_a_probability_fails_alone_and_is_told_why() -> None:
 
     predictor = Predictor(Scored(scores), TABLE, ("no", "yes"), use_scores=True)
     assert predictor.ask(CODES).classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
-    assert predictor.failure.startswith("The model must ")
+    assert predictor.failure.startswith("The model ")
 
 
 def test_scores_that_raise_on_one_row_fail_that_row_only() -> None:

@@ -261,13 +261,13 @@ def test_complex_numbers_are_refused() -> None:
 
 @pytest.mark.parametrize("value", [pd.Timestamp("2020-01-01"), (1, 2), b"raw"])
 def test_values_that_are_no_category_are_refused(value: Any) -> None:
-    with pytest.raises(SchemaError, match="^Column 'x' must hold text, numbers or booleans; got a "):
+    with pytest.raises(SchemaError, match=r"^Column 'x' must hold text, numbers or booleans; got a "):
         Schema.infer(pd.DataFrame({"x": pd.Series([value, "a"], dtype=object)}))
 
 
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}])
 def test_lists_in_cells_are_refused_with_a_sentence(value: Any) -> None:
-    with pytest.raises(SchemaError, match="^Column 'x' must hold text, numbers or booleans; got a "):
+    with pytest.raises(SchemaError, match=r"^Column 'x' must hold text, numbers or booleans; got a "):
         Schema.infer(pd.DataFrame({"x": pd.Series([value, "a"], dtype=object)}))
 
 
@@ -293,9 +293,9 @@ def test_a_feature_that_contradicts_itself_is_refused(fields: dict[str, Any], me
 
 
 def test_a_schema_needs_columns_and_each_once() -> None:
-    with pytest.raises(SchemaError, match="^A schema must have at least one column; got none.$"):
+    with pytest.raises(SchemaError, match=r"^A schema must have at least one column; got none.$"):
         Schema(())
-    with pytest.raises(SchemaError, match="^Column names must be unique; got 'x' more than once.$"):
+    with pytest.raises(SchemaError, match=r"^Column names must be unique; got 'x' more than once.$"):
         Schema((Feature("x", "numeric"), Feature("y", "numeric"), Feature("x", "numeric")))
 
 

@@ -268,7 +268,7 @@ def test_a_small_integer_type_is_not_overflowed() -> None:
 
 
 def test_a_missing_column_is_named() -> None:
-    with pytest.raises(InputError, match="^rows must have the columns of the schema; missing 'job'.$"):
+    with pytest.raises(InputError, match=r"^rows must have the columns of the schema; missing 'job'.$"):
         table_like(people()).read(people().drop(columns="job"))
 
 
@@ -283,18 +283,18 @@ def test_a_column_too_many_is_named() -> None:
 
 
 def test_training_rows_without_a_schema_column_are_refused() -> None:
-    with pytest.raises(InputError, match="^X must have the columns of the schema; missing 'age'.$"):
+    with pytest.raises(InputError, match=r"^X must have the columns of the schema; missing 'age'.$"):
         Table.like(people().drop(columns="age"), Schema.infer(people()))
 
 
 @pytest.mark.parametrize("rows", [[[1, 2]], {"age": [1]}, np.zeros((1, 5)), people().iloc[0]])
 def test_rows_that_are_no_table_are_refused(rows: Any) -> None:
-    with pytest.raises(InputError, match="^rows must be a pandas DataFrame; got "):
+    with pytest.raises(InputError, match=r"^rows must be a pandas DataFrame; got "):
         table_like(people()).read(rows)
 
 
 def test_repeated_columns_are_refused() -> None:
-    with pytest.raises(InputError, match="^rows must have unique column names; got 'age' more than once.$"):
+    with pytest.raises(InputError, match=r"^rows must have unique column names; got 'age' more than once.$"):
         table_like(people()).read(pd.concat([people(), people()[["age"]]], axis=1))
 
 

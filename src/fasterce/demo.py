@@ -57,11 +57,14 @@ def main(page: Path = PAGE) -> None:
 
 def black_box() -> Any:
     """A model that can only be asked: a scikit-learn pipeline on the raw table."""
-    columns = make_column_transformer(
+    return make_pipeline(preprocessing(), MLPClassifier((64, 32), early_stopping=True, n_iter_no_change=3, random_state=0))
+
+
+def preprocessing() -> Any:
+    return make_column_transformer(
         (StandardScaler(), make_column_selector(dtype_include="number")),
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), make_column_selector(dtype_exclude="number")),
     )
-    return make_pipeline(columns, MLPClassifier((64, 32), early_stopping=True, n_iter_no_change=3, random_state=0))
 
 
 def like_the_paper(refused: pd.DataFrame) -> pd.DataFrame:

@@ -92,8 +92,7 @@ class FasterCE(BaseEstimator):
         ledger = outcome.Ledger(self.table_.read(rows))
         ledger.predict(predictor, outcome.choose_target(predictor, target))
         task = ledger.task(self.knowledge_, rules, predictor, step, margin)
-        found = [(name, variant(task, n)) for name, variant in variants]
-        answers = outcome.confirm(found, task, predictor.label, n, ledger.open)
+        answers = outcome.search(task, ledger.open, variants, predictor.label, n, self.progress)
         ledger.settle(answers, method)
         return outcome.explanation(rows, ledger, answers, predictor, perf_counter() - started)
 

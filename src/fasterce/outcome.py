@@ -21,6 +21,7 @@ from fasterce.explanation import (
 )
 from fasterce.predictor import FAILED, Predictor
 from fasterce.profile import Floats
+from fasterce.progress import Progress
 from fasterce.rules import Rules
 from fasterce.search import paper, variants
 from fasterce.search.judge import Indices, Judge, margins
@@ -125,11 +126,31 @@ def choose_target(predictor: Predictor, target: Any) -> int | None:
     return None
 
 
-def confirm(found: list[tuple[str, Pool]], task: Task, label: Callable[[Floats], Indices], n: int, rows: Indices) -> Answers:
+def search(
+    task: Task,
+    rows: Indices,
+    variants: list[tuple[str, Variant]],
+    label: Callable[[Floats], Indices],
+    n: int,
+    show: bool | None,
+) -> Answers:
+    """Search and verify, block by block; one block is all there is unless the batch is very large.
+
+    `rows` are the positions of the task's rows in the table that came in.
+    """
+    blocks = list(task.blocks())
+    progress = Progress(show if len(blocks) > 1 else False)
+    return Answers.merge([_search(task.take(b), rows[b], variants, label, n) for b in progress.track(blocks, "explaining")])
+
+
+def _search(
+    task: Task, rows: Indices, variants: list[tuple[str, Variant]], label: Callable[[Floats], Indices], n: int
+) -> Answers:
     """Verify the best of every variant in one question, and rank what the model confirms, nearest first."""
-    names = [name for name, _ in found]
-    pool = reduce(Pool.__add__, (part for _, part in found))
-    group = np.repeat(np.arange(len(found)), [part.codes.shape[1] for _, part in found])
+    names = [name for name, _ in variants]
+    pools = [variant(task, n) for _, variant in variants]
+    pool = reduce(Pool.__add__, pools)
+    group = np.repeat(np.arange(len(pools)), [part.codes.shape[1] for part in pools])
     kept = verify(pool, group, task.domain, task.judge.target, label, n)
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))

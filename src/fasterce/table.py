@@ -102,6 +102,10 @@ class Table:
         return pd.DataFrame(columns, index=rows.index, columns=rows.columns)
 
     def _rewrite_column(self, column: pd.Series, j: int, codes: Floats, changed: Mask) -> pd.Series:
+        if column.dtype == self.dtypes[j]:
+            values = column.array.copy()
+            values[changed] = self.column(j, codes[changed])
+            return pd.Series(values, index=column.index, name=column.name)
         typed = pd.Series(self.column(j, codes), index=column.index)
         merged = column.astype(object).where(~changed, typed.astype(object))
         for dtype in (column.dtype, self.dtypes[j]):

@@ -98,7 +98,9 @@ def test_observed_ranges_drop_nothing_but_clip(encoded: Callable, people: pd.Dat
 
 def test_half_near_a_row_and_a_quarter_far_out(encoded: Callable) -> None:
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({name: np.where(rng.random(300) < 0.5, -10.0, 10.0) + rng.normal(size=300) * 0.01 for name in "abcd"})
+    frame = pd.DataFrame(
+        {name: np.where(rng.random(300) < 0.5, -10.0, 10.0) + rng.normal(size=300) * 0.01 for name in "abcd"}
+    )
     codec, _, matrix = encoded(frame)
     drawn = sample(matrix, IDENTITY, codec, 0)
     gap = np.linalg.norm(drawn.latent[:, None, :] - matrix[None, ::3, :], axis=2).min(axis=1)

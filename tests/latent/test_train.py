@@ -142,7 +142,10 @@ def test_whitening_survives_a_collapsed_dimension(tiny: tuple[Codec, np.ndarray]
     codec, _ = tiny
     rng = np.random.default_rng(1)
     collapsed = np.array([[1.0, 2.0, 0.0]])
-    encoder = [Layer(rng.normal(size=(7, 4)), np.zeros(4)), Layer(rng.normal(size=(4, 1)) @ collapsed, np.array([0.0, 0.0, 5.0]))]
+    encoder = [
+        Layer(rng.normal(size=(7, 4)), np.zeros(4)),
+        Layer(rng.normal(size=(4, 1)) @ collapsed, np.array([0.0, 0.0, 5.0])),
+    ]
     decoder = [Layer(rng.normal(size=(3, 4)), np.zeros(4)), Layer(rng.normal(size=(4, 7)), np.zeros(7))]
     rows = rng.normal(size=(50, 7))
     raw = Network(tuple(encoder), tuple(decoder), tuple(block.columns for block in codec.blocks))

@@ -136,7 +136,9 @@ class Toys:
         start = -np.abs(lead) if model.graded else -np.ones(len(lead))
         return Task(knowledge, domain, Judge(model, target, model.graded), start, **options)
 
-    def scene(self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **rules: Any) -> tuple[Task, ToyModel]:
+    def scene(
+        self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **rules: Any
+    ) -> tuple[Task, ToyModel]:
         """The standard frame, a model and rows to explain, in one go."""
         options = {name: rules.pop(name) for name in ("named", "margin", "step") if name in rules}
         codec, codes = self.codec(self.frame())

@@ -22,7 +22,9 @@ def test_orthogonal_to_every_normal_where_there_is_room(seed: int, dimensions: i
     normals = rng.normal(size=(3, count, dimensions)) * 10.0 ** rng.uniform(-2, 2, size=(3, count, 1))
     directions = unit(rng.normal(size=(3, dimensions)))
     assume(np.linalg.svd(unit(normals), compute_uv=False).min() > 0.1)
-    exact = np.stack([d - n.T @ np.linalg.lstsq(n.T, d, rcond=None)[0] for d, n in zip(directions, unit(normals), strict=True)])
+    exact = np.stack(
+        [d - n.T @ np.linalg.lstsq(n.T, d, rcond=None)[0] for d, n in zip(directions, unit(normals), strict=True)]
+    )
     assume(np.linalg.norm(exact, axis=1).min() > 0.2)
     found = orthogonal_part(directions, normals)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)

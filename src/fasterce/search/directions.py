@@ -46,7 +46,8 @@ def project_on(points: Floats, normals: Floats, offsets: Floats) -> Floats:
     scale = np.where(length > 0, length, 1.0)
     planes, beyond = normals / scale[..., None], (_times(normals, points) + offsets) / scale
     gram = planes @ np.swapaxes(planes, 1, 2) + TINY_RIDGE * np.eye(planes.shape[1])
-    return points - _times(np.swapaxes(planes, 1, 2), np.linalg.solve(gram, beyond[..., None])[..., 0])
+    steps: Floats = np.asarray(np.linalg.solve(gram, beyond[..., None])[..., 0], dtype=np.float64)
+    return np.asarray(points - _times(np.swapaxes(planes, 1, 2), steps))
 
 
 def height(points: Floats, normals: Floats, offsets: Floats) -> Floats:

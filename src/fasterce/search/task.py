@@ -1,6 +1,7 @@
 """What every variant of the search is given: what was learned in `fit`, and the rows to explain."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +14,10 @@ from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes
 from fasterce.search.judge import Indices, Judge
 from fasterce.search.project import Domain
+
+MOST_CELLS = 200_000_000
+FEWEST_IN_BLOCK = 256
+QUESTIONS_PER_COLUMN = 4
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,18 @@ class Task:
     named: tuple[int, ...] = ()
     step: float = 0.1
     margin: float = 0.0
+
+    def blocks(self) -> Iterator[Indices]:
+        """Positions of the rows, so many at a time that the questions about them fit in memory."""
+        cells = self.knowledge.codec.width * QUESTIONS_PER_COLUMN * self.domain.row.shape[1]
+        size = max(FEWEST_IN_BLOCK, MOST_CELLS // cells)
+        rows = np.arange(len(self.domain.row))
+        for start in range(0, max(len(rows), 1), size):
+            yield rows[start : start + size]
+
+    def take(self, rows: Indices) -> "Task":
+        judge = Judge(self.judge.ask, self.judge.target[rows], self.judge.informative)
+        return replace(self, domain=self.domain.take(rows), judge=judge, start=self.start[rows])
 
     @property
     def distance(self) -> Distance:

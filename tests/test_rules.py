@@ -1,0 +1,355 @@
+"""What a row may become: the rules of the schema and of one call, held exactly for any rows and any candidates."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fasterce.codec import Codec
+from fasterce.errors import InputError
+from fasterce.profile import Profile
+from fasterce.rules import Rules
+from fasterce.schema import Schema
+from fasterce.search.project import Domain
+from fasterce.table import Table
+
+
+def compiled(X: pd.DataFrame, vary: Any = None, permitted: Any = None, **schema: Any) -> Rules:
+    table = Table.like(X, Schema.infer(X, **schema))
+    codec = Codec(table.schema, Profile.measure(table.read(X).codes, table.schema))
+    return Rules.compile(table, codec, vary, permitted)
+
+
+def restricted(rules: Rules, rows: pd.DataFrame) -> tuple[Domain, dict[int, str]]:
+    reading = rules.table.read(rows)
+    assert reading.problems == {}
+    return rules.domain(reading.codes)
+
+
+def people() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "age": [20, 40, 60],
+            "income": [1.5, 2.25, 3.0],
+            "job": ["clerk", "nurse", "smith"],
+            "grade": pd.Categorical(["low", "mid", "top"], ["low", "mid", "high", "top"], ordered=True),
+        }
+    )
+
+
+def reach(domain: Domain, j: int, values: list[float]) -> np.ndarray:
+    """What each row's feature `j` becomes when it is told to become each of these values: (rows, values)."""
+    points = np.repeat(domain.base[:, None, :], len(values), axis=1)
+    points[..., j] = values
+    return domain.project(points)[..., j]
+
+
+# --- the schema's rules ----------------------------------------------------------------------------------------------
+
+
+def test_without_rules_every_feature_moves_over_what_was_seen() -> None:
+    domain, blocked = restricted(compiled(people()), people())
+    assert blocked == {}
+    assert np.array_equal(domain.base, domain.row)
+    assert domain.free.all()
+    assert reach(domain, 0, [-5, 33.4, 99]).tolist() == [[20, 33, 60]] * 3
+    assert reach(domain, 1, [-5, 1.987, 99]).tolist() == [[1.5, 1.99, 3.0]] * 3
+    assert reach(domain, 2, [0, 1, 2]).tolist() == [[0, 1, 2]] * 3
+
+
+def test_an_immutable_column_stays_to_the_last_bit() -> None:
+    rows = people().assign(income=[1 / 3, math.pi, 1e-7])
+    domain, _ = restricted(compiled(people(), immutable=["income", "job"]), rows)
+    assert reach(domain, 1, [2.0, 2.5]).tolist() == [[value] * 2 for value in rows["income"]]
+    assert reach(domain, 2, [0, 1, 2]).tolist() == [[0] * 3, [1] * 3, [2] * 3]
+
+
+def test_one_way_numbers_start_from_the_rows_own_value() -> None:
+    domain, _ = restricted(compiled(people(), increasing=["age"], decreasing=["income"]), people())
+    assert reach(domain, 0, [0, 50, 99]).tolist() == [[20, 50, 60], [40, 50, 60], [60, 60, 60]]
+    assert reach(domain, 1, [0, 2.0, 99]).tolist() == [[1.5, 1.5, 1.5], [1.5, 2.0, 2.25], [1.5, 2.0, 3.0]]
+
+
+def test_ordered_categories_go_up_only() -> None:
+    domain, _ = restricted(compiled(people(), increasing=["grade"]), people())
+    assert reach(domain, 3, [0, 1, 2, 3]).tolist() == [[0, 1, 2, 3], [1, 1, 2, 3], [3, 3, 3, 3]]
+
+
+def test_ordered_categories_go_down_only() -> None:
+    domain, _ = restricted(compiled(people(), decreasing=["grade"]), people())
+    assert reach(domain, 3, [0, 1, 2, 3]).tolist() == [[0, 0, 0, 0], [0, 1, 1, 1], [0, 1, 2, 3]]
+
+
+def test_a_range_merely_seen_bends_for_a_row_outside_it() -> None:
+    rows = people().assign(age=[10, 40, 75])
+    domain, blocked = restricted(compiled(people()), rows)
+    assert blocked == {}
+    assert domain.base[:, 0].tolist() == [10, 40, 75]
+    assert reach(domain, 0, [0, 99]).tolist() == [[10, 60], [20, 60], [20, 75]]
+
+
+def test_a_declared_range_holds_for_everyone() -> None:
+    domain, _ = restricted(compiled(people(), ranges={"age": (18.5, 70.9)}), people())
+    assert reach(domain, 0, [0, 99]).tolist() == [[19, 70]] * 3
+
+
+# --- features_to_vary ------------------------------------------------------------------------------------------------
+
+
+def test_only_named_features_vary() -> None:
+    rules = compiled(people(), vary=["income", "job"])
+    assert rules.named == (1, 2)
+    domain, _ = restricted(rules, people())
+    assert domain.free.tolist() == [[False, True, True, False]] * 3
+    assert reach(domain, 0, [50]).tolist() == [[20], [40], [60]]
+
+
+@pytest.mark.parametrize("vary", [None, "all", ["age", "income", "job", "grade"]])
+def test_naming_nothing_or_everything_varies_everything(vary: Any) -> None:
+    rules = compiled(people(), vary=vary)
+    assert rules.vary.all()
+    assert rules.named == ()
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        (["incme"], r"^Unknown column 'incme'; .*Did you mean 'income'\?$"),
+        ("income", "^features_to_vary must be a list of column names; got the text 'income'.$"),
+        ([], "^features_to_vary must name at least one column; got an empty list.$"),
+        (["age", "job"], r"^features_to_vary must name columns that may change; 'job' cannot \(schema: immutable\).$"),
+        (3, "^features_to_vary must be a list of column names; got "),
+    ],
+)
+def test_features_that_cannot_vary_are_refused(vary: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        compiled(people(), vary=vary, immutable=["job"])
+
+
+# --- permitted_range -------------------------------------------------------------------------------------------------
+
+
+def test_a_permitted_range_may_be_narrower_or_wider_than_what_was_seen() -> None:
+    domain, _ = restricted(compiled(people(), permitted={"age": (30, 50), "income": (0, 9)}), people())
+    assert reach(domain, 0, [0, 99]).tolist() == [[30, 50]] * 3
+    assert reach(domain, 1, [-1, 99]).tolist() == [[0, 9]] * 3
+
+
+def test_a_permitted_range_stays_inside_a_declared_one() -> None:
+    rules = compiled(people(), permitted={"age": (0, 50)}, ranges={"age": (18, 70)})
+    assert reach(restricted(rules, people())[0], 0, [0, 99]).tolist() == [[18, 50]] * 3
+
+
+def test_permitted_categories_are_the_only_ones() -> None:
+    rules = compiled(people(), permitted={"job": ["smith", "nurse"]})
+    domain, blocked = restricted(rules, people())
+    assert blocked == {}
+    assert set(domain.base[:, 2]) <= {1.0, 2.0}
+    assert domain.base[1:, 2].tolist() == [1, 2]
+    assert set(reach(domain, 2, [0, 1, 2]).ravel()) == {1.0, 2.0}
+
+
+def test_a_row_outside_a_permitted_range_is_moved_to_its_edge() -> None:
+    domain, blocked = restricted(compiled(people(), permitted={"age": (30.5, 50.5), "income": (2, 2.5)}), people())
+    assert blocked == {}
+    assert domain.base[:, 0].tolist() == [31, 40, 50]
+    assert domain.base[:, 1].tolist() == [2, 2.25, 2.5]
+    assert domain.row[:, 0].tolist() == [20, 40, 60]
+
+
+def test_a_row_that_may_not_move_into_a_permitted_range_is_reported() -> None:
+    rules = compiled(people(), permitted={"age": (30, 50)}, increasing=["age"])
+    domain, blocked = restricted(rules, people())
+    assert blocked == {2: "Column 'age' is 60, outside its permitted range, and may not change into it"}
+    assert domain.base[:2, 0].tolist() == [30, 40]
+
+
+def test_a_row_that_is_stuck_does_not_change_what_others_may_become() -> None:
+    rules = compiled(people(), permitted={"age": (30.5, 50.5)}, increasing=["age"])
+    together, blocked = restricted(rules, people())
+    alone, _ = restricted(rules, people().iloc[:1])
+    assert list(blocked) == [2]
+    assert alone.base[0, 0] == 31
+    assert together.base[0, 0] == 31
+
+
+def test_an_immutable_column_outside_its_permitted_range_is_reported() -> None:
+    rules = compiled(people(), permitted={"age": (30, 50), "job": ["nurse"]}, immutable=["age", "job"])
+    _, blocked = restricted(rules, people())
+    assert sorted(blocked) == [0, 2]
+    assert blocked[0].startswith("Column 'age' is 20, outside")
+
+
+def test_a_column_not_named_to_vary_but_outside_its_permitted_range_is_reported() -> None:
+    _, blocked = restricted(compiled(people(), vary=["age"], permitted={"job": ["nurse", "smith"]}), people())
+    assert blocked == {0: "Column 'job' is 'clerk', outside its permitted range, and may not change into it"}
+
+
+def test_ordered_categories_move_into_their_permitted_ones_in_their_direction() -> None:
+    rules = compiled(people(), permitted={"grade": ["low", "high"]}, increasing=["grade"])
+    domain, blocked = restricted(rules, people())
+    assert domain.base[:2, 3].tolist() == [0, 2]
+    assert blocked == {2: "Column 'grade' is 'top', outside its permitted range, and may not change into it"}
+
+
+@pytest.mark.parametrize(
+    ("permitted", "message"),
+    [
+        ({"aeg": (0, 1)}, r"^Unknown column 'aeg'; .*Did you mean 'age'\?$"),
+        ({"age": (50, 30)}, r"^permitted_range of 'age' must hold a whole number; got \(50, 30\).$"),
+        ({"age": (30.2, 30.8)}, r"^permitted_range of 'age' must hold a whole number; got \(30.2, 30.8\).$"),
+        ({"income": (3, 2)}, r"^permitted_range of 'income' must hold at least one value inside .*; got \(3, 2\).$"),
+        ({"income": (50, 60)}, r"must hold at least one value inside the schema's \[0, 9\]; got \(50, 60\).$"),
+        ({"income": (math.nan, 2)}, "^permitted_range of 'income' must hold at least one value"),
+        ({"income": 3}, r"^permitted_range of 'income' must be \(low, high\); got 3.$"),
+        ({"income": ("a", "b")}, r"^permitted_range of 'income' must be \(low, high\); got \('a', 'b'\).$"),
+        ({"income": (1, 2, 3)}, r"^permitted_range of 'income' must be \(low, high\); got \(1, 2, 3\).$"),
+        ({"job": "clerk"}, "^permitted_range of 'job' must be a list of categories; got 'clerk'.$"),
+        ({"job": []}, r"^permitted_range of 'job' must be a list of categories; got \[\].$"),
+        ({"job": 3}, "^permitted_range of 'job' must be a list of categories; got 3.$"),
+        ({"job": ["clerk", "baker"]}, "must name known categories, of 'clerk', 'nurse', 'smith'; got 'baker'.$"),
+    ],
+)
+def test_a_permitted_range_that_makes_no_sense_is_refused(permitted: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        compiled(people(), permitted=permitted, ranges={"income": (0, 9)})
+
+
+# --- precision -------------------------------------------------------------------------------------------------------
+
+
+def test_off_grid_ranges_use_the_grid_inside_and_the_bounds_where_there_is_none() -> None:
+    X = pd.DataFrame({"x": [0.25, 0.5, 0.75]})
+    domain, _ = restricted(compiled(X, permitted={"x": (0.123, 0.456)}), X)
+    assert reach(domain, 0, [0, 0.3333, 1]).tolist() == [[0.13, 0.33, 0.45]] * 3
+    domain, _ = restricted(compiled(X, permitted={"x": (0.123, 0.1234)}), X)
+    assert reach(domain, 0, [0, 1]).tolist() == [[0.123, 0.1234]] * 3
+
+
+def test_a_bound_a_hair_off_the_grid_is_not_crossed() -> None:
+    X = pd.DataFrame({"x": [0.1, 0.5, 0.9]})
+    domain, _ = restricted(compiled(X, permitted={"x": (0.1 + 0.2, 0.7)}), X)
+    assert reach(domain, 0, [0.0]).tolist() == [[0.1 + 0.2]] * 3
+
+
+def test_whole_numbers_stay_whole_at_a_bound_a_hair_above_one() -> None:
+    domain, _ = restricted(compiled(people(), permitted={"age": (30 + 1e-10, 50 - 1e-10)}), people())
+    assert reach(domain, 0, [0, 99]).tolist() == [[31, 49]] * 3
+
+
+def test_32_bit_columns_hold_exactly_the_value_that_was_promised() -> None:
+    X = pd.DataFrame({"x": np.array([0.25, 0.5, 0.75], dtype=np.float32)})
+    rules = compiled(X, permitted={"x": (0.1, 0.3)})
+    domain, _ = restricted(rules, X)
+    for codes in (domain.base, domain.project(np.full((3, 1, 1), 0.9))[:, 0], domain.project(np.zeros((3, 1, 1)))[:, 0]):
+        assert np.array_equal(rules.table.read(rules.table.frame(codes)).codes, codes)
+
+
+def test_a_32_bit_value_at_the_end_of_a_permitted_range_is_inside_it() -> None:
+    X = pd.DataFrame({"x": np.array([0.1, 0.2, 0.3], dtype=np.float32)})
+    domain, blocked = restricted(compiled(X, permitted={"x": (0.1, 0.3)}), X)
+    assert blocked == {}
+    assert np.array_equal(domain.base, domain.row)
+
+
+def test_candidates_that_break_a_rule_are_told_apart() -> None:
+    rules = compiled(people(), permitted={"job": ["clerk", "nurse"]}, immutable=["income"], increasing=["age"])
+    domain, _ = restricted(rules, people().iloc[[0]])
+    own = domain.base[0]
+
+    def legal(j: int, value: float) -> bool:
+        candidate = own.copy()
+        candidate[j] = value
+        return bool(domain.contains(candidate[None, None, :])[0, 0])
+
+    assert domain.contains(own[None, None, :]).all()
+    assert legal(0, 30)
+    assert not legal(0, 30.5)
+    assert not legal(0, 19)
+    assert not legal(0, 61)
+    assert not legal(1, 2.0)
+    assert legal(2, 1)
+    assert not legal(2, 2)
+
+
+def test_taking_rows_keeps_their_own_rules() -> None:
+    domain, _ = restricted(compiled(people(), increasing=["age"]), people())
+    part = domain.take(np.array([2, 0]))
+    assert reach(part, 0, [0]).tolist() == [[60], [20]]
+
+
+# --- properties ------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def limited_columns(draw: st.DrawFn) -> tuple[pd.DataFrame, dict[str, Any], dict[str, Any]]:
+    """A table of one number column of some type, one category column, and random rules for both."""
+    dtype = draw(st.sampled_from(["int64", "float64", "float32", "whole", "Float64", "Int64"]))
+    places = draw(st.integers(0, 4))
+    cells = st.lists(st.integers(-2000, 2000), min_size=4, max_size=4)
+    ints = np.array(draw(cells))
+    numbers = pd.Series(ints if dtype in ("int64", "whole", "Int64") else ints / 10.0**places)
+    numbers = numbers.astype("float64" if dtype == "whole" else dtype)
+    letters = draw(st.lists(st.sampled_from("abcd"), min_size=4, max_size=4))
+    X = pd.DataFrame({"x": numbers, "c": pd.Categorical(letters, list("abcd"), ordered=True)})
+    ways = {"x": draw(st.sampled_from(["any", "up", "down"])), "c": draw(st.sampled_from(["any", "up", "down"]))}
+    schema: dict[str, Any] = {
+        "increasing": [name for name, way in ways.items() if way == "up"],
+        "decreasing": [name for name, way in ways.items() if way == "down"],
+        "immutable": draw(st.sampled_from([[], [], [], ["x"], ["c"]])),
+    }
+    permitted: dict[str, Any] = {}
+    if draw(st.integers(0, 3)):
+        low = draw(st.integers(-3000, 3000)) / draw(st.sampled_from([1, 10, 1000])) + draw(
+            st.sampled_from([0.0, 1e-10, 1 / 3])
+        )
+        permitted["x"] = (low, low + draw(st.sampled_from([0.0, 1e-10, 0.0004, 0.3, 1.0, 7.25, 500.0])))
+    if draw(st.booleans()):
+        permitted["c"] = draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True))
+    return X, schema, permitted
+
+
+@settings(max_examples=150, deadline=None)
+@given(given_rules=limited_columns(), data=st.data())
+def test_projecting_always_gives_rows_that_keep_every_rule(given_rules: Any, data: st.DataObject) -> None:
+    X, schema, permitted = given_rules
+    try:
+        rules = compiled(X, permitted=permitted, **schema)
+    except InputError:
+        return
+    every, blocked = restricted(rules, X)
+    open_rows = np.array([row for row in range(len(X)) if row not in blocked], dtype=np.intp)
+    domain = every.take(open_rows)
+    wanted = data.draw(st.lists(st.floats(-1e4, 1e4), min_size=6, max_size=6))
+    letters = data.draw(st.lists(st.integers(0, 3), min_size=6, max_size=6))
+    points = np.repeat(np.column_stack([wanted, letters])[None], len(open_rows), axis=0)
+    projected = domain.project(points)
+
+    assert domain.contains(projected).all()
+    frozen = ~domain.free[:, None, :] & np.ones_like(projected, dtype=bool)
+    assert (projected == domain.base[:, None, :])[frozen].all()
+    inside = (projected >= domain.lower[:, None, :]) & (projected <= domain.upper[:, None, :])
+    assert inside[~frozen].all()
+
+    row = domain.row[:, None, :]
+    for j, name in enumerate(["x", "c"]):
+        value = projected[..., j]
+        if name in schema["immutable"]:
+            assert (value == row[..., j]).all()
+        if name in schema["increasing"]:
+            assert (value >= row[..., j]).all()
+        if name in schema["decreasing"]:
+            assert (value <= row[..., j]).all()
+    if "c" in permitted:
+        assert {"abcd"[int(code)] for code in projected[..., 1].ravel()} <= set(permitted["c"])
+    flat = projected.reshape(-1, 2)
+    seen = rules.table.frame(flat)
+    if "x" in permitted:
+        assert seen["x"].between(*permitted["x"]).all()
+    if rules.table.schema["x"].integer:
+        assert (flat[:, 0] == np.round(flat[:, 0])).all()
+    assert np.array_equal(rules.table.read(seen).codes, flat)
