@@ -187,12 +187,8 @@ def test_every_answer_flips_the_real_model(case: tuple[str, Case], explainer: Fa
         assert (result.to_frame()["n_changed"] == 1).all()
 
 
-def test_scores_do_better_or_as_well_as_labels_alone(case: tuple[str, Case]) -> None:
-    """Guided by scores or not, the answers of `closest` are of the same sort: near, with few changes."""
-    name, given = case
-    if name != "mlp":
-        return
-    rows = table(40, seed=5, words=given.words)
+def test_scores_do_as_well_as_labels_alone_or_better() -> None:
+    given, rows = CASES["mlp"](), table(40, seed=5)
     cost = {}
     for scores in ("auto", "never"):
         learned = FasterCE(given.model, scores=scores, autoencoder=IDENTITY, progress=False).fit(table())
@@ -212,9 +208,7 @@ def test_several_classes_with_a_target(last: Any, names: tuple[Any, ...]) -> Non
     learned = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(frame)
     assert learned.use_scores_
     rows = table(15, seed=6)
-    with pytest.raises(
-        InputError, match=r"target must name the wanted class, one of .* because the model has 3 classes; got None"
-    ):
+    with pytest.raises(InputError, match=r"target must name the wanted class, .* has 3 classes; got None\.$"):
         learned.explain(rows)
     for target in names:
         result = learned.explain(rows, "all", target=target)
@@ -245,7 +239,7 @@ def test_a_target_may_be_spelt_in_any_scalar_type(names: tuple[Any, Any], spelt:
 def test_a_model_trained_autoencoder_and_a_schema_together() -> None:
     """The way of the README: a pipeline, a schema with rules, the trained autoencoder, all three methods."""
     frame = table()
-    given = pipeline(MLPClassifier((16, 8), max_iter=150, random_state=0), ("refused", "granted"))
+    given = pipeline(MLPClassifier((16, 8), max_iter=150, random_state=0, early_stopping=True), ("refused", "granted"))
     schema = Schema.infer(frame, immutable=["land"], increasing=["age"], ranges={"debt": (0, 150)})
     learned = FasterCE(given.model, schema, random_state=1, progress=False).fit(frame)
     rows = table(40, seed=8)
@@ -263,9 +257,9 @@ def test_a_model_trained_autoencoder_and_a_schema_together() -> None:
 @pytest.mark.parametrize(
     "shape",
     [
-        lambda answer: list(answer),
+        list,
         lambda answer: pd.Series(answer, index=np.arange(len(answer))[::-1]),
-        lambda answer: pd.Categorical(answer),
+        pd.Categorical,
         lambda answer: answer.reshape(-1, 1),
         lambda answer: pd.DataFrame({"label": answer}),
         lambda answer: answer.astype(object),

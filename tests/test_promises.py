@@ -484,10 +484,11 @@ def test_a_model_that_is_noise_gets_true_answers_too(plain_world: tuple[World, F
         check_records(result, noisy, result.to_frame(), 1)
 
 
-def test_no_freedom_means_no_answer(plain_world: tuple[World, FasterCE]) -> None:
+@pytest.mark.parametrize("reading", ["movement", "paper"])
+def test_no_freedom_means_no_answer(plain_world: tuple[World, FasterCE], reading: Any) -> None:
     world, _ = plain_world
     frozen = World(**{**world.__dict__, "rules": dict.fromkeys(world.kinds, "immutable")})
-    result = frozen.fit().explain(frozen.queries, "all")
+    result = frozen.fit().explain(frozen.queries, "all", reading=reading)
     assert set(result.status) == {"none_found"}
     assert (result.reason != "").all()
     assert result.counterfactuals.isna().all(axis=None)

@@ -175,7 +175,7 @@ def with_cell(name: str, row: int, value: Any, **rules: Any) -> tuple[Table, pd.
         ("income", 9.5, "Column 'income' must be within [0, 9]; got 9.5 (row 1)."),
         ("income", np.float64(-1), "Column 'income' must be within [0, 9]; got -1.0 (row 1)."),
         ("age", 40.5, "Column 'age' must be a whole number; got 40.5 (row 1)."),
-        ("age", 1e300, "Column 'age' must fit the type int64 seen in fit; got 1e+300 (row 1)."),
+        ("age", 1e300, "Column 'age' must be a whole number below 2**53; got 1e+300 (row 1)."),
     ],
 )
 def test_a_bad_cell_is_told_in_a_sentence_and_leaves_the_other_rows_alone(name: str, value: Any, sentence: str) -> None:
@@ -347,6 +347,16 @@ def test_the_querys_own_dtype_is_kept_where_the_value_fits(dtypes: dict[str, Any
     table = table_like(people())
     assert result.loc[row, name] == table.value(table.schema.position(name), code)
     assert result[name].tolist()[1:] == rows[name].tolist()[1:]
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "string", "category"])
+def test_text_stays_the_kind_of_text_it_was_in_training_and_query(dtype: Any) -> None:
+    X = people().astype({"job": dtype})
+    result = rewritten(X, X, {(0, "job"): 1})
+    assert result["job"].dtype == X["job"].dtype
+    assert result["job"].tolist() == ["nurse", "nurse", "smith"]
+    table = table_like(X)
+    assert table.frame(table.read(X).codes)["job"].dtype == X["job"].dtype
 
 
 @pytest.mark.parametrize(

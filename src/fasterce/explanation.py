@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fasterce.errors import InputError
 from fasterce.predictor import Asked
 from fasterce.profile import Floats
 from fasterce.table import Table, with_gaps
@@ -104,7 +105,7 @@ class Explanation:
 
     def to_frame(self) -> pd.DataFrame:
         """Long form: one line a counterfactual with query (the row's index label), rank, method, n_changed, changed,
-        distance, then the counterfactual's columns."""
+        distance, then the counterfactual's columns. Where a table has a column of the same name, ours gets an underscore."""
         every = np.arange(len(self.answers))
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
@@ -117,6 +118,7 @@ class Explanation:
                 "distance": self.answers.distance,
             }
         )
+        about.columns = [f"{name}_" if name in typed.columns else name for name in about.columns]
         return pd.concat([about, typed], axis=1)
 
     def changes(self, answer: int) -> list[Change]:
@@ -143,11 +145,13 @@ class Explanation:
             [np.full(len(part), label, dtype=object) for part, label in zip(answers, labels, strict=True)] if labels else None
         )
         merged = Answers.merge(answers, names)
-        status = reduce(lambda first, second: first.where(first == FOUND, second), (one.status for one in every))
+        if any(not self.rows.equals(one.rows) for one in others):
+            raise InputError("Explanations shown side by side must be of the same rows; got different ones.")
+        found = np.any([one.status == FOUND for one in every], axis=0)
         return replace(
             self,
-            status=status,
-            reason=self.reason.where(status != FOUND, ""),
+            status=self.status.mask(found, FOUND),
+            reason=self.reason.mask(found, ""),
             answers=merged,
             asked=reduce(Asked.__add__, (one.asked for one in every)),
             seconds=sum(one.seconds for one in every),

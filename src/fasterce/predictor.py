@@ -21,6 +21,7 @@ Classes = NDArray[np.intp]
 
 FAILED = -1
 MOST_CLASSES = 100
+MOST_FRACTIONS = 10
 MOST_SPLITS = 32
 SCORE_AGREEMENT = 0.999
 
@@ -64,7 +65,7 @@ class Predictor:
         seen = pd.unique(pd.Series(labels, dtype=object))
         declared = getattr(self.model, "classes_", None)
         known = list(declared) if isinstance(declared, np.ndarray) and declared.ndim == 1 else sorted_labels(seen)
-        if len(known) > MOST_CLASSES:
+        if len(known) > MOST_CLASSES or (len(known) > MOST_FRACTIONS and _fractions(known)):
             raise ModelError(
                 f"The model must answer class labels; got {len(known)} different ones, starting with {shorten(known, 3)} "
                 "(a regression model?)."
@@ -162,6 +163,8 @@ class Predictor:
             self.failure = f"The model must score {len(self.classes)} classes; got an array of shape {answer.shape}."
             return None
         scores = answer.astype(np.float64)
+        if not np.isfinite(scores).all():
+            self.failure = "The model must score every row with finite numbers; got a missing or infinite score."
         return np.log(np.maximum(scores, 1e-12)) if name == "predict_proba" else scores
 
     def _positions(self, labels: NDArray[Any] | int) -> Classes:
@@ -193,6 +196,10 @@ def find_scores(model: Any) -> str | None:
         if callable(getattr(model, name, None)):
             return name
     return None
+
+
+def _fractions(labels: Sequence[Any]) -> bool:
+    return any(isinstance(label, (float, np.floating)) and float(label) % 1 for label in labels)
 
 
 def sorted_labels(labels: Sequence[Any]) -> list[Any]:

@@ -1,6 +1,6 @@
 """The rules of one call - schema, `features_to_vary`, `permitted_range` - made exact for the rows at hand."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from fasterce.errors import InputError, shorten
 from fasterce.profile import Floats
 from fasterce.schema import Feature
 from fasterce.search.project import Domain
-from fasterce.table import Table
+from fasterce.table import Table, as_held, is_single
 
 Permitted = Mapping[Hashable, Sequence[Any]]
 
@@ -53,7 +53,7 @@ class Rules:
             self._move_inside(j, feature, base, lower, upper, allowed, free[:, j], blocked)
         free &= self._room(lower, upper)
         decimals, integer = _precision(features)
-        single = np.array([str(dtype).lower() in ("float32", "float16") for dtype in self.table.dtypes])
+        single = np.array([is_single(dtype) for dtype in self.table.dtypes])
         return (
             Domain(codes, base, free, lower, upper, allowed, decimals, integer, single, self.codec.numeric),
             blocked,
@@ -62,12 +62,12 @@ class Rules:
     def _range(self, j: int, feature: Feature, codes: Floats) -> tuple[Floats, Floats]:
         """A range read off the data bends for a row that lies outside it; one that was declared or asked for does not."""
         if j in self.permitted:
-            low, high = self.permitted[j]
+            limits = self.permitted[j]
         elif feature.declared:
-            low, high = feature.lower, feature.upper
+            limits = feature.lower, feature.upper
         else:
-            low, high = np.minimum(feature.lower, codes), np.maximum(feature.upper, codes)
-        return _one_way(feature, codes, low, high)
+            return _one_way(feature, codes, np.minimum(feature.lower, codes), np.maximum(feature.upper, codes))
+        return _one_way(feature, codes, *(as_held(limit, self.table.dtypes[j]) for limit in limits))
 
     def _allowed(self, j: int, feature: Feature) -> NDArray[np.bool_]:
         allowed = np.ones(len(feature.categories), dtype=bool)
@@ -94,7 +94,7 @@ class Rules:
         if feature.numeric:
             whole = (np.ceil(low), np.floor(high)) if feature.integer else (low, high)
             outside = (value < low) | (value > high)
-            moved = np.clip(value, *whole) if np.all(whole[0] <= whole[1]) else np.clip(value, low, high)
+            moved = np.clip(value, *whole)
             stuck = outside & (~free | (whole[0] > whole[1]))
         else:
             open_ = np.flatnonzero(allowed[j])
@@ -120,6 +120,8 @@ def _vary(table: Table, names: Sequence[Hashable] | None) -> NDArray[np.bool_]:
         return vary
     if isinstance(names, str):
         raise InputError(f"features_to_vary must be a list of column names; got the text {names!r}.")
+    if not isinstance(names, Iterable):
+        raise InputError(f"features_to_vary must be a list of column names; got {names!r}.")
     positions = table.schema.positions(names)
     if not positions:
         raise InputError("features_to_vary must name at least one column; got an empty list.")
@@ -132,6 +134,8 @@ def _vary(table: Table, names: Sequence[Hashable] | None) -> NDArray[np.bool_]:
 
 
 def _permitted(table: Table, ranges: Permitted) -> dict[int, Any]:
+    if not isinstance(ranges, Mapping):
+        raise InputError(f"permitted_range must be a dictionary of column names; got {ranges!r}.")
     permitted: dict[int, Any] = {}
     for name, limits in ranges.items():
         j = table.schema.position(name)
@@ -148,14 +152,14 @@ def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> tuple[float, 
     if feature.declared:
         low, high = max(low, feature.lower), min(high, feature.upper)
     if not low <= high or (feature.integer and np.ceil(low) > np.floor(high)):
-        rule = f" inside the schema's [{feature.lower:g}, {feature.upper:g}]" if feature.declared else ""
+        rule = f" inside the schema's [{feature.lower:.15g}, {feature.upper:.15g}]" if feature.declared else ""
         kind = "a whole number" if feature.integer else "at least one value"
         raise InputError(f"permitted_range of {feature.name!r} must hold {kind}{rule}; got {limits!r}.")
     return low, high
 
 
 def _permitted_categories(feature: Feature, values: Sequence[Any]) -> NDArray[np.intp]:
-    if isinstance(values, str) or not len(values):
+    if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
         raise InputError(f"permitted_range of {feature.name!r} must be a list of categories; got {values!r}.")
     positions = pd.Index(feature.categories, dtype=object).get_indexer(pd.Index(list(values), dtype=object))
     strange = [value for value, position in zip(values, positions, strict=True) if position < 0]

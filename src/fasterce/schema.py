@@ -76,6 +76,8 @@ class Feature:
     def from_dict(cls, fields: Mapping[str, Any]) -> "Feature":
         values = dict(fields)
         values["categories"] = tuple(values.get("categories", ()))
+        if isinstance(values.get("name"), list):
+            values["name"] = tuple(values["name"])
         if values.get("lower") is None:
             values["lower"] = -math.inf
         if values.get("upper") is None:
@@ -141,9 +143,9 @@ class Schema:
         cls,
         X: pd.DataFrame,
         categorical: Sequence[Hashable] | None = None,
-        immutable: Sequence[Hashable] = (),
-        increasing: Sequence[Hashable] = (),
-        decreasing: Sequence[Hashable] = (),
+        immutable: Sequence[Hashable] | None = None,
+        increasing: Sequence[Hashable] | None = None,
+        decreasing: Sequence[Hashable] | None = None,
         ranges: Mapping[Hashable, tuple[float, float]] | None = None,
     ) -> "Schema":
         """Read kinds, categories, precision and observed ranges off a table; the rest is what the user says.
@@ -151,7 +153,7 @@ class Schema:
         Text, pandas categoricals and booleans are categorical; numbers are numeric unless named in `categorical`.
         """
         check_table(X, "X")
-        ranges = dict(ranges or {})
+        immutable, increasing, decreasing, ranges = immutable or (), increasing or (), decreasing or (), dict(ranges or {})
         for named in (categorical or (), immutable, increasing, decreasing, ranges):
             _check_known(named, X.columns)
         both = set(increasing) & set(decreasing)
@@ -205,7 +207,7 @@ def _infer_categorical(column: pd.Series, direction: Direction, mutable: bool) -
     elif pd.api.types.is_bool_dtype(column.dtype):
         values = [False, True]
     else:
-        values = _sorted(column.dropna().unique())
+        values = _distinct(column.dropna())
     categories = tuple(plain(value) for value in values)
     for value in categories:
         if not isinstance(value, (str, int, float, bool)):
@@ -229,17 +231,25 @@ def _infer_numeric(column: pd.Series, direction: Direction, mutable: bool) -> Fe
         lower=float(values.min()),
         upper=float(values.max()),
         integer=integer,
-        decimals=0 if integer else _decimals(values),
+        decimals=0 if integer else _decimals(values, _rounding(column.dtype)),
         mutable=mutable,
         direction=direction,
     )
 
 
-def _decimals(values: np.ndarray[Any, Any]) -> int:
+def _rounding(dtype: Any) -> float:
+    """How far, relative to a column's largest value, a written number may be from what its type holds."""
+    return 1e-12 if getattr(dtype, "itemsize", 8) > 4 else 2e-7
+
+
+def _decimals(values: np.ndarray[Any, Any], rounding: float) -> int:
     """The decimals the data is written with; for measured floats, four digits of the range."""
     span = float(np.ptp(values)) or float(np.abs(values).max()) or 1.0
+    slack = rounding * float(np.abs(values).max())
     for decimals in range(1, MOST_DECIMALS + 1):
-        if np.allclose(values, np.round(values, decimals), rtol=0, atol=1e-9 * span):
+        if slack > 0.1 * 10.0**-decimals:
+            break
+        if np.allclose(values, np.round(values, decimals), rtol=0, atol=slack):
             return decimals
     return max(0, FREE_DIGITS - 1 - math.floor(math.log10(span)))
 
@@ -254,6 +264,13 @@ def _declare_range(feature: Feature, limits: tuple[float, float]) -> Feature:
     if not low <= high:
         raise SchemaError(f"Column {feature.name!r} must have a range (low, high) with low <= high; got ({low}, {high}).")
     return replace(feature, lower=low, upper=high, declared=True)
+
+
+def _distinct(column: pd.Series) -> list[Any]:
+    try:
+        return _sorted(column.unique())
+    except TypeError:
+        return list(column)
 
 
 def _sorted(values: Iterable[Any]) -> list[Any]:

@@ -3,9 +3,12 @@
 Frames for the model are built column by column in the dtypes seen in `fit`; bad rows are told apart, not raised.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,10 @@ from fasterce.profile import Floats
 from fasterce.schema import Feature, Schema, check_table, plain
 
 Mask = NDArray[np.bool_]
+
+EXACT = 2**53
+TOO_COARSE = ("float16", "halffloat[pyarrow]")
+SINGLE = ("float32", "Float32", "float[pyarrow]")
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,9 @@ class Table:
     @classmethod
     def like(cls, X: pd.DataFrame, schema: Schema) -> "Table":
         check_columns(X, schema, "X")
+        for name in schema.names:
+            if str(X[name].dtype) in TOO_COARSE:
+                raise InputError(f"Column {name!r} must be stored with at least 32 bits; got {X[name].dtype}.")
         return cls(schema, tuple(X[name].dtype for name in schema.names))
 
     def read(self, rows: pd.DataFrame) -> Reading:
@@ -49,28 +59,38 @@ class Table:
 
     def _read_column(self, column: pd.Series, feature: Feature, dtype: Any, problems: dict[int, str]) -> Floats:
         values, bad = _numbers(column) if feature.numeric else _category_codes(column, feature)
+        if is_single(dtype):
+            values = as_single(values)
         missing = column.isna().to_numpy(dtype=bool)
         _note(problems, missing, column, feature, "must not be missing")
         _note(problems, bad & ~missing, column, feature, _expected(feature))
         sound = ~(bad | missing)
         if feature.numeric:
             if feature.declared:
-                outside = sound & ((values < feature.lower) | (values > feature.upper))
+                lower, upper = as_held(feature.lower, dtype), as_held(feature.upper, dtype)
+                outside = sound & ((values < lower) | (values > upper))
                 within = f"must be within [{_number(feature.lower)}, {_number(feature.upper)}]"
                 _note(problems, outside, column, feature, within)
             if _is_integer_dtype(dtype):
                 _note(problems, sound & (values != np.round(values)), column, feature, "must be a whole number")
                 limits = _integer_limits(dtype)
-                beyond = sound & ((values < limits.min) | (values > limits.max))
-                _note(problems, beyond, column, feature, f"must fit the type {dtype} seen in fit")
+                beyond = sound & ((values < max(limits.min, -EXACT)) | (values > min(limits.max, EXACT)))
+                fitting = (
+                    f"must fit the type {dtype} seen in fit" if limits.max < EXACT else "must be a whole number below 2**53"
+                )
+                _note(problems, beyond, column, feature, fitting)
         return values
 
     def frame(self, codes: Floats) -> pd.DataFrame:
         """The rows as the model saw them in training: same columns, order and dtypes."""
         return pd.DataFrame(
-            {name: self.column(j, codes[:, j]) for j, name in enumerate(self.schema.names)},
+            {name: self._held(j, self.column(j, codes[:, j])) for j, name in enumerate(self.schema.names)},
             columns=list(self.schema.names),
         )
+
+    def _held(self, j: int, values: Any) -> Any:
+        """pandas guesses a text dtype for plain objects; a model fitted on objects should go on seeing them."""
+        return pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
 
     def column(self, j: int, codes: Floats) -> Any:
         """One typed column from its codes."""
@@ -105,13 +125,15 @@ class Table:
         if column.dtype == self.dtypes[j]:
             values = column.array.copy()
             values[changed] = self.column(j, codes[changed])
-            return pd.Series(values, index=column.index, name=column.name)
+            return pd.Series(values, index=column.index, name=column.name, dtype=column.dtype)
         typed = pd.Series(self.column(j, codes), index=column.index)
         merged = column.astype(object).where(~changed, typed.astype(object))
         for dtype in (column.dtype, self.dtypes[j]):
+            if isinstance(dtype, pd.CategoricalDtype) and not merged.isin(dtype.categories).all():
+                continue
             try:
                 cast = merged.astype(dtype)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 continue
             if not cast.isna().any() and (cast.astype(object) == merged).all():
                 return cast.rename(column.name)
@@ -151,14 +173,33 @@ def with_gaps(found: pd.DataFrame, positions: NDArray[np.intp], index: pd.Index)
 
 def _numbers(column: pd.Series) -> tuple[Floats, Mask]:
     """Values as floats and which of them are no finite number. Text is not read as a number."""
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
-        listed = column.astype(object)
-        text = listed.map(lambda value: isinstance(value, (str, bytes))).to_numpy(dtype=bool)
-        values = pd.to_numeric(listed.mask(text), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        values = np.array([_as_float(value) for value in column.astype(object)], dtype=np.float64)
     bad = ~np.isfinite(values)
     return np.where(bad, 0.0, values), bad
+
+
+def _as_float(value: Any) -> float:
+    """A real number as a float, anything else as NaN."""
+    try:
+        return float(value) if isinstance(value, (Real, Decimal)) and value is not pd.NA else math.nan
+    except OverflowError:
+        return math.inf
+
+
+def is_single(dtype: Any) -> bool:
+    return str(dtype) in SINGLE
+
+
+def as_single(values: Floats) -> Floats:
+    return values.astype(np.float32).astype(np.float64)
+
+
+def as_held(bound: float, dtype: Any) -> float:
+    """A bound as a column of this type can hold it."""
+    return float(np.float32(bound)) if is_single(dtype) else bound
 
 
 def _category_codes(column: pd.Series, feature: Feature) -> tuple[Floats, Mask]:
@@ -167,16 +208,41 @@ def _category_codes(column: pd.Series, feature: Feature) -> tuple[Floats, Mask]:
         of_category = np.append(known.get_indexer(column.cat.categories.astype(object)), -1)
         found = of_category[column.cat.codes.to_numpy()]
     else:
-        found = known.get_indexer(pd.Index(column.astype(object), dtype=object))
+        found = _positions(known, column.astype(object))
     bad = found < 0
     return np.where(bad, 0, found).astype(np.float64), bad
+
+
+def _positions(known: pd.Index, values: pd.Series) -> Any:
+    try:
+        return known.get_indexer(pd.Index(values, dtype=object))
+    except TypeError:
+        return known.get_indexer(pd.Index(values.map(_hashable), dtype=object))
+
+
+def _shown(value: Any) -> str:
+    """What a person sees of a bad cell; the longest ones are cut."""
+    try:
+        return repr(value)[:100]
+    except ValueError:
+        return "a number too large to write"
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, Hashable) else None
+
+
+def _dtype_name(dtype: Any) -> str:
+    if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:
+        return f"string[{dtype.storage}]"
+    return str(dtype)
 
 
 def _note(problems: dict[int, str], bad: Mask, column: pd.Series, feature: Feature, expected: str) -> None:
     for row in np.flatnonzero(bad):
         if int(row) not in problems:
             got = plain(column.iloc[row])
-            shown = "a missing value" if pd.isna(got) else repr(got)
+            shown = "a missing value" if pd.api.types.is_scalar(got) and pd.isna(got) else _shown(got)
             problems[int(row)] = f"Column {feature.name!r} {expected}; got {shown} (row {row})."
 
 
@@ -187,7 +253,7 @@ def _expected(feature: Feature) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"
+    return f"{value:.15g}"
 
 
 def _cast(codes: Floats, dtype: Any) -> Any:
@@ -209,7 +275,7 @@ def _describe_dtype(dtype: Any) -> dict[str, Any]:
         categories = [plain(value) for value in dtype.categories]
         values = str(dtype.categories.dtype)
         return {"name": "category", "categories": categories, "ordered": bool(dtype.ordered), "values": values}
-    return {"name": str(dtype)}
+    return {"name": _dtype_name(dtype)}
 
 
 def _restore_dtype(described: Mapping[str, Any]) -> Any:

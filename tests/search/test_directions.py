@@ -44,13 +44,9 @@ def test_where_nothing_is_orthogonal_the_direction_leaks_little(seed: int, dimen
     assert gained > 0, "it still goes the way it was asked to"
 
     def leak(vector: np.ndarray) -> float:
-        return float(np.linalg.norm(normals[0] @ vector) / (vector @ direction[0]))
-
-    def leaks_in_all(vector: np.ndarray) -> float:
         return float(np.linalg.norm(normals[0] @ vector))
 
-    assert leaks_in_all(found[0]) <= leaks_in_all(direction[0]) + 1e-9
-    assert np.isfinite(leak(found[0]))
+    assert leak(found[0]) <= leak(direction[0]) + 1e-9
 
 
 def test_least_leaky_direction_in_a_spanned_plane() -> None:

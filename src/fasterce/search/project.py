@@ -75,7 +75,8 @@ class Domain:
     def _round(self, values: Floats, lower: Floats, upper: Floats, features: NDArray[np.intp]) -> Floats:
         """Only where no value of the feature's precision lies inside does the bound itself stand in."""
         scale = 10.0 ** self.decimals[features]
-        low, high = np.ceil(lower * scale - 1e-9) / scale, np.floor(upper * scale + 1e-9) / scale
+        slack = np.where(self.integer[features], 0.0, 1e-9)
+        low, high = np.ceil(lower * scale - slack) / scale, np.floor(upper * scale + slack) / scale
         inside = low <= high
         rounded = np.clip(np.round(values * scale) / scale, np.where(inside, low, lower), np.where(inside, high, upper))
         rounded = np.clip(rounded, lower, upper)

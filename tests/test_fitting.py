@@ -1,0 +1,192 @@
+"""What `fit` makes: settings it refuses, samples for every class, and a report that tells good pieces from bad ones."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fasterce import FasterCE, Schema, fitting
+from fasterce.errors import InputError, ModelError
+from fasterce.report import FitReport
+
+IDENTITY = (lambda matrix: matrix, lambda latent: latent)
+
+
+def settings(**changes: Any) -> fitting.Settings:
+    usual = {"random_state": 0, "scores": "auto", "latent_dim": None, "autoencoder": IDENTITY, "progress": False}
+    return fitting.Settings(**usual | changes)
+
+
+def plane(rows: int = 500, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=rows).round(3),
+            "b": rng.normal(size=rows).round(3),
+            "n": rng.integers(0, 20, rows),
+            "c": rng.choice(["x", "y", "z"], rows, p=[0.6, 0.3, 0.1]),
+        }
+    )
+
+
+def linear(frame: pd.DataFrame) -> np.ndarray:
+    total = frame["a"] - frame["b"] + 0.1 * (frame["n"] - 10) + (frame["c"] == "z")
+    return np.where(total.to_numpy() > 0.2, "high", "low")
+
+
+def rare(frame: pd.DataFrame) -> np.ndarray:
+    return np.where((frame["a"] > 2.2).to_numpy(), "rare", "usual")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"scores": "always"}, "scores must be 'auto' or 'never'; got 'always'."),
+        ({"random_state": None}, "random_state must be a whole number of at least 0; got None."),
+        ({"random_state": -1}, "at least 0; got -1."),
+        ({"random_state": 1.0}, "whole number"),
+        ({"random_state": True}, "whole number"),
+        ({"latent_dim": 0}, "latent_dim must be None or a whole number of at least 1; got 0."),
+        ({"latent_dim": 2.5}, "got 2.5."),
+    ],
+)
+def test_settings_are_checked_before_anything_is_asked(changes: dict[str, Any], words: str) -> None:
+    def never(frame: pd.DataFrame) -> Any:
+        raise AssertionError("the model was asked")
+
+    with pytest.raises(InputError) as caught:
+        fitting.learn(never, plane(), None, settings(**changes))
+    assert words in str(caught.value)
+
+
+def test_numpy_whole_numbers_are_fine_as_settings() -> None:
+    fitting.check_settings(settings(random_state=np.int64(3), latent_dim=np.int32(2)))
+
+
+@pytest.mark.parametrize(
+    ("encode", "decode", "words"),
+    [
+        (lambda m: m[0], lambda z: z, "encode must give one latent row a row"),
+        (lambda m: m[:3], lambda z: z, "encode must give one latent row a row; got shape (3, 6) for (10, 6)."),
+        (lambda m: m, lambda z: z[:, :2], "decode must give back shape (10, 6); got (10, 2)."),
+    ],
+)
+def test_an_autoencoder_of_the_wrong_shape_is_refused(encode: Any, decode: Any, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        fitting.learn(linear, plane(), None, settings(autoencoder=(encode, decode)))
+    assert words in str(caught.value)
+
+
+def test_an_autoencoder_that_loses_numbers_is_refused() -> None:
+    """NaN from a user's own encoder must end in a sentence, not in a crash somewhere in the algebra."""
+    with pytest.raises(InputError, match=r"autoencoder"):
+        fitting.learn(linear, plane(), None, settings(autoencoder=(lambda m: m * np.nan, lambda z: z)))
+
+
+@pytest.fixture(scope="module")
+def trained() -> FasterCE:
+    return FasterCE(linear, progress=False).fit(plane())
+
+
+def test_the_report_of_a_linear_problem_is_good(trained: FasterCE) -> None:
+    report = trained.report_
+    assert report.agreement > 0.85 > report.agreement_base + 0.2
+    features = report.features
+    assert list(features.index) == ["a", "b", "n", "c"]
+    assert list(features["measure"]) == ["R²", "R²", "R²", "accuracy"]
+    assert (features["reconstruction"] > [0.9, 0.9, 0.9, 0.95]).all()
+    assert (features["hyperplane"].iloc[:3] > 0.6).all()
+    assert (features["reconstruction"] > features["base"]).all()
+    assert features.loc["c", "base"] == pytest.approx(0.6, abs=0.1)
+    assert 1 <= report.epochs <= 200
+    assert report.latent == 4
+    assert report.seconds > 0
+    assert not report.scores
+
+
+def test_the_report_tells_a_bad_autoencoder_from_a_good_one() -> None:
+    good = fitting.learn(linear, plane(), None, settings()).report
+    blind = (lambda m: m[:, [1, 2]], lambda z: np.hstack([np.zeros((len(z), 1)), z, np.zeros((len(z), 3))]))
+    bad = fitting.learn(linear, plane(), None, settings(autoencoder=blind)).report
+    assert good.features["reconstruction"].tolist() == pytest.approx([1.0] * 4)
+    assert bad.features.loc["a", "reconstruction"] < 0.05
+    assert bad.features.loc["b", "reconstruction"] == pytest.approx(1.0)
+    assert bad.agreement < good.agreement - 0.1
+    assert good.agreement > 0.9
+    assert good.agreement_base == pytest.approx(max((linear(plane()) == label).mean() for label in ("high", "low")))
+
+
+def test_the_report_survives_a_dictionary_and_prints(trained: FasterCE) -> None:
+    report = trained.report_
+    again = FitReport.from_dict(report.to_dict())
+    pd.testing.assert_frame_equal(again.features, report.features, check_index_type=False)
+    assert (again.agreement, again.calls, again.latent) == (report.agreement, report.calls, report.latent)
+    for words in ("R²", "accuracy", "agrees with the model on", "4 latent dimensions", "search goes by labels"):
+        assert words in str(report)
+
+
+def test_a_rare_class_is_sampled_and_has_examples() -> None:
+    frame = plane(800)
+    share = (rare(frame) == "rare").mean()
+    assert 0 < share < 0.03
+    learned = fitting.learn(rare, frame, None, settings())
+    assert learned.classes == ("rare", "usual")
+    of_rare = learned.knowledge.example_classes == 0
+    assert of_rare.mean() > 5 * share
+    assert of_rare.sum() > 300
+    examples = learned.table.frame(learned.knowledge.examples)
+    assert (rare(examples) == np.where(of_rare, "rare", "usual")).all()
+    assert learned.report.agreement > 0.9
+
+
+def test_examples_keep_declared_ranges_and_precision() -> None:
+    schema = Schema.infer(plane(), ranges={"a": (-5, 5), "n": (0, 19)})
+    knowledge = fitting.learn(linear, plane(), schema, settings()).knowledge
+    assert knowledge.examples[:, 0].min() >= -5
+    assert knowledge.examples[:, 0].max() <= 5
+    assert set(knowledge.examples[:, 2]) <= set(range(20))
+    assert set(knowledge.examples[:, 3]) <= {0, 1, 2}
+    np.testing.assert_allclose(knowledge.examples[:, 1], knowledge.examples[:, 1].round(3), atol=1e-12)
+    assert knowledge.typical > 0
+
+
+def test_fit_asks_a_bounded_number_of_rows_in_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "MOST_ASKED_ROWS", 100)
+    sizes: list[int] = []
+
+    def model(frame: pd.DataFrame) -> np.ndarray:
+        sizes.append(len(frame))
+        return linear(frame)
+
+    report = fitting.learn(model, plane(), None, settings()).report
+    assert sizes[:2] == [100, 100]
+    assert (len(sizes), sum(sizes)) == (report.calls, report.rows_asked)
+    assert len(sizes) <= 5
+
+
+def test_a_class_that_only_samples_meet_is_not_a_crash() -> None:
+    """Training rows show one class, samples between them another: the sentence says what was expected."""
+    frame = plane(60)
+
+    def island(table: pd.DataFrame) -> np.ndarray:
+        unseen = ~table["a"].isin(frame["a"]).to_numpy() & (table["b"] > 0).to_numpy()
+        return np.where(unseen, "new", "known")
+
+    with pytest.raises(ModelError, match=r"must answer"):
+        fitting.learn(island, frame, None, settings())
+
+
+def test_the_latent_size_is_the_users_or_one_a_feature() -> None:
+    small = plane(80)
+    assert FasterCE(linear, latent_dim=3, progress=False).fit(small).report_.latent == 3
+    assert FasterCE(linear, progress=False).fit(small[["a", "b", "n", "c"]]).report_.latent == 4
+
+
+def test_training_rows_are_read_once_and_refused_with_the_first_reason() -> None:
+    frame = plane(20)
+    table, codes = fitting.read_training_rows(frame, None)
+    assert codes.shape == (20, 4)
+    assert table.schema == Schema.infer(frame)
+    with pytest.raises(InputError, match=r"X has 2 rows that cannot be used; the first: Column 'c' .* \(row 4\)"):
+        fitting.read_training_rows(frame.assign(c=frame["c"].where(~frame.index.isin([4, 9]))), Schema.infer(frame))
