@@ -82,7 +82,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 def rewrite_manifest(folder: Path, **changes: Any) -> None:
     """A manifest that is wrong on purpose and consistent in itself, as an attacker would write it."""
     content = manifest_of(folder) | changes
-    content["schema_sha256"] = _digest(content["schema"])
+    content["schema_sha256"] = changes.get("schema_sha256", _digest(content["schema"]))
     del content["sha256"]
     content["sha256"] = _digest(content)
     (folder / "manifest.json").write_text(json.dumps(content))
@@ -432,6 +432,16 @@ def test_an_array_nobody_knows_is_refused(saved: Path) -> None:
 def test_a_manifest_that_describes_no_explainer_is_refused(field: str, value: Any, saved: Path) -> None:
     rewrite_manifest(saved, **{field: value})
     assert str(saved) in refusal(saved)
+
+
+def test_a_dtype_too_many_is_refused(saved: Path) -> None:
+    rewrite_manifest(saved, dtypes=[*manifest_of(saved)["dtypes"], {"name": "int64"}])
+    assert "6 dtypes for 5 columns" in refusal(saved)
+
+
+def test_the_digest_of_another_schema_is_refused(saved: Path) -> None:
+    rewrite_manifest(saved, schema_sha256="0" * 64)
+    assert "expected the schema it was written with" in refusal(saved)
 
 
 def test_nothing_there(tmp_path: Path) -> None:

@@ -374,7 +374,7 @@ def test_ranges_wider_than_the_columns_type_do_not_wrap_around(dtype: str, limit
 
     def strange(table: pd.DataFrame) -> np.ndarray:
         x = table["x"].to_numpy(dtype=float)
-        return (x < 0) | (x > 110) | (table["y"] > 0).to_numpy()
+        return (x < 0) | (x > 150) | (table["y"] > 0).to_numpy()
 
     schema = Schema.infer(frame, increasing=["x"], immutable=["y"], ranges={"x": limits} if limits else None)
     rows = frame[frame["y"] <= 0].head(8)
@@ -386,14 +386,14 @@ def test_ranges_wider_than_the_columns_type_do_not_wrap_around(dtype: str, limit
         assert max(low, int(before)) <= int(after) <= high
 
 
-def test_thirty_two_bit_floats_keep_a_permitted_range_exactly() -> None:
+def test_thirty_two_bit_floats_keep_a_permitted_range_as_their_type_holds_it() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=200).astype(np.float32), "y": rng.normal(size=200).round(2)})
     narrow = fit(lambda table: (table["y"] > 0).to_numpy(), frame)
     result = narrow.explain(frame.head(20), permitted_range={"x": (-0.1, 0.1)})
+    assert (result.status == "found").all()
     assert result.counterfactuals["x"].dtype == np.float32
-    inside = result.counterfactuals["x"].to_numpy(dtype=np.float64)
-    assert ((inside >= -0.1) & (inside <= 0.1)).all()
+    assert result.counterfactuals["x"].between(np.float32(-0.1), np.float32(0.1)).all()
 
 
 @pytest.mark.parametrize(
@@ -541,7 +541,7 @@ def spoilt(**changes: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
         (spoilt(income=np.inf), "Column 'income' must be a finite number; got inf (row 2)."),
         (spoilt(income="fifty"), "Column 'income' must be a finite number; got 'fifty' (row 2)."),
         (spoilt(age=33.5), "Column 'age' must be a whole number; got 33.5 (row 2)."),
-        (spoilt(age=10**30), "Column 'age' must fit the type int64 seen in fit"),
+        (spoilt(age=10**30), "Column 'age' must be a whole number below 2**53; got 1000"),
         (spoilt(job="pilot", income=np.nan), "Column 'income' must not be missing"),
     ],
 )
@@ -663,19 +663,12 @@ def test_a_query_finer_than_the_training_type_is_answered_truly() -> None:
     assert model(rows).tolist() == [False]
 
 
-def test_whole_numbers_too_large_for_a_float_are_answered_truly() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"id": rng.integers(2**53, 2**54, 200), "y": rng.normal(size=200).round(2)})
-
-    def model(table: pd.DataFrame) -> np.ndarray:
-        return ((table["id"] % 4 < 2) & (table["y"] > 0)).to_numpy()
-
-    schema = Schema.infer(frame, immutable=["id"])
-    rows = frame.head(40)
-    result = fit(model, frame, schema).explain(rows)
-    found = (result.status == "found").to_numpy()
-    assert (result.prediction.astype(bool).to_numpy() == model(rows)).all()
-    assert (model(result.to_frame()) != model(rows[found])).all()
+def test_whole_numbers_too_large_for_a_float_are_refused() -> None:
+    """Beyond 2**53 two ids may share one float: what is verified would not be what is returned."""
+    frame = pd.DataFrame({"id": np.arange(2**53 + 1, 2**53 + 101), "y": np.linspace(-1, 1, 100).round(2)})
+    with pytest.raises(InputError) as caught:
+        fit(lambda table: (table["y"] > 0).to_numpy(), frame)
+    assert "Column 'id' must be a whole number below 2**53" in sentence(caught)
 
 
 # -- tables that come into fit ---------------------------------------------------------------------------------------------

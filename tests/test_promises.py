@@ -309,12 +309,9 @@ def check_bounds(world: World, long: pd.DataFrame, wish: Wish) -> None:
             assert not moved.any(), name
         if kind in NUMBERS:
             was, now = before.to_numpy(dtype=float), after.to_numpy(dtype=float)
-            low, high = allowed or (-np.inf, np.inf)
-            assert ((now >= low) & (now <= high)).all(), name
-            if name in world.ranges:
-                low, high = world.ranges[name]
-                assert ((now >= low) & (now <= high)).all(), name
-            elif allowed is None:
+            for low, high in filter(None, (allowed, world.ranges.get(name))):
+                assert ((now >= held(low, kind)) & (now <= held(high, kind))).all(), name
+            if allowed is None and name not in world.ranges:
                 seen = world.training[name].to_numpy(dtype=float)
                 assert ((now >= np.minimum(seen.min(), was)) & (now <= np.maximum(seen.max(), was))).all(), name
         else:
@@ -325,6 +322,11 @@ def check_bounds(world: World, long: pd.DataFrame, wish: Wish) -> None:
             assert set(after.astype(object)) <= set(known), name
         assert rule != "increasing" or (now >= was).all(), name
         assert rule != "decreasing" or (now <= was).all(), name
+
+
+def held(bound: float, kind: str) -> float:
+    """A bound as the column's type can hold it: 0.1 is not a 32-bit float."""
+    return float(np.float32(bound)) if kind == "float32" else bound
 
 
 def _places(values: pd.Series, kind: str) -> np.ndarray:
@@ -382,10 +384,10 @@ def test_every_answer_is_true_in_bounds_and_typed(data: st.DataObject) -> None:
         check_description(world, long)
 
 
-@quick(15)
+@quick(12)
 @given(data=st.data())
 def test_rows_one_by_one_together_and_permuted_get_the_same_answers(data: st.DataObject) -> None:
-    world = data.draw(worlds())
+    world = data.draw(worlds(queries=6))
     explainer = fitted(world)
     if explainer is None:
         return
@@ -403,7 +405,7 @@ def test_rows_one_by_one_together_and_permuted_get_the_same_answers(data: st.Dat
             pd.testing.assert_frame_equal(one.to_frame(), expected)
 
 
-@quick(8)
+@quick(6)
 @given(data=st.data())
 def test_the_same_seed_gives_the_same_answers(data: st.DataObject) -> None:
     world = data.draw(worlds())

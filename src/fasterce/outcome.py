@@ -24,6 +24,7 @@ from fasterce.profile import Floats
 from fasterce.progress import Progress
 from fasterce.rules import Rules
 from fasterce.search import paper, variants
+from fasterce.search.dialogue import Search, converse
 from fasterce.search.judge import Indices, Judge, margins
 from fasterce.search.project import Domain
 from fasterce.search.refine import Pool
@@ -31,7 +32,7 @@ from fasterce.search.task import Knowledge, Task
 from fasterce.search.verify import verify
 from fasterce.table import Reading
 
-Variant = Callable[[Task, int], Pool]
+Variant = Callable[[Task, int], Search]
 NOTHING = {
     "closest": "No change within the rules was found that the model answers with the wanted class.",
     "sparse": "No single feature, changed alone within the rules, makes the model answer the wanted class.",
@@ -148,7 +149,7 @@ def _search(
 ) -> Answers:
     """Verify the best of every variant in one question, and rank what the model confirms, nearest first."""
     names = [name for name, _ in variants]
-    pools = [variant(task, n) for _, variant in variants]
+    pools = converse(task.judge, [variant(task, n) for _, variant in variants])
     pool = reduce(Pool.__add__, pools)
     group = np.repeat(np.arange(len(pools)), [part.codes.shape[1] for part in pools])
     kept = verify(pool, group, task.domain, task.judge.target, label, n)

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from fasterce.search import paper
+from fasterce.search.dialogue import converse
 from fasterce.search.directions import project_on
 from fasterce.search.linesearch import along, cumulative
+from fasterce.search.refine import Pool
+from fasterce.search.task import Task
+
+
+def run(variant: Any, task: Task, n: int = 1) -> Pool:
+    return converse(task.judge, [variant(task, n)])[0]
+
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0]]
 
@@ -24,7 +32,7 @@ def right(task: Any, codes: np.ndarray) -> np.ndarray:
 def test_the_walk_flips_a_linear_problem(toys: Any, variant: Any) -> None:
     task, model = toys.scene(lead, ROWS)
     model.questions.clear()
-    pool = variant(task)
+    pool = run(variant, task)
     assert pool.codes.shape == (3, 1, 4)
     assert pool.valid.all()
     assert right(task, pool.codes[:, 0]).all()
@@ -34,7 +42,7 @@ def test_the_walk_flips_a_linear_problem(toys: Any, variant: Any) -> None:
 
 def test_the_first_point_that_flips_is_taken(toys: Any) -> None:
     task, _ = toys.scene(lead, ROWS[0])
-    found = paper.closest(task).codes[0, 0]
+    found = run(paper.closest, task).codes[0, 0]
     normals, offsets = task.prediction_planes
     start = project_on(task.latent, normals[:, None], offsets[:, None])
     points = along(start, task.toward_target, cumulative(task.step, paper.STEPS)[None])
@@ -46,7 +54,7 @@ def test_the_first_point_that_flips_is_taken(toys: Any) -> None:
 def test_a_margin_goes_farther(toys: Any) -> None:
     near, _ = toys.scene(lead, ROWS)
     far, _ = toys.scene(lead, ROWS, margin=1.0)
-    one, two = paper.closest(near), paper.closest(far)
+    one, two = run(paper.closest, near), run(paper.closest, far)
     assert two.valid.all()
     assert (np.abs(lead(two.codes[:, 0])) > np.abs(lead(one.codes[:, 0])) + 0.5).all()
     assert (two.cost > one.cost).all()
@@ -55,13 +63,13 @@ def test_a_margin_goes_farther(toys: Any) -> None:
 def test_a_larger_step_goes_farther(toys: Any) -> None:
     small, _ = toys.scene(lead, ROWS[0], step=0.01)
     large, _ = toys.scene(lead, ROWS[0], step=2.0)
-    assert 0 < lead(paper.closest(small).codes[:, 0])[0] <= lead(paper.closest(large).codes[:, 0])[0]
+    assert 0 < lead(run(paper.closest, small).codes[:, 0])[0] <= lead(run(paper.closest, large).codes[:, 0])[0]
 
 
 def test_no_flip_is_said_to_be_none(toys: Any) -> None:
     task, model = toys.scene(lead, ROWS[0], frozen=[0, 2])
     for variant in (paper.closest, paper.sparse, paper.realistic):
-        pool = variant(task)
+        pool = run(variant, task)
         assert not pool.valid.any()
         assert np.isinf(pool.cost).all()
     assert model.questions
@@ -71,7 +79,7 @@ def test_no_flip_is_said_to_be_none(toys: Any) -> None:
 def test_sparse_changes_exactly_one_feature(toys: Any, named: tuple[int, ...]) -> None:
     frozen = [j for j in range(4) if named and j not in named]
     task, _ = toys.scene(lead, ROWS[:2], named=named, frozen=frozen)
-    pool = paper.sparse(task)
+    pool = run(paper.sparse, task)
     assert pool.valid.any(axis=1).all()
     for i, k in zip(*np.nonzero(pool.valid), strict=True):
         changed = np.flatnonzero(pool.codes[i, k] != task.domain.base[i])
@@ -85,13 +93,13 @@ def test_sparse_varies_a_feature_alone_when_the_walk_does_not_settle_it(toys: An
     task, _ = toys.scene(
         lambda codes: (codes[:, 3] == 14) * 1.0 + (codes[:, 0] > 9.9) - 0.5, ROWS[0], named=(3,), frozen=[0, 1, 2]
     )
-    pool = paper.sparse(task)
+    pool = run(paper.sparse, task)
     np.testing.assert_array_equal(pool.codes[pool.valid], [[3.0, 1.0, 5.0, 14.0]])
 
 
 def test_realistic_changes_only_what_is_named(toys: Any) -> None:
     task, _ = toys.scene(lead, ROWS[:2], named=(0, 2), frozen=[1, 3])
-    pool = paper.realistic(task)
+    pool = run(paper.realistic, task)
     assert pool.valid.all()
     np.testing.assert_array_equal(pool.codes[:, 0][:, [1, 3]], np.array(ROWS)[:2, [1, 3]])
     assert (pool.codes[:, 0][:, [0, 2]] != np.array(ROWS)[:2, [0, 2]]).all(), "both move together"
@@ -100,10 +108,10 @@ def test_realistic_changes_only_what_is_named(toys: Any) -> None:
 @pytest.mark.parametrize("name", paper.VARIANTS)
 def test_no_rows_no_answers(toys: Any, name: str) -> None:
     task, _ = toys.scene(lead, np.zeros((0, 4)))
-    pool = paper.VARIANTS[name](task)
+    pool = run(paper.VARIANTS[name], task)
     assert pool.codes.shape[0] == 0
 
 
 def test_sparse_with_nothing_free_finds_nothing(toys: Any) -> None:
     task, _ = toys.scene(lead, ROWS, frozen=[0, 1, 2, 3])
-    assert not paper.sparse(task).valid.any()
+    assert not run(paper.sparse, task).valid.any()

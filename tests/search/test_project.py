@@ -131,7 +131,7 @@ def test_movement_of_one_number_moves_only_it(toys: Any, codec: Any) -> None:
     domain = toys.domain(codec, ROW)
     before = np.random.default_rng(0).normal(size=(1, codec.width))
     after = np.repeat(before[:, None, :], 3, axis=1)
-    after[0, :, 1] += [0.001, 0.5, -0.5]
+    after[0, :, 1] += [0.015, 0.5, -0.5]
     found = carry_movement(codec, domain, before, after)[0]
     np.testing.assert_array_equal(found[:, [0, 1, 3]], np.tile([ROW[0], ROW[1], ROW[3]], (3, 1)))
     assert found[0, 2] == ROW[2], "a trifle is no movement"

@@ -188,6 +188,8 @@ def test_shrinking_never_makes_a_candidate_invalid_or_dearer(toys: Any, seed: in
     assert (lead(found.codes.reshape(-1, 4)) > 0).all()
     assert domain.contains(found.codes).all()
     assert (found.cost <= pool.cost + 1e-9).all()
+    base = domain.base[:, None, :]
+    assert (np.abs(found.floor - base) <= np.abs(found.codes - base) + 1e-9).all(), "the floor stays below the change"
 
 
 def test_a_change_that_cannot_shrink_makes_way_for_the_next(toys: Any, codec: Any) -> None:

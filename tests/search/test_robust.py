@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fasterce.search.dialogue import converse
 from fasterce.search.refine import Pool
 from fasterce.search.robust import beyond
 
@@ -15,7 +16,7 @@ def push(toys: Any, lead: Any, codes: Any, margin: float, row: Any = ROW, **rule
     task, model = toys.scene(lead, row, margin=margin, **rules)
     model.questions.clear()
     pool = Pool.start(np.array([codes], dtype=float), np.ones((1, len(codes)), dtype=bool), task.domain, task.distance)
-    return task, pool, beyond(task, pool)
+    return task, pool, converse(task.judge, [beyond(task, pool)])[0]
 
 
 def test_every_changed_number_moves_on_by_margin_deviations(toys: Any) -> None:
@@ -56,7 +57,7 @@ def test_invalid_candidates_are_not_asked(toys: Any) -> None:
     task, model = toys.scene(lambda codes: codes[:, 0] - 6.0, ROW, margin=1.0)
     pool = Pool.start(np.array([[[5.0, 1.0, 5.0, 7.0]]]), np.array([[False]]), task.domain, task.distance)
     model.questions.clear()
-    after = beyond(task, pool)
+    after = converse(task.judge, [beyond(task, pool)])[0]
     assert model.questions == []
     assert np.isinf(after.cost[0, 0])
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fasterce.search import sweep
 from fasterce.search.distance import Distance
-from fasterce.search.judge import Judge, Verdict
+from fasterce.search.judge import Edits, Judge, Verdict
 
 ROW = [3.0, 1.0, 5.25, 7.0]
 
@@ -93,6 +93,14 @@ def test_the_floor_is_the_row_where_nothing_lies_between(toys: Any, codec: Any) 
     _, _, _, singles = run(toys, codec, lambda codes: (codes[:, 0] != 3.0) - 0.5)
     assert singles.floor[0, 0] == 3.0
     assert singles.value[0, 0] != 3.0
+
+
+def test_the_floor_is_a_value_that_was_asked(toys: Any, codec: Any) -> None:
+    domain = toys.domain(codec, ROW)
+    asked = Edits(domain.base, np.zeros(3, dtype=np.intp), np.array([[4.0, 5.0, 6.0]]), np.array([[True, False, True]]))
+    verdict = Verdict(np.array([[False, False, True]]), np.array([[-1.0, -np.inf, 1.0]]))
+    singles = sweep.cheapest(asked, verdict, domain, Distance.gower(codec.profile.span, codec.numeric))
+    assert (singles.value[0, 0], singles.floor[0, 0]) == (6.0, 4.0)
 
 
 def test_categories_cost_one(toys: Any, codec: Any) -> None:

@@ -9,9 +9,16 @@ import pytest
 from fasterce import fitting
 from fasterce.rules import Rules
 from fasterce.search import variants
+from fasterce.search.dialogue import converse
 from fasterce.search.judge import Judge
 from fasterce.search.propose import NEIGHBOURS, nearest_examples
+from fasterce.search.refine import Pool
 from fasterce.search.task import Task
+
+
+def run(variant: Any, task: Task, n: int = 1) -> Pool:
+    return converse(task.judge, [variant(task, n)])[0]
+
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0]]
 ALL = list(variants.VARIANTS.items())
@@ -29,7 +36,7 @@ def best(pool: Any) -> np.ndarray:
 @pytest.mark.parametrize("graded", [True, False])
 def test_answers_flip_and_obey(toys: Any, name: str, variant: Any, graded: bool) -> None:
     task, _ = toys.scene(lead, ROWS[:2], graded=graded, frozen=[1], upper={0: 9.5})
-    pool = variant(task)
+    pool = run(variant, task)
     assert pool.valid.any(axis=1).all()
     assert task.domain.contains(pool.codes)[pool.valid].all()
     rows, _ = np.nonzero(pool.valid)
@@ -39,7 +46,7 @@ def test_answers_flip_and_obey(toys: Any, name: str, variant: Any, graded: bool)
 def test_closest_finds_the_known_boundary(toys: Any) -> None:
     """Moving a and b costs the same a unit: the distance to the boundary is the lead's size over the range."""
     task, _ = toys.scene(lead, ROWS)
-    found = variants.closest(task)
+    found = run(variants.closest, task)
     distance = task.distance.total(best(found), task.domain.row)
     least = np.abs(lead(np.array(ROWS))) / 10
     assert (distance >= least - 1e-9).all()
@@ -48,14 +55,14 @@ def test_closest_finds_the_known_boundary(toys: Any) -> None:
 
 def test_closest_prefers_the_cheaper_feature(toys: Any) -> None:
     task, _ = toys.scene(lambda codes: codes[:, 0] + 4 * codes[:, 2] - 32.0, ROWS[0])
-    found = best(variants.closest(task))[0]
+    found = best(run(variants.closest, task))[0]
     np.testing.assert_array_equal(np.flatnonzero(found != ROWS[0]), [2])
     assert found[2] == pytest.approx(7.26, abs=0.03)
 
 
 def test_sparse_finds_the_cheapest_single_change(toys: Any) -> None:
     task, _ = toys.scene(lambda codes: np.maximum(codes[:, 0] - 9.0, codes[:, 3] - 12.2), ROWS[0])
-    pool = variants.sparse(task)
+    pool = run(variants.sparse, task)
     assert ((pool.codes != task.domain.base[:, None]).sum(axis=2)[pool.valid] == 1).all()
     np.testing.assert_array_equal(best(pool), [[3.0, 1.0, 5.0, 13.0]])
     assert {tuple(np.flatnonzero(code != ROWS[0])) for code in pool.codes[pool.valid]} == {(3,), (0,)}
@@ -63,15 +70,15 @@ def test_sparse_finds_the_cheapest_single_change(toys: Any) -> None:
 
 def test_sparse_says_none_where_one_change_is_not_enough(toys: Any) -> None:
     task, _ = toys.scene(lambda codes: np.minimum(codes[:, 0] - 6.0, codes[:, 2] - 7.0), ROWS[0])
-    assert not variants.sparse(task).valid.any()
-    found = variants.closest(task)
+    assert not run(variants.sparse, task).valid.any()
+    found = run(variants.closest, task)
     assert found.valid.any()
     np.testing.assert_allclose(best(found), [[6.01, 1.0, 7.01, 7.0]], atol=0.3)
 
 
 def test_sparse_looks_closer_where_the_coarse_levels_miss(toys: Any) -> None:
     task, _ = toys.scene(lambda codes: 0.2 - np.abs(codes[:, 0] - 4.55), ROWS[0])
-    found = variants.sparse(task)
+    found = run(variants.sparse, task)
     assert found.valid.any()
     assert abs(best(found)[0, 0] - 4.55) < 0.2
 
@@ -79,7 +86,7 @@ def test_sparse_looks_closer_where_the_coarse_levels_miss(toys: Any) -> None:
 def test_named_features_alone_change(toys: Any) -> None:
     task, _ = toys.scene(lead, ROWS[0], named=(2, 3), frozen=[0, 1])
     for _, variant in ALL:
-        pool = variant(task)
+        pool = run(variant, task)
         assert pool.valid.any()
         np.testing.assert_array_equal(pool.codes[pool.valid][:, [0, 1]], [[3.0, 1.0]] * int(pool.valid.sum()))
 
@@ -87,9 +94,9 @@ def test_named_features_alone_change(toys: Any) -> None:
 def test_a_category_that_must_change(toys: Any) -> None:
     task, _ = toys.scene(lambda codes: (codes[:, 1] == 3) - 0.5, ROWS)
     for _, variant in ALL:
-        found = best(variant(task))
+        found = best(run(variant, task))
         assert (found[:, 1] == 3).all()
-    np.testing.assert_array_equal(best(variants.closest(task))[:, [0, 2, 3]], np.array(ROWS)[:, [0, 2, 3]])
+    np.testing.assert_array_equal(best(run(variants.closest, task))[:, [0, 2, 3]], np.array(ROWS)[:, [0, 2, 3]])
 
 
 def test_only_permitted_categories_even_after_shrinking(toys: Any) -> None:
@@ -98,7 +105,7 @@ def test_only_permitted_categories_even_after_shrinking(toys: Any) -> None:
     model = toys.Model(lambda points: np.isin(points[:, 0], [2, 4]) - 0.5)
     task = toys.task(toys.knowledge(codec, codes, model), toys.domain(codec, [0.0, 50.0], allowed={0: [0, 4]}), model)
     for _, variant in ALL:
-        pool = variant(task)
+        pool = run(variant, task)
         assert pool.valid.any()
         assert task.domain.contains(pool.codes)[pool.valid].all()
 
@@ -107,7 +114,7 @@ def test_margin_goes_beyond(toys: Any) -> None:
     near, _ = toys.scene(lead, ROWS[:2])
     far, _ = toys.scene(lead, ROWS[:2], margin=0.5)
     for _, variant in ALL:
-        assert (np.abs(lead(best(variant(far)))) > np.abs(lead(best(variant(near)))) + 0.2).all()
+        assert (np.abs(lead(best(run(variant, far)))) > np.abs(lead(best(run(variant, near)))) + 0.2).all()
 
 
 @pytest.mark.parametrize(("name", "variant"), ALL)
@@ -115,9 +122,9 @@ def test_a_row_alone_is_answered_as_in_company(toys: Any, name: str, variant: An
     codec, codes = toys.codec(toys.frame())
     model = toys.Model(lead)
     knowledge = toys.knowledge(codec, codes, model)
-    together = variant(toys.task(knowledge, toys.domain(codec, codes[:25]), model)).best(1)
+    together = run(variant, toys.task(knowledge, toys.domain(codec, codes[:25]), model)).best(1)
     for i in (0, 7, 24):
-        alone = variant(toys.task(knowledge, toys.domain(codec, codes[i : i + 1]), model)).best(1)
+        alone = run(variant, toys.task(knowledge, toys.domain(codec, codes[i : i + 1]), model)).best(1)
         np.testing.assert_array_equal(alone.codes[0], together.codes[i])
         np.testing.assert_array_equal(alone.valid[0], together.valid[i])
 
@@ -130,7 +137,7 @@ def test_the_number_of_questions_does_not_grow_with_the_rows(toys: Any, name: st
     calls = []
     for rows in (codes[:2], codes[:60]):
         model.questions.clear()
-        variant(toys.task(knowledge, toys.domain(codec, rows), model))
+        run(variant, toys.task(knowledge, toys.domain(codec, rows), model))
         calls.append(len(model.questions))
     assert max(calls) <= 9
     assert abs(calls[0] - calls[1]) <= 2
@@ -139,13 +146,13 @@ def test_the_number_of_questions_does_not_grow_with_the_rows(toys: Any, name: st
 @pytest.mark.parametrize(("name", "variant"), ALL)
 def test_no_rows_no_answers(toys: Any, name: str, variant: Any) -> None:
     task, _ = toys.scene(lead, np.zeros((0, 4)))
-    assert variant(task).codes.shape[0] == 0
+    assert run(variant, task).codes.shape[0] == 0
 
 
 @pytest.mark.parametrize(("name", "variant"), ALL)
 def test_several_different_options(toys: Any, name: str, variant: Any) -> None:
     task, _ = toys.scene(lead, ROWS[0])
-    pool = variant(task, 3)
+    pool = run(variant, task, 3)
     sets = [tuple(np.flatnonzero(code != ROWS[0])) for code in pool.codes[0][pool.valid[0]]]
     assert len(sets) >= 2
     assert len(set(sets)) == len(sets)
@@ -161,7 +168,7 @@ def test_realistic_stays_near_known_examples(toys: Any) -> None:
     own = toys.identity.__class__(lambda matrix: matrix @ direction.T, lambda latent: latent @ direction)
     model = toys.Model(lambda points: points[:, 0] + points[:, 1] - 12.0)
     task = toys.task(toys.knowledge(codec, codes, model, own), toys.domain(codec, [[4.0, 4.0]]), model)
-    close, real = best(variants.closest(task))[0], best(variants.realistic(task))[0]
+    close, real = best(run(variants.closest, task))[0], best(run(variants.realistic, task))[0]
     assert abs(real[0] - real[1]) < 1.0
     assert abs(close[0] - close[1]) > abs(real[0] - real[1])
 
@@ -169,7 +176,7 @@ def test_realistic_stays_near_known_examples(toys: Any) -> None:
 def test_realism_is_priced_once(toys: Any) -> None:
     """A candidate costs its distance and, three times, what it lies beyond half the typical gap to an example."""
     task, _ = toys.scene(lambda codes: codes[:, 0] + codes[:, 2] + 0.1 * codes[:, 3] - 16.0, ROWS)
-    pool = variants.realistic(task)
+    pool = run(variants.realistic, task)
     examples = nearest_examples(task, 2 * NEIGHBOURS)
     away = task.distance.total(pool.codes[:, :, None, :], examples[:, None, :, :]).min(axis=2)
     excess = np.maximum(away - variants.TYPICAL * task.knowledge.typical, 0.0)
@@ -210,7 +217,7 @@ def test_a_plain_function_and_a_frame(learned: tuple[fitting.Learned, pd.DataFra
         return Answers((approve(table.frame(codes)) == "yes").astype(np.intp))
 
     task = Task(made.knowledge, domain, Judge(ask, np.ones(20, dtype=np.intp), False), -np.ones(20))
-    pool = variant(task).best(1)
+    pool = run(variant, task).best(1)
     assert pool.valid.all()
     assert (approve(table.frame(pool.codes[:, 0])) == "yes").all()
     if name != "realistic":

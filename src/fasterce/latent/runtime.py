@@ -76,7 +76,8 @@ class Callables:
 
     def decode(self, latent: Floats) -> Floats:
         flat = latent.reshape(-1, latent.shape[-1])
-        return np.asarray(self.decoder(flat), dtype=np.float64).reshape(*latent.shape[:-1], -1)
+        decoded = np.asarray(self.decoder(flat), dtype=np.float64)
+        return decoded.reshape(*latent.shape[:-1], decoded.shape[-1])
 
 
 def forward(layers: tuple[Layer, ...], inputs: Floats) -> Floats:

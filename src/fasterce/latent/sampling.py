@@ -49,7 +49,7 @@ def within_declared_ranges(codes: Floats, codec: Codec) -> np.ndarray[tuple[int]
     inside = np.ones(len(codes), dtype=bool)
     for j, feature in enumerate(codec.schema.features):
         if feature.numeric and feature.declared:
-            slack = 0.05 * (feature.upper - feature.lower)
+            slack = 0.05 * min(feature.upper - feature.lower, codec.profile.span[j])
             inside &= (codes[:, j] >= feature.lower - slack) & (codes[:, j] <= feature.upper + slack)
     return inside
 
@@ -59,5 +59,6 @@ def to_values(codes: Floats, codec: Codec) -> Floats:
     values = codes.copy()
     for j in codec.numeric:
         feature = codec.schema.features[j]
-        values[:, j] = np.clip(np.round(codes[:, j], feature.decimals), feature.lower, feature.upper)
+        low, high = (np.ceil(feature.lower), np.floor(feature.upper)) if feature.integer else (feature.lower, feature.upper)
+        values[:, j] = np.clip(np.round(codes[:, j], feature.decimals), low, high)
     return values

@@ -89,6 +89,7 @@ class _Model:
         for k, block in enumerate(codec.blocks):
             member[block.start - self.numeric : block.start - self.numeric + len(block.codes), k] = 1.0
         self.member = torch.as_tensor(member, dtype=torch.float32)
+        self.block_of = torch.as_tensor(member.argmax(axis=1) if member.size else np.zeros(0, dtype=np.int64))
 
     def parameters(self) -> list[Any]:
         return [*self.encoder.parameters(), *self.decoder.parameters()]
@@ -96,6 +97,12 @@ class _Model:
     def loss(self, rows: Any) -> Any:
         output = self.decoder(self.encoder(rows))
         return self._continuous(rows, output) + self._categorical(rows, output)
+
+    def _largest_of_block(self, logits: Any) -> Any:
+        values = logits.detach()
+        index = self.block_of.expand(len(values), -1)
+        largest = values.new_full((len(values), self.member.shape[1]), -np.inf).scatter_reduce(1, index, values, "amax")
+        return largest.gather(1, index)
 
     def _continuous(self, rows: Any, output: Any) -> Any:
         if self.numeric == 0:
@@ -108,7 +115,7 @@ class _Model:
         if self.member.shape[1] == 0:
             return 0.0
         truth, logits = rows[:, self.numeric :], output[:, self.numeric :]
-        powers = (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-40).exp()
+        powers = (logits - self._largest_of_block(logits)).exp()
         along = (powers * truth) @ self.member
         length = (powers.square() @ self.member + 1e-30).sqrt()
         known = truth @ self.member

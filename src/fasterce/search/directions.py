@@ -2,7 +2,7 @@
 
 Everything is batched: the first axis is the row to explain. A QR factorisation of the normals, stacked on a small
 multiple of the identity, serves the full-rank and the rank-deficient case alike: where the normals span the whole
-space no direction is orthogonal to all of them, and the larger ridge gives the one that leaks least.
+space no direction is orthogonal to all of them, and a larger ridge trades a little leaking for some way ahead.
 """
 
 import numpy as np

@@ -77,7 +77,9 @@ def _linear_svms(latent: Floats, truth: NDArray[np.bool_]) -> tuple[Floats, Floa
     """
     rows, columns = truth.shape
     centre, deviation = latent.mean(axis=0), latent.std(axis=0)
-    scaled = np.column_stack([(latent - centre) / np.where(deviation > 0, deviation, 1.0), np.ones(rows)])
+    alive = deviation > 1e-9 * np.maximum(np.abs(centre), deviation.max(initial=0.0))
+    inverse = np.where(alive, 1.0 / np.where(alive, deviation, 1.0), 0.0)
+    scaled = np.column_stack([(latent - centre) * inverse, np.ones(rows)])
     sign = np.where(truth, 1.0, -1.0)
     share = truth.mean(axis=0)
     both = (share > 0) & (share < 1)
@@ -90,7 +92,7 @@ def _linear_svms(latent: Floats, truth: NDArray[np.bool_]) -> tuple[Floats, Floa
         following = ahead - step * gradient
         ahead = following + k / (k + 3) * (following - current)
         current = following
-    normals = (current[:-1].T / np.where(deviation > 0, deviation, 1.0)) * both[:, None]
+    normals = current[:-1].T * inverse * both[:, None]
     offsets = np.where(both, current[-1] - normals @ centre, np.where(share >= 1, 1.0, -1.0))
     return normals, offsets
 

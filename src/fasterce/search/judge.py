@@ -1,7 +1,7 @@
 """Questions to the model, gathered: many candidates of many rows, one call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -25,13 +25,15 @@ class Answers(Protocol):
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates (rows, K, features) and which of them are worth asking about."""
+    """Candidates (rows, K, features) and which of them are worth asking about; `rows` places them in a larger batch."""
 
     codes: Floats
     open: Mask
+    rows: Indices | None = None
 
-    def only(self, rows: Mask) -> "Candidates":
-        return Candidates(self.codes, self.open & rows[:, None])
+    def of(self, rows: Indices) -> "Candidates":
+        """The same, said of some rows of a larger batch."""
+        return replace(self, rows=rows if self.rows is None else rows[self.rows])
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,10 @@ class Edits:
     feature: Indices
     value: Floats
     open: Mask
+    rows: Indices | None = None
 
-    def only(self, rows: Mask) -> "Edits":
-        return Edits(self.base, self.feature, self.value, self.open & rows[:, None])
+    def of(self, rows: Indices) -> "Edits":
+        return replace(self, rows=rows if self.rows is None else rows[self.rows])
 
     def __add__(self, other: "Edits") -> "Edits":
         return Edits(
@@ -133,6 +136,9 @@ def any_of(mask: Mask) -> Mask:
 
 
 def _flatten(group: Candidates | Edits) -> tuple[Indices, Floats]:
+    """The open candidates, each with the position of its row in the batch."""
     if isinstance(group, Edits):
-        return group.flat()
-    return np.nonzero(group.open)[0], group.codes[group.open]
+        rows, codes = group.flat()
+    else:
+        rows, codes = np.nonzero(group.open)[0], group.codes[group.open]
+    return rows if group.rows is None else group.rows[rows], codes

@@ -8,6 +8,7 @@ import numpy as np
 
 from fasterce.profile import Floats
 from fasterce.search import sweep
+from fasterce.search.dialogue import Search
 from fasterce.search.directions import orthogonal_part, project_on, unit
 from fasterce.search.judge import Candidates, Edits, Indices, Mask
 from fasterce.search.linesearch import along, cumulative
@@ -19,35 +20,37 @@ from fasterce.search.task import Task
 STEPS = 40
 
 
-def closest(task: Task, n: int = 1) -> Pool:
+def closest(task: Task, n: int = 1) -> Search:
     """Algorithm 1: project on the prediction hyperplane, walk along its normal."""
     normals, offsets = task.prediction_planes
     start = project_on(task.latent, normals[:, None, :], offsets[:, None])
-    return _first_on_walk(task, start, task.toward_target)
+    return (yield from _first_on_walk(task, start, task.toward_target))
 
 
-def sparse(task: Task, n: int = 1) -> Pool:
+def sparse(task: Task, n: int = 1) -> Search:
     """Algorithm 2 for each feature that may be tried: walk, put every other feature back, else vary it alone."""
     features = np.array(task.named or np.flatnonzero(task.domain.free.any(axis=0)), dtype=np.intp)
+    if features.size == 0:
+        return Pool.nothing(task.domain.base)
     walked = [_walk_of_feature(task, int(a)) for a in features]
-    on_walk = task.judge.judge(*walked)
+    on_walk = yield walked
     rows = np.arange(len(task.domain.base))
     flips = [verdict.valid.argmax(axis=1) for verdict in on_walk]
     value = np.stack([walk.codes[rows, k, a] for walk, k, a in zip(walked, flips, features, strict=True)], axis=1)
     flipped = np.stack([verdict.valid.any(axis=1) for verdict in on_walk], axis=1)
     own = task.domain.base[:, features]
     put_back = Edits(task.domain.base, features, value, flipped & (value != own) & task.domain.free[:, features])
-    (alone,) = task.judge.judge(put_back)
+    (alone,) = yield [put_back]
     varied = sweep.edits(task.domain, sweep.fine_levels(task.knowledge.codec))
     unsettled = _spread(features, ~alone.valid, len(task.knowledge.codec.schema))
     varied = Edits(varied.base, varied.feature, varied.value, varied.open & unsettled[:, varied.feature])
-    (of_varied,) = task.judge.judge(varied)
+    (of_varied,) = yield [varied]
     settled = sweep.cheapest(put_back, alone, task.domain, task.distance)
     rest = sweep.cheapest(varied, of_varied, task.domain, task.distance)
-    return _pool(task, settled, n) + _pool(task, rest, n)
+    return (_pool(task, settled, n) + _pool(task, rest, n)).best(2 * n)
 
 
-def realistic(task: Task, n: int = 1) -> Pool:
+def realistic(task: Task, n: int = 1) -> Search:
     """Algorithm 3: orthogonal only to what must not change; from the intersection with the named features' planes."""
     normals, offsets = task.prediction_planes
     planes, shifts = task.feature_planes
@@ -55,17 +58,17 @@ def realistic(task: Task, n: int = 1) -> Pool:
     together = np.concatenate([normals[:, None, :], planes[:, named]], axis=1)
     start = project_on(task.latent, together, np.concatenate([offsets[:, None], shifts[:, named]], axis=1))
     direction = _toward_named(task, named) if named else keeping_frozen_still(task)
-    return _first_on_walk(task, start, direction)
+    return (yield from _first_on_walk(task, start, direction))
 
 
 VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 
 
-def _first_on_walk(task: Task, start: Floats, direction: Floats) -> Pool:
+def _first_on_walk(task: Task, start: Floats, direction: Floats) -> Search:
     """The first point that flips, or the first that does so `margin` farther on."""
     reach = cumulative(task.step, STEPS)
     walked = _walk(task, start, direction, reach)
-    (verdict,) = task.judge.judge(walked)
+    (verdict,) = yield [walked]
     first = reach[verdict.valid.argmax(axis=1)]
     safe = verdict.valid & (reach >= (first + task.margin)[:, None] - 1e-9)
     step = safe.argmax(axis=1)

@@ -54,7 +54,8 @@ class Domain:
         """The nearest legal row for every candidate (rows, K, features)."""
         codes = points.copy()
         j = self.numeric
-        codes[..., j] = self.round(points[..., j], j)
+        own = self.base[:, None, j]
+        codes[..., j] = np.where(points[..., j] == own, own, self.round(points[..., j], j))
         for feature, allowed in self.allowed.items():
             code = codes[..., feature].astype(np.intp)
             legal = allowed[code] & (code >= self.lower[:, None, feature]) & (code <= self.upper[:, None, feature])

@@ -19,12 +19,16 @@ MOST_NAMED = 4
 
 def walk(task: Task, direction: Floats) -> Candidates:
     """Walk from every row across the prediction hyperplane, decode, carry the movement over to the row."""
+    after = task.knowledge.autoencoder.decode(steps_of_walk(task, direction)[1])
+    return different(task, carry_movement(task.knowledge.codec, task.domain, task.decoded, after))
+
+
+def steps_of_walk(task: Task, direction: Floats) -> tuple[Floats, Floats]:
+    """How far each step of each row lies from its start (rows, K), and the points (rows, K, L)."""
     normals, offsets = task.prediction_planes
     slope = np.maximum((direction * task.toward_target).sum(axis=1), SHALLOW)
-    gap = -height(task.latent, normals, offsets) / slope
-    points = along(task.latent, direction, distances_to_walk(gap, task.step))
-    after = task.knowledge.autoencoder.decode(points)
-    return different(task, carry_movement(task.knowledge.codec, task.domain, task.decoded, after))
+    distance = distances_to_walk(-height(task.latent, normals, offsets) / slope, task.step)
+    return distance, along(task.latent, direction, distance)
 
 
 def feature_walks(task: Task) -> Edits:

@@ -31,6 +31,20 @@ class Pool:
         base = np.broadcast_to(domain.base[:, None, :], codes.shape)
         return cls(codes, valid, cost, base.copy() if floor is None else floor)
 
+    @classmethod
+    def nothing(cls, base: Floats) -> "Pool":
+        empty = np.zeros((len(base), 0))
+        return cls(np.zeros((len(base), 0, base.shape[1])), empty > 0, empty, np.zeros((len(base), 0, base.shape[1])))
+
+    @classmethod
+    def among(cls, part: "Pool", rows: Indices, base: Floats) -> "Pool":
+        """The pool of some rows laid among all, which have nothing."""
+        count = part.codes.shape[1]
+        codes = np.repeat(base[:, None, :], count, axis=1)
+        floor, valid, cost = codes.copy(), np.zeros((len(base), count), dtype=bool), np.full((len(base), count), np.inf)
+        codes[rows], floor[rows], valid[rows], cost[rows] = part.codes, part.floor, part.valid, part.cost
+        return cls(codes, valid, cost, floor)
+
     def best(self, most: int) -> "Pool":
         order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
         return self.take(order)
@@ -144,8 +158,10 @@ def bracket(pool: Pool, domain: Domain, distance: Distance) -> Bracket:
     value = domain.round_own(value, feature)
     codes = np.repeat(pool.codes[:, :, None, :], SECTIONS - 1, axis=2)
     np.put_along_axis(codes, np.broadcast_to(index[:, :, None], (*value.shape, 1)), value[..., None], axis=3)
-    between = (np.minimum(here, there) < value) & (value < np.maximum(here, there)) & pool.valid[..., None]
-    return Bracket(feature, value, Candidates(codes.reshape(rows, -1, features), between.reshape(rows, -1)))
+    shrinks = distance.weight[feature][..., None] > 0
+    between = shrinks & (np.minimum(here, there) < value) & (value < np.maximum(here, there)) & pool.valid[..., None]
+    flat = (rows, value.shape[1] * value.shape[2])
+    return Bracket(feature, value, Candidates(codes.reshape(*flat, features), between.reshape(flat)))
 
 
 def shrink(pool: Pool, asked: Bracket, verdict: Verdict, domain: Domain, distance: Distance) -> Pool:

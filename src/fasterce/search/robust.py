@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fasterce.search.dialogue import Search
 from fasterce.search.judge import Candidates
 from fasterce.search.refine import Pool
 from fasterce.search.task import Task
@@ -11,7 +12,7 @@ from fasterce.search.task import Task
 SHARES = np.array([1.0, 0.75, 0.5, 0.25])
 
 
-def beyond(task: Task, pool: Pool) -> Pool:
+def beyond(task: Task, pool: Pool) -> Search:
     """Every changed number moves on by `margin` standard deviations, or the largest share of it that still flips.
 
     A changed category has nowhere farther to go.
@@ -24,13 +25,14 @@ def beyond(task: Task, pool: Pool) -> Pool:
     spread[numeric] = task.knowledge.codec.profile.std[numeric]
     onward = np.sign(pool.codes - task.domain.base[:, None, :]) * spread * task.margin
     pushed = pool.codes[:, :, None, :] + SHARES[:, None] * onward[:, :, None, :]
-    codes = task.domain.project(pushed.reshape(rows, -1, features)).reshape(pushed.shape)
+    flat = (rows, count * len(SHARES))
+    codes = task.domain.project(pushed.reshape(*flat, features)).reshape(pushed.shape)
     moved = (codes != pool.codes[:, :, None, :]).any(axis=3) & pool.valid[:, :, None]
-    (verdict,) = task.judge.judge(Candidates(codes.reshape(rows, -1, features), moved.reshape(rows, -1)))
+    (verdict,) = yield [Candidates(codes.reshape(*flat, features), moved.reshape(flat))]
     valid = verdict.valid.reshape(rows, count, len(SHARES))
     pick = valid.argmax(axis=2)[..., None, None]
     farthest = np.take_along_axis(codes, pick, 2)[:, :, 0]
     kept = np.where(valid.any(axis=2, keepdims=True), farthest, pool.codes)
     row = task.domain.row[:, None, :]
     paid = task.distance.total(kept, row) - task.distance.total(pool.codes, row)
-    return replace(pool, codes=kept, cost=pool.cost + np.where(pool.valid, paid, 0.0))
+    return replace(pool, codes=kept, cost=pool.cost + np.where(pool.valid, paid, 0.0)).best(count)

@@ -10,6 +10,7 @@ from fasterce.profile import Floats
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Edits, Indices, Mask, Verdict
 from fasterce.search.project import Domain
+from fasterce.search.task import Task
 
 COARSE = 11
 FINE = 33
@@ -37,6 +38,14 @@ def _levels(codec: Codec, count: int) -> tuple[Indices, Floats]:
         features.append(np.full(len(block.codes), block.feature))
         values.append(block.codes.astype(np.float64))
     return np.concatenate(features).astype(np.intp), np.concatenate(values)
+
+
+def coarse(task: Task) -> Edits:
+    return edits(task.domain, coarse_levels(task.knowledge.codec))
+
+
+def fine(task: Task) -> Edits:
+    return edits(task.domain, fine_levels(task.knowledge.codec))
 
 
 def edits(domain: Domain, levels: tuple[Indices, Floats]) -> Edits:
@@ -88,7 +97,8 @@ class Singles:
 def cheapest(asked: Edits, verdict: Verdict, domain: Domain, distance: Distance) -> Singles:
     """Nearest first; of categories at the same price, the one the model is surest of."""
     cost = np.where(verdict.valid, distance.single(asked.feature, asked.value, domain.row), np.inf)
-    ranked = cost - TIE * np.tanh(np.where(verdict.valid, verdict.margin, 0.0))
+    sure = np.tanh(np.where(verdict.valid, verdict.margin, 0.0)) * distance.flat[asked.feature]
+    ranked = cost - TIE * sure
     rows, features = domain.base.shape
     best, value, floor = np.full((rows, features), np.inf), domain.base.copy(), domain.base.copy()
     every = np.arange(rows)

@@ -7,9 +7,8 @@ import numpy as np
 from fasterce.profile import Floats
 from fasterce.search.directions import height, unit
 from fasterce.search.judge import Mask
-from fasterce.search.linesearch import along, distances_to_walk, first
-from fasterce.search.project import carry_movement
-from fasterce.search.propose import different, keeping_frozen_still
+from fasterce.search.linesearch import first
+from fasterce.search.propose import keeping_frozen_still, steps_of_walk, walk
 from fasterce.search.task import Task
 
 CLOUD = 600
@@ -35,11 +34,8 @@ def trace(task: Task, label: str, target: str) -> Walk:
     """The walk of the task's first row, with examples around it."""
     normals, offsets = task.prediction_planes
     direction = keeping_frozen_still(task)
-    distance = distances_to_walk(-height(task.latent, normals, offsets), task.step)
-    points = along(task.latent, direction, distance)
-    codec, autoencoder = task.knowledge.codec, task.knowledge.autoencoder
-    moved = carry_movement(codec, task.domain, task.decoded, autoencoder.decode(points))
-    (verdict,) = task.judge.judge(different(task, moved))
+    distance, points = steps_of_walk(task, direction)
+    (verdict,) = task.judge.judge(walk(task, direction))
     thin = slice(None, None, max(1, len(task.knowledge.examples) // CLOUD))
     cloud, wanted = task.knowledge.example_latent[thin], (task.knowledge.example_classes == task.judge.target[0])[thin]
     across = _widest_across(cloud, task.toward_target[0])
