@@ -26,6 +26,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fasterce import artifact
+from fasterce.artifact import arrays
+from fasterce.artifact import folder as folder_module
+from fasterce.artifact import manifest as manifest_module
 from fasterce.errors import ArtifactError, ModelError
 from fasterce.explainer import FasterCE
 from fasterce.schema import Schema
@@ -136,7 +139,7 @@ def test_round_trip_explains_the_same_to_the_last_bit(explainer: FasterCE, saved
 
 def test_round_trip_keeps_every_learned_piece_and_its_memory_order(explainer: FasterCE, saved: Path) -> None:
     loaded = artifact.load(saved, approve)
-    before, after = artifact._arrays(explainer.knowledge_), artifact._arrays(loaded.knowledge_)
+    before, after = arrays.arrays_of_knowledge(explainer.knowledge_), arrays.arrays_of_knowledge(loaded.knowledge_)
     assert before.keys() == after.keys()
     for name, array in before.items():
         np.testing.assert_array_equal(array, after[name], err_msg=name)
@@ -467,7 +470,7 @@ class TestSaving:
     def test_twice_gives_the_same_bytes_but_the_time(
         self, explainer: FasterCE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(artifact, "_circumstances", lambda: {"time": "then"})
+        monkeypatch.setattr(manifest_module, "_circumstances", lambda: {"time": "then"})
         explainer.save(tmp_path / "one")
         explainer.save(tmp_path / "two")
         for name in ("arrays.safetensors", "manifest.json"):
@@ -541,7 +544,7 @@ class TestSaving:
         if existing:
             explainer.save(folder)
             before = (folder / "manifest.json").read_bytes()
-        write, rename = artifact._write, os.rename
+        write, rename = folder_module._write, os.rename
 
         def full_disk(path: Path, content: bytes) -> None:
             if path.name == "manifest.json":
@@ -555,7 +558,7 @@ class TestSaving:
 
         with monkeypatch.context() as patch:
             if failing == "manifest write":
-                patch.setattr(artifact, "_write", full_disk)
+                patch.setattr(folder_module, "_write", full_disk)
             else:
                 patch.setattr(os, "rename", locked)
             with pytest.raises(ArtifactError, match="expected a folder that can be written"):

@@ -56,14 +56,14 @@ def test_calls_and_rows_are_counted() -> None:
     assert predictor.asked == Asked(calls=1, rows=8)
     predictor.ask(CODES)
     predictor.ask(CODES[:3])
-    predictor.label(CODES[:2])
+    predictor.label(TABLE.frame(CODES[:2]))
     assert predictor.asked == Asked(calls=4, rows=21)
 
 
 def test_questions_about_no_rows_are_not_asked() -> None:
     predictor = learned(is_high)
     assert predictor.ask(CODES[:0]).classes.shape == (0,)
-    assert predictor.label(CODES[:0]).shape == (0,)
+    assert predictor.label(TABLE.frame(CODES[:0])).shape == (0,)
     predictor.use_scores = True
     assert predictor.ask(CODES[:0]).scores.shape == (0, 2)
     assert predictor.asked.calls == 1
@@ -106,7 +106,7 @@ def test_labels_of_every_shape_and_type_are_recognised(answer: Callable[[Any], A
     assert predictor.classes == classes
     assert [type(label) for label in predictor.classes] == [type(label) for label in classes]
     assert predictor.ask(CODES).classes.tolist() == HIGH.astype(int).tolist()
-    assert predictor.label(CODES[::-1]).tolist() == HIGH[::-1].astype(int).tolist()
+    assert predictor.label(TABLE.frame(CODES[::-1])).tolist() == HIGH[::-1].astype(int).tolist()
     assert predictor.ask(CODES).scores is None
     assert predictor.failure == ""
 
@@ -231,7 +231,7 @@ def test_one_bad_row_fails_alone(fail: Callable[[Any], Any], sentence: str) -> N
     expected[5] = FAILED
     assert predictor.ask(CODES).classes.tolist() == expected
     assert predictor.failure == sentence
-    assert predictor.label(CODES).tolist() == expected
+    assert predictor.label(TABLE.frame(CODES)).tolist() == expected
 
 
 def test_one_bad_row_among_many_fails_alone_at_little_cost() -> None:
@@ -355,7 +355,7 @@ def test_without_scores_or_rows_there_is_nothing_to_trust() -> None:
 def test_labels_are_asked_for_even_where_scores_are_used() -> None:
     predictor = Predictor(Scored(probabilities, cut=6.0), TABLE, ("no", "yes"), use_scores=True)
     assert predictor.ask(CODES).classes.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert predictor.label(CODES).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+    assert predictor.label(TABLE.frame(CODES)).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
 
 
 def test_a_row_without_a_probability_fails_alone_and_is_told_why() -> None:

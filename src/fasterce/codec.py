@@ -2,7 +2,8 @@
 
 A row of codes has one number a feature: the value of a numeric feature, the category's position of a categorical one.
 In the matrix numeric features come first, each standardised after an inverse hyperbolic sine that tames long tails,
-then one one-hot block for each categorical feature. Categories beyond the most frequent ones share no column.
+then one one-hot block for each categorical feature. Categories beyond the most frequent ones, and those nobody has,
+get no column.
 """
 
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ class Codec:
         for j in self.categorical:
             count = len(self.schema.features[j].categories)
             share = self.profile.frequency[offset : offset + count]
-            kept = np.sort(np.argsort(-share, kind="stable")[:MOST_SLOTS])
+            ordered = np.argsort(-share, kind="stable")[:MOST_SLOTS]
+            kept = np.sort(ordered[share[ordered] > 0])
             slot_of = np.full(count, -1, dtype=np.intp)
             slot_of[kept] = np.arange(len(kept))
             blocks.append(Block(int(j), start, kept, slot_of))

@@ -92,7 +92,7 @@ class FasterCE(BaseEstimator):
         ledger = outcome.Ledger(self.table_.read(rows))
         ledger.predict(predictor, outcome.choose_target(predictor, target))
         task = ledger.task(self.knowledge_, rules, predictor, step, margin)
-        answers = outcome.search(task, ledger.open, variants, predictor.label, n, self.progress)
+        answers = outcome.search(task, ledger.open, variants, ledger.confirming(predictor, rows), n, self.progress)
         ledger.settle(answers, method)
         return outcome.explanation(rows, ledger, answers, predictor, perf_counter() - started)
 

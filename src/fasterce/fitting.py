@@ -131,6 +131,9 @@ def check_coders(own: Callables, matrix: Floats) -> None:
     decoded = own.decode(latent)
     if decoded.shape != matrix.shape:
         raise InputError(f"autoencoder's decode must give back shape {matrix.shape}; got {decoded.shape}.")
+    for name, values in (("encode", latent), ("decode", decoded)):
+        if not np.isfinite(values).all():
+            raise InputError(f"autoencoder's {name} must give finite numbers; got NaN or infinity.")
 
 
 def _some(codes: Floats, most: int, rng: np.random.Generator) -> Floats:

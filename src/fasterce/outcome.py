@@ -25,7 +25,7 @@ from fasterce.progress import Progress
 from fasterce.rules import Rules
 from fasterce.search import paper, variants
 from fasterce.search.dialogue import Search, converse
-from fasterce.search.judge import Indices, Judge, margins
+from fasterce.search.judge import Indices, Judge
 from fasterce.search.project import Domain
 from fasterce.search.refine import Pool
 from fasterce.search.task import Knowledge, Task
@@ -33,6 +33,7 @@ from fasterce.search.verify import verify
 from fasterce.table import Reading
 
 Variant = Callable[[Task, int], Search]
+Label = Callable[[Indices, Floats], Indices]
 NOTHING = {
     "closest": "No change within the rules was found that the model answers with the wanted class.",
     "sparse": "No single feature, changed alone within the rules, makes the model answer the wanted class.",
@@ -62,7 +63,7 @@ def choose_variants(method: str, reading: str) -> list[tuple[str, Variant]]:
 
 
 class Ledger:
-    """One line a row: status (empty while open), reason, predicted class, wanted class, distance from flipping."""
+    """One line a row: status (empty while open), reason, predicted class, wanted class."""
 
     def __init__(self, reading: Reading) -> None:
         rows = len(reading.codes)
@@ -71,7 +72,6 @@ class Ledger:
         self.reason = np.full(rows, "", dtype=object)
         self.predicted = np.full(rows, FAILED, dtype=np.intp)
         self.target = np.full(rows, FAILED, dtype=np.intp)
-        self.start = np.full(rows, -np.inf)
         for row, sentence in reading.problems.items():
             self._close(row, INVALID_INPUT, sentence)
 
@@ -82,20 +82,19 @@ class Ledger:
     def predict(self, predictor: Predictor, wanted: int | None) -> None:
         """Ask about the rows themselves; settle those the model fails on and those already where they should be."""
         rows = self.open
-        answers = predictor.ask(self.codes[rows])
-        failed = answers.classes == FAILED
-        self.predicted[rows] = answers.classes
-        self.target[rows] = np.where(failed, FAILED, 1 - answers.classes) if wanted is None else wanted
-        self.start[rows] = margins(answers.classes, answers.scores, np.maximum(self.target[rows], 0))
+        classes = predictor.label(predictor.table.frame(self.codes[rows]))
+        failed = classes == FAILED
+        self.predicted[rows] = classes
+        self.target[rows] = np.where(failed, FAILED, 1 - classes) if wanted is None else wanted
         self._close(rows[failed], MODEL_ERROR, predictor.failure)
-        self._close(rows[~failed & (answers.classes == self.target[rows])], ALREADY_TARGET, "")
+        self._close(rows[~failed & (classes == self.target[rows])], ALREADY_TARGET, "")
 
     def task(self, knowledge: Knowledge, rules: Rules, predictor: Predictor, step: float, margin: float) -> Task:
         """The search for the rows still open; rows whose rules leave nothing to become are closed."""
         domain = self._restrict(rules)
         rows = self.open
         judge = Judge(predictor.ask, self.target[rows], predictor.use_scores)
-        return Task(knowledge, domain, judge, self.start[rows], rules.named, step, margin)
+        return Task(knowledge, domain, judge, rules.named, step, margin)
 
     def _restrict(self, rules: Rules) -> Domain:
         rows = self.open
@@ -103,6 +102,15 @@ class Ledger:
         for position, sentence in blocked.items():
             self._close(rows[position], NONE_FOUND, f"{sentence} (row {rows[position]}).")
         return domain.take(np.flatnonzero(self.status[rows] == ""))
+
+    def confirming(self, predictor: Predictor, rows: pd.DataFrame) -> Label:
+        """The model's own labels for counterfactuals of some rows, as they will be returned."""
+
+        def label(positions: Indices, codes: Floats) -> Indices:
+            given = rows.iloc[positions]
+            return predictor.label(predictor.table.as_returned(given, self.codes[positions], codes))
+
+        return label
 
     def first_line(self) -> str:
         return f"{self.status[0]}: {self.reason[0]}" if self.reason[0] else str(self.status[0])
@@ -131,7 +139,7 @@ def search(
     task: Task,
     rows: Indices,
     variants: list[tuple[str, Variant]],
-    label: Callable[[Floats], Indices],
+    label: Label,
     n: int,
     show: bool | None,
 ) -> Answers:
@@ -144,15 +152,13 @@ def search(
     return Answers.merge([_search(task.take(b), rows[b], variants, label, n) for b in progress.track(blocks, "explaining")])
 
 
-def _search(
-    task: Task, rows: Indices, variants: list[tuple[str, Variant]], label: Callable[[Floats], Indices], n: int
-) -> Answers:
+def _search(task: Task, rows: Indices, variants: list[tuple[str, Variant]], label: Label, n: int) -> Answers:
     """Verify the best of every variant in one question, and rank what the model confirms, nearest first."""
     names = [name for name, _ in variants]
     pools = converse(task.judge, [variant(task, n) for _, variant in variants])
     pool = reduce(Pool.__add__, pools)
     group = np.repeat(np.arange(len(pools)), [part.codes.shape[1] for part in pools])
-    kept = verify(pool, group, task.domain, task.judge.target, label, n)
+    kept = verify(pool, group, task.domain, task.judge.target, lambda own, codes: label(rows[own], codes), n)
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
     row, candidate = row[order], candidate[order]

@@ -54,6 +54,7 @@ class Predictor:
         self.classes = tuple(plain(label) for label in classes)
         self.use_scores = use_scores
         self.asked = Asked()
+        self.learning = False
         self.failure = ""
         self._predict = find_predict(model)
 
@@ -71,6 +72,7 @@ class Predictor:
                 "(a regression model?)."
             )
         self.classes = tuple(plain(label) for label in known)
+        self.learning = declared is None
         strangers = [label for label in seen if plain(label) not in self.classes]
         if strangers:
             raise ModelError(f"The model must answer one of {shorten(self.classes)}; got {shorten(strangers)}.")
@@ -78,6 +80,8 @@ class Predictor:
 
     def position(self, label: Any) -> int:
         """The position of a class, whatever scalar type the caller writes it in."""
+        if np.ndim(label) or pd.isna(label):
+            raise InputError(f"target must be one class, of {shorten(self.classes)}; got {label!r}.")
         if label in self.classes:
             return self.classes.index(label)
         raise InputError(unknown_name("target class", label, self.classes))
@@ -105,17 +109,21 @@ class Predictor:
         failed = ~np.isfinite(scores).all(axis=1)
         return Answers(np.where(failed, FAILED, np.nan_to_num(scores).argmax(axis=1)), scores)
 
-    def label(self, codes: Floats) -> Classes:
+    def label(self, frame: pd.DataFrame) -> Classes:
         """The model's own labels, even where `ask` goes by scores: what verification rests on."""
-        if len(codes) == 0:
+        if len(frame) == 0:
             return np.zeros(0, dtype=np.intp)
-        found = self._halving(self._labels, self.table.frame(codes), [MOST_SPLITS])
+        found = self._halving(self._labels, frame, [MOST_SPLITS])
         return np.concatenate([self._positions(part) for part in found])
 
     def _halving(self, question: Callable[[pd.DataFrame], Any], frame: pd.DataFrame, splits: list[int]) -> list[Any]:
-        """Answers in order; a part the model fails on is split until single rows fail, or its length stands for it."""
+        """Answers in order; a part the model fails on is split until single rows fail, or its length stands for it.
+
+        Splitting goes on while some parts succeed: a model that only ever fails is not asked for long.
+        """
         answer = question(frame)
         if answer is not None:
+            splits[0] = min(splits[0] + 1, MOST_SPLITS)
             return [answer]
         if len(frame) == 1 or splits[0] <= 0:
             return [len(frame)]
@@ -170,6 +178,8 @@ class Predictor:
     def _positions(self, labels: NDArray[Any] | int) -> Classes:
         if isinstance(labels, int):
             return np.full(labels, FAILED, dtype=np.intp)
+        if self.learning:
+            self._note_new(labels)
         positions = pd.Index(self.classes, dtype=object).get_indexer(pd.Index(labels.astype(object), dtype=object))
         strange = np.flatnonzero(positions < 0)
         if strange.size:
@@ -177,6 +187,10 @@ class Predictor:
             shown = "a missing label" if pd.isna(got) else repr(plain(got))
             self.failure = f"The model must answer one of {shorten(self.classes)}; got {shown}."
         return np.asarray(positions, dtype=np.intp)
+
+    def _note_new(self, labels: NDArray[Any]) -> None:
+        seen = (plain(label) for label in pd.unique(pd.Series(labels, dtype=object)) if not pd.isna(label))
+        self.classes += tuple(label for label in seen if label not in self.classes)
 
     def _no_scores(self, rows: int) -> Floats:
         return np.full((rows, len(self.classes)), np.nan)

@@ -74,7 +74,7 @@ def quality_by_feature(codec: Codec, autoencoder: Autoencoder, planes: Hyperplan
             "hyperplane": float(((linear[:, block.columns] > 0) == truth).mean(axis=0).min()),
             "base": float(share.max()),
         }
-    names = pd.Index([codec.schema.names[j] for j in sorted(lines)], name="feature")
+    names = pd.Index([codec.schema.names[j] for j in sorted(lines)], name="feature", tupleize_cols=False)
     return pd.DataFrame([lines[j] for j in sorted(lines)], index=names)
 
 

@@ -63,11 +63,11 @@ class Rules:
         """A range read off the data bends for a row that lies outside it; one that was declared or asked for does not."""
         if j in self.permitted:
             limits = self.permitted[j]
-        elif feature.declared:
-            limits = feature.lower, feature.upper
-        else:
-            return _one_way(feature, codes, np.minimum(feature.lower, codes), np.maximum(feature.upper, codes))
-        return _one_way(feature, codes, *(as_held(limit, self.table.dtypes[j]) for limit in limits))
+            low, high = (as_held(limit, self.table.dtypes[j]) for limit in limits)
+            return _one_way(feature, codes, low, high)
+        if feature.declared:
+            return _one_way(feature, codes, feature.lower, feature.upper)
+        return _one_way(feature, codes, np.minimum(feature.lower, codes), np.maximum(feature.upper, codes))
 
     def _allowed(self, j: int, feature: Feature) -> NDArray[np.bool_]:
         allowed = np.ones(len(feature.categories), dtype=bool)

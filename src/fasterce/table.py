@@ -5,7 +5,7 @@ Frames for the model are built column by column in the dtypes seen in `fit`; bad
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -45,7 +45,9 @@ class Table:
         for name in schema.names:
             if str(X[name].dtype) in TOO_COARSE:
                 raise InputError(f"Column {name!r} must be stored with at least 32 bits; got {X[name].dtype}.")
-        return cls(schema, tuple(X[name].dtype for name in schema.names))
+        dtypes = tuple(X[name].dtype for name in schema.names)
+        held = (_held_range(feature, dtype) for feature, dtype in zip(schema.features, dtypes, strict=True))
+        return cls(Schema(tuple(held)), dtypes)
 
     def read(self, rows: pd.DataFrame) -> Reading:
         check_columns(rows, self.schema, "rows")
@@ -67,8 +69,7 @@ class Table:
         sound = ~(bad | missing)
         if feature.numeric:
             if feature.declared:
-                lower, upper = as_held(feature.lower, dtype), as_held(feature.upper, dtype)
-                outside = sound & ((values < lower) | (values > upper))
+                outside = sound & ((values < feature.lower) | (values > feature.upper))
                 within = f"must be within [{_number(feature.lower)}, {_number(feature.upper)}]"
                 _note(problems, outside, column, feature, within)
             if _is_integer_dtype(dtype):
@@ -139,6 +140,18 @@ class Table:
                 return cast.rename(column.name)
         return merged.rename(column.name)
 
+    def as_returned(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
+        """The model's frame of rewritten rows, with numbers the query holds more precisely than training did kept so."""
+        frame = self.frame(after)
+        finer = [
+            j for j, name in enumerate(self.schema.names) if is_single(self.dtypes[j]) and not is_single(rows[name].dtype)
+        ]
+        for j in finer:
+            name = self.schema.names[j]
+            changed = before[:, j] != after[:, j]
+            frame[name] = np.where(changed, after[:, j], rows[name].to_numpy(dtype=np.float64, na_value=np.nan))
+        return frame
+
     def to_dict(self) -> list[dict[str, Any]]:
         return [_describe_dtype(dtype) for dtype in self.dtypes]
 
@@ -199,7 +212,18 @@ def as_single(values: Floats) -> Floats:
 
 def as_held(bound: float, dtype: Any) -> float:
     """A bound as a column of this type can hold it."""
-    return float(np.float32(bound)) if is_single(dtype) else bound
+    if is_single(dtype):
+        return float(np.float32(bound))
+    if _is_integer_dtype(dtype):
+        limits = _integer_limits(dtype)
+        return float(np.clip(bound, max(limits.min, -EXACT), min(limits.max, EXACT)))
+    return bound
+
+
+def _held_range(feature: Feature, dtype: Any) -> Feature:
+    if not feature.numeric:
+        return feature
+    return replace(feature, lower=as_held(feature.lower, dtype), upper=as_held(feature.upper, dtype))
 
 
 def _category_codes(column: pd.Series, feature: Feature) -> tuple[Floats, Mask]:

@@ -133,8 +133,7 @@ class Toys:
         """Wants, for every row, the class the model does not give it now."""
         lead = np.asarray(model.lead(domain.row), dtype=float)
         target = (lead <= 0).astype(np.intp)
-        start = -np.abs(lead) if model.graded else -np.ones(len(lead))
-        return Task(knowledge, domain, Judge(model, target, model.graded), start, **options)
+        return Task(knowledge, domain, Judge(model, target, model.graded), **options)
 
     def scene(
         self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **rules: Any

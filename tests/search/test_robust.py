@@ -49,8 +49,10 @@ def test_where_nothing_farther_flips_the_candidate_stays(toys: Any) -> None:
 
 def test_categories_stay_and_ranges_hold(toys: Any) -> None:
     _, _, after = push(toys, lambda codes: codes[:, 0] - 6.0, [[9.5, 3.0, 5.0, 7.0], [7.0, 1.0, 5.0, 7.0]], 1.0)
-    np.testing.assert_array_equal(after.codes[0, 0], [10.0, 3.0, 5.0, 7.0])
-    np.testing.assert_array_equal(after.codes[0, 1, 1:], [1.0, 5.0, 7.0])
+    nearer, farther = after.codes[0]
+    np.testing.assert_array_equal(farther, [10.0, 3.0, 5.0, 7.0])
+    np.testing.assert_array_equal(nearer[1:], [1.0, 5.0, 7.0])
+    assert after.cost[0, 0] < after.cost[0, 1]
 
 
 def test_invalid_candidates_are_not_asked(toys: Any) -> None:

@@ -216,7 +216,7 @@ def test_a_plain_function_and_a_frame(learned: tuple[fitting.Learned, pd.DataFra
 
         return Answers((approve(table.frame(codes)) == "yes").astype(np.intp))
 
-    task = Task(made.knowledge, domain, Judge(ask, np.ones(20, dtype=np.intp), False), -np.ones(20))
+    task = Task(made.knowledge, domain, Judge(ask, np.ones(20, dtype=np.intp), False))
     pool = run(variant, task).best(1)
     assert pool.valid.all()
     assert (approve(table.frame(pool.codes[:, 0])) == "yes").all()

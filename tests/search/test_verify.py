@@ -19,7 +19,7 @@ def run(toys: Any) -> Any:
         model = toys.Model(lead)
         asked: list[np.ndarray] = []
 
-        def label(points: np.ndarray) -> np.ndarray:
+        def label(rows: np.ndarray, points: np.ndarray) -> np.ndarray:
             asked.append(points)
             return model.label(points)
 
@@ -88,7 +88,7 @@ def test_a_failed_answer_confirms_nothing(toys: Any) -> None:
         np.zeros(2, dtype=np.intp),
         toys.domain(codec, ROW),
         np.array([1]),
-        lambda c: np.full(len(c), -1, dtype=np.intp),
+        lambda rows, codes: np.full(len(codes), -1, dtype=np.intp),
         1,
     )
     assert not kept.any()

@@ -65,7 +65,7 @@ def _lassos(latent: Floats, values: Floats) -> tuple[Floats, Floats]:
         return np.zeros((0, dimensions)), np.zeros(0)
     centre, means = latent.mean(axis=0), values.mean(axis=0)
     centred = np.asfortranarray(latent - centre)
-    lasso = Lasso(alpha=LASSO_PENALTY, fit_intercept=False, precompute=centred.T @ centred, max_iter=2000)
+    lasso = Lasso(alpha=LASSO_PENALTY, fit_intercept=False, random_state=0, precompute=centred.T @ centred, max_iter=2000)
     normals = lasso.fit(centred, values - means).coef_.reshape(values.shape[1], dimensions)
     return normals, means - normals @ centre
 

@@ -106,9 +106,10 @@ def neighbours(task: Task, examples: Floats) -> Candidates:
     return different(task, task.domain.project(examples))
 
 
-def no_more_than_asked(task: Task) -> Candidates:
-    """Rows that lay outside a permitted range and were moved into it: perhaps that is all it takes."""
-    return different(task, task.domain.base[:, None, :])
+def as_it_is(task: Task) -> Candidates:
+    """The start of the search itself: to know how far it is from flipping, and because a row that had to be moved into
+    a permitted range may flip by that alone."""
+    return Candidates(task.domain.base[:, None, :], np.ones((len(task.domain.base), 1), dtype=bool))
 
 
 def without_trifles(task: Task, candidates: Candidates) -> Candidates:

@@ -44,7 +44,7 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to explain, what they may become, whom to ask, and how far each row is from flipping now.
+    """Rows to explain, what they may become, and whom to ask.
 
     named     features the caller asked to vary, by position; empty when any may
     margin    how far to go beyond the first point that flips
@@ -54,7 +54,6 @@ class Task:
     knowledge: Knowledge
     domain: Domain
     judge: Judge
-    start: Floats
     named: tuple[int, ...] = ()
     step: float = 0.1
     margin: float = 0.0
@@ -69,7 +68,7 @@ class Task:
 
     def take(self, rows: Indices) -> "Task":
         judge = Judge(self.judge.ask, self.judge.target[rows], self.judge.informative)
-        return replace(self, domain=self.domain.take(rows), judge=judge, start=self.start[rows])
+        return replace(self, domain=self.domain.take(rows), judge=judge)
 
     @property
     def distance(self) -> Distance:

@@ -13,13 +13,14 @@ from fasterce.search.judge import Candidates, Edits, Verdict, any_of
 from fasterce.search.linesearch import first
 from fasterce.search.propose import (
     NEIGHBOURS,
+    as_it_is,
+    different,
     feature_walks,
     keeping_frozen_still,
     latent_gains,
     more_examples,
     nearest_examples,
     neighbours,
-    no_more_than_asked,
     walk,
     without_trifles,
 )
@@ -35,15 +36,16 @@ REALISM = 3.0
 def closest(task: Task, n: int = 1) -> Search:
     """CE1: walk along the prediction's normal, and try single changes and known examples beside it; then refine."""
     walked, known = walk(task, keeping_frozen_still(task)), neighbours(task, nearest_examples(task))
-    alone, moved_in = sweep.coarse(task), no_more_than_asked(task)
-    on_walk, of_known, of_alone, of_moved = yield [walked, known, alone, moved_in]
+    alone, start = sweep.coarse(task), as_it_is(task)
+    on_walk, of_known, of_alone, of_start = yield [walked, known, alone, start]
     singles = sweep.cheapest(alone, of_alone, task.domain, task.distance)
-    pool = _pool(task, moved_in, of_moved) + _singles_pool(task, singles)
+    pool = _pool(task, start, of_start) + _singles_pool(task, singles)
     far = _first_valid(task, walked, on_walk) + _pool(task, known, of_known, 1)
-    gain = sweep.gains(of_alone, task.start) if task.judge.informative else None
+    now = of_start.margin[:, 0]
+    gain = sweep.gains(of_alone, now) if task.judge.informative else None
     stuck = ~any_of((pool + far).valid)
     far += yield from for_some(stuck, task, lambda some: _last_resort(some, None if gain is None else gain[stuck]))
-    pairs = [] if gain is None else [_pairs(task, alone, gain, singles)]
+    pairs = [] if gain is None else [_pairs(task, alone, gain, -now, singles)]
     pool += yield from _needed_changes(task, far, pairs)
     return (yield from _shrunk(task, pool + far, n))
 
@@ -77,10 +79,10 @@ VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 
 
 def _single_changes(task: Task, alone: Edits) -> Search:
-    moved_in = no_more_than_asked(task)
-    of_alone, of_moved = yield [alone, moved_in]
+    start = different(task, as_it_is(task).codes)
+    of_alone, of_start = yield [alone, start]
     singles = sweep.cheapest(alone, of_alone, task.domain, task.distance)
-    return _pool(task, moved_in, of_moved) + _singles_pool(task, singles)
+    return _pool(task, start, of_start) + _singles_pool(task, singles)
 
 
 def _last_resort(task: Task, gain: Floats | None) -> Search:
@@ -129,9 +131,9 @@ def _judged_real(task: Task, pool: Pool, examples: Floats) -> Pool:
     return replace(pool, cost=np.round(priced + REALISM * excess, 9))
 
 
-def _pairs(task: Task, alone: Edits, gain: Floats, singles: sweep.Singles) -> Candidates:
+def _pairs(task: Task, alone: Edits, gain: Floats, need: Floats, singles: sweep.Singles) -> Candidates:
     price = task.distance.single(alone.feature, alone.value, task.domain.row)
-    return combine.pairs(alone, gain, price, -task.start, singles.cost.min(axis=1, initial=np.inf))
+    return combine.pairs(alone, gain, price, need, singles.cost.min(axis=1, initial=np.inf))
 
 
 def _singles_pool(task: Task, singles: sweep.Singles) -> Pool:
@@ -140,12 +142,15 @@ def _singles_pool(task: Task, singles: sweep.Singles) -> Pool:
 
 
 def _pool(task: Task, group: Candidates, verdict: Verdict, most: int = KEPT) -> Pool:
-    return Pool.start(group.codes, verdict.valid, task.domain, task.distance).best(most)
+    valid = verdict.valid & different(task, group.codes).open
+    return Pool.start(group.codes, valid, task.domain, task.distance).best(most)
 
 
 def _shrunk(task: Task, pool: Pool, n: int) -> Search:
     """Three rounds of shrinking, with fewer candidates kept each time; never fewer than asked for."""
-    pool = pool.distinct(task.domain.base)
+    pool = pool.distinct(task.domain.base).best(max(KEPT, 3 * n))
+    if n > 1:
+        pool = pool.without_supersets(task.domain.base)
     for kept in (KEPT, KEPT // 2, KEPT // 3):
         pool = pool.best(max(kept, n))
         asked = refine.bracket(pool, task.domain, task.distance)

@@ -18,12 +18,13 @@ def verify(
     group: NDArray[np.intp],
     domain: Domain,
     target: Indices,
-    label: Callable[[Floats], Indices],
+    label: Callable[[Indices, Floats], Indices],
     wanted: int,
 ) -> Mask:
     """Which candidates (rows, R) are legal and confirmed: the first `wanted` of every group (R,) of a row.
 
-    A row whose first choice is refused by the model gets a second try with the candidates behind it.
+    `label` is given the rows' positions and their candidates. A row whose first choice is refused by the model gets a
+    second try with the candidates behind it.
     """
     legal = domain.contains(pool.codes) & pool.valid & (pool.codes != domain.row[:, None, :]).any(axis=2)
     confirmed, asked = np.zeros_like(legal), np.zeros_like(legal)
@@ -34,7 +35,8 @@ def verify(
             ask |= _next(legal & ~asked & mine, wanted - (confirmed & mine).sum(axis=1))
         if not ask.any():
             break
-        confirmed[ask] = label(pool.codes[ask]) == target[np.nonzero(ask)[0]]
+        rows = np.nonzero(ask)[0]
+        confirmed[ask] = label(rows, pool.codes[ask]) == target[rows]
         asked |= ask
     return np.asarray(confirmed)
 

@@ -1,0 +1,108 @@
+"""A fitted explainer on disk: one folder with `arrays.safetensors` and `manifest.json`, replaced all at once.
+
+Nothing is unpickled, no path is taken from the manifest, and `load` believes nothing it has not checked.
+"""
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors.numpy import save as pack
+
+from fasterce.artifact.arrays import arrays_of_knowledge, rebuild_knowledge, unpack_arrays
+from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
+from fasterce.artifact.manifest import Content, describe, parse, parse_json, to_json
+from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
+from fasterce.fitting import Learned
+from fasterce.latent.runtime import Callables
+from fasterce.predictor import FAILED, Predictor, find_scores
+from fasterce.report import FitReport
+from fasterce.schema import Schema
+from fasterce.table import Table
+
+if TYPE_CHECKING:
+    from fasterce.explainer import FasterCE
+
+MOST_ASKED = 64
+
+Coder = Callable[[Any], Any]
+
+
+def save(explainer: "FasterCE", folder: str | os.PathLike[str]) -> None:
+    """Write a fitted explainer (not its model); an artifact already in `folder` is replaced at the last moment."""
+    target = Path(folder).resolve()
+    own = explainer.knowledge_.autoencoder
+    try:
+        check_replaceable(target, parse_json)
+        arrays = arrays_of_knowledge(explainer.knowledge_)
+        packed = pack({name: np.asarray(array, order="C") for name, array in arrays.items()})
+        manifest = to_json(describe(explainer, arrays, packed), indent=2)
+        # What could not be loaded again must not replace what can.
+        _rebuild(target, parse(manifest, target), packed, own if isinstance(own, Callables) else None)
+        replace_folder(target, {ARRAYS: packed, MANIFEST: manifest})
+    except OSError as error:
+        raise ArtifactError(f"Cannot save to {target}; expected a folder that can be written; got {error}.") from error
+
+
+def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder, Coder] | None = None) -> "FasterCE":
+    """The explainer saved in `folder`, for the model it was fitted for; `autoencoder` only if it had your own."""
+    from fasterce.explainer import FasterCE  # noqa: PLC0415 - explainer imports this module
+
+    where = Path(folder)
+    if not where.is_dir():
+        raise unusable(where, f"a folder with {MANIFEST} and {ARRAYS}", "a file" if where.exists() else "nothing")
+    own = None if autoencoder is None else Callables(*autoencoder)
+    manifest = parse(read(where / MANIFEST), where / MANIFEST)
+    learned = _rebuild(where, manifest, read(where / ARRAYS), own)
+    _check_model(model, learned, where)
+    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim")}
+    explainer = FasterCE(model, learned.table.schema, autoencoder=autoencoder, **settings)
+    explainer.table_, explainer.knowledge_, explainer.report_ = learned.table, learned.knowledge, learned.report
+    explainer.schema_, explainer.classes_ = learned.table.schema, learned.classes
+    explainer.use_scores_ = learned.use_scores
+    return explainer
+
+
+def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | None) -> Learned:
+    stored = unpack_arrays(packed, manifest, where / ARRAYS)
+    if own is None and manifest["autoencoder"] != "network":
+        needs = f"The explainer at {where} was saved with an autoencoder of your own, which no file can hold"
+        raise ArtifactError(f"{needs}; expected load(..., autoencoder=(encode, decode)); got none.")
+    if own is not None and manifest["autoencoder"] == "network":
+        raise ArtifactError(f"The explainer at {where} brings its own network; expected autoencoder=None; got functions.")
+    try:
+        table = Table.from_dict(Schema.from_dict(manifest["schema"]), manifest["dtypes"])
+        report = FitReport.from_dict(manifest["report"])
+        classes = tuple(manifest["classes"])
+        if len(set(classes)) < max(2, len(classes)) or len(table.dtypes) != len(table.schema):
+            raise ValueError(f"classes {shorten(classes)} and {len(table.dtypes)} dtypes for {len(table.schema)} columns")
+        knowledge = rebuild_knowledge(stored, table.schema, len(classes), own)
+        table.frame(knowledge.examples[:MOST_ASKED])
+    except (FasterCEError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        if isinstance(error, ArtifactError):
+            raise
+        raise unusable(where, "the parts of an explainer", f"{type(error).__name__}: {error}") from error
+    return Learned(table, knowledge, report, classes, manifest["use_scores"])
+
+
+def _check_model(model: Any, learned: Learned, where: Path) -> None:
+    if learned.use_scores and find_scores(model) is None:
+        fitted = f"The explainer at {where} was fitted for a model with scores"
+        raise ModelError(f"{fitted}; expected predict_proba or decision_function; got {type(model).__name__} without.")
+    predictor = Predictor(model, learned.table, learned.classes)
+    examples, known = learned.knowledge.examples, learned.knowledge.example_classes
+    asked = np.linspace(0, len(examples) - 1, min(MOST_ASKED, len(examples))).astype(np.intp)
+    answers = predictor.label(learned.table.frame(examples[asked]))
+    if (answers == FAILED).any():
+        raise ModelError(f"The explainer at {where} does not fit this model: {predictor.failure}")
+    differing = int((answers != known[asked]).sum())
+    if differing:
+        warnings.warn(
+            f"The model disagrees with {differing} of {len(asked)} answers stored in {where}: the artifact was fitted "
+            "for another model, and counterfactuals may be missed or farther away than they need to be.",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,140 @@
+"""The arrays of an explainer, packed and unpacked: none is handed out that has not the type and shape it must have."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as unpack
+
+from fasterce.artifact.folder import ARRAYS, MANIFEST, unusable
+from fasterce.codec import Codec
+from fasterce.errors import shorten
+from fasterce.latent.runtime import Callables, Network
+from fasterce.profile import Profile
+from fasterce.schema import Schema
+from fasterce.search.distance import Distance
+from fasterce.search.hyperplanes import Hyperplanes
+from fasterce.search.task import Knowledge
+
+REHEARSED = 64
+
+Named = dict[str, NDArray[Any]]
+
+
+def arrays_of_knowledge(knowledge: Knowledge) -> Named:
+    """All arrays by dotted name; plain numbers are arrays without dimensions."""
+    parts = {"profile": knowledge.codec.profile, "hyperplanes": knowledge.hyperplanes, "distance": knowledge.distance}
+    network = {"network": knowledge.autoencoder} if isinstance(knowledge.autoencoder, Network) else {}
+    named = {f"{part}.{name}": a for part, owner in (parts | network).items() for name, a in _arrays_of(owner).items()}
+    return named | _arrays_of(knowledge) | {"example_classes": knowledge.example_classes.astype(np.int64)}
+
+
+def _arrays_of(owner: Any) -> Named:
+    values = owner.arrays() if hasattr(owner, "arrays") else {f.name: getattr(owner, f.name) for f in fields(owner)}
+    return {name: np.asarray(value) for name, value in values.items() if isinstance(value, (np.ndarray, float))}
+
+
+def unpack_arrays(packed: bytes, manifest: Mapping[str, Any], path: Path) -> "Stored":
+    size, digest = (manifest["files"][ARRAYS].get(name) for name in ("bytes", "sha256"))
+    if len(packed) != size:
+        raise unusable(path, f"{size!r:.80} bytes", f"{len(packed)} (cut off or changed)")
+    if hashlib.sha256(packed).hexdigest() != digest:
+        raise unusable(path, f"the SHA-256 in {MANIFEST}", "another (damaged or changed)")
+    try:
+        arrays = unpack(packed)
+    except (SafetensorError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise unusable(path, "arrays in the safetensors format", str(error)) from error
+    by_column = manifest["column_major"]
+    return Stored(path, {name: np.array(a, order="F" if name in by_column else "C") for name, a in arrays.items()})
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The arrays of a file, handed out only with the type and shape they must have, and finite."""
+
+    path: Path
+    arrays: Named
+
+    def take(self, name: str, shape: tuple[int | None, ...], dtype: Any = np.float64) -> NDArray[Any]:
+        """`None` in a shape stands for any length but zero."""
+        if name not in self.arrays:
+            raise unusable(self.path, f"an array {name!r}", "none")
+        array = self.arrays[name]
+        wanted = tuple(max(1, has) if want is None else want for has, want in zip(array.shape, shape, strict=False))
+        if array.dtype != dtype or array.ndim != len(shape) or array.shape != wanted:
+            expected = f"{name!r} as {np.dtype(dtype)} of shape {shape}".replace("None", "any")
+            raise unusable(self.path, expected, f"{array.dtype} of shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise unusable(self.path, f"finite numbers in {name!r}", "NaN or infinity")
+        return array
+
+    def like(self, part: str, template: Any) -> Named:
+        return {name: self.take(f"{part}.{name}", a.shape, a.dtype) for name, a in _arrays_of(template).items()}
+
+    def codes(self, name: str, shape: tuple[int | None, ...], dtype: Any, counts: list[int | None]) -> NDArray[Any]:
+        """`counts` says for every column how many codes there are, `None` for plain numbers."""
+        array = self.take(name, shape, dtype)
+        for column, count in zip(array.reshape(len(array), -1).T, counts, strict=True):
+            if count is not None and not np.isin(column, np.arange(count)).all():
+                raise unusable(self.path, f"codes from 0 to {count - 1} in {name!r}", "others")
+        return array
+
+
+def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callables | None) -> Knowledge:
+    counts = [None if feature.numeric else len(feature.categories) for feature in schema.features]
+    examples = stored.codes("examples", (None, len(schema)), np.float64, counts)
+    answers = stored.codes("example_classes", (len(examples),), np.int64, [classes])
+    # Measured on a few rows only to know which arrays a profile has, and their shapes.
+    profile = Profile(**stored.like("profile", Profile.measure(examples[:REHEARSED], schema)))
+    codec = Codec(schema, profile)
+    rows = codec.width + classes
+    latent = stored.take("hyperplanes.normals", (rows, None)).shape[1]
+    shapes = {f.name: (rows, latent) if f.name == "normals" else (rows,) for f in fields(Hyperplanes) if f.name != "classes"}
+    planes = {name: stored.take(f"hyperplanes.{name}", shape) for name, shape in shapes.items()}
+    parts: dict[str, Any] = {
+        "codec": codec,
+        "autoencoder": own or _network(stored, codec, latent),
+        "hyperplanes": Hyperplanes(**planes, classes=classes),
+        "examples": examples,
+        "example_classes": answers.astype(np.intp),
+        "distance": Distance(**stored.like("distance", Distance.gower(profile.span, codec.numeric))),
+    }
+    numbers = {f.name: float(stored.take(f.name, ())) for f in fields(Knowledge) if f.name not in parts}
+    knowledge = Knowledge(**parts | numbers)
+    unknown = stored.arrays.keys() - arrays_of_knowledge(knowledge).keys()
+    if unknown:
+        raise unusable(stored.path, "only the arrays of an explainer", shorten(sorted(unknown), 3))
+    _rehearse(knowledge, latent, stored.path)
+    return knowledge
+
+
+def _network(stored: Stored, codec: Codec, latent: int) -> Network:
+    named = {name.removeprefix("network."): a for name, a in stored.arrays.items() if name.startswith("network.")}
+    network = Network.from_arrays(named, tuple(block.columns for block in codec.blocks))
+    for part, width, outputs in (("encoder", codec.width, latent), ("decoder", latent, codec.width)):
+        inputs, last = width, max(0, len(getattr(network, part)) - 1)
+        for depth in range(last + 1):
+            weight = stored.take(f"network.{part}.{depth}.weight", (inputs, outputs if depth == last else None))
+            inputs = stored.take(f"network.{part}.{depth}.bias", (weight.shape[1],)).size
+    return network
+
+
+def _rehearse(knowledge: Knowledge, latent: int, path: Path) -> None:
+    """Take a few examples into the latent space and back; a user's own functions may do anything."""
+    expected = f"an autoencoder between finite rows of {knowledge.codec.width} and {latent} numbers"
+    try:
+        with np.errstate(all="ignore"):
+            matrix = knowledge.codec.encode(knowledge.examples[:REHEARSED])
+            there = knowledge.autoencoder.encode(matrix)
+            back = knowledge.autoencoder.decode(there)
+    except Exception as error:
+        raise unusable(path, expected, f"{type(error).__name__}: {error}") from error
+    if there.shape != (len(matrix), latent) or back.shape != matrix.shape:
+        raise unusable(path, expected, f"shapes {there.shape} and {back.shape} for {len(matrix)} rows")
+    if not (np.isfinite(there).all() and np.isfinite(back).all()):
+        raise unusable(path, expected, "NaN or infinity")

@@ -1,0 +1,121 @@
+"""The JSON beside the arrays: what was fitted, with what, and the digests of it all."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fasterce.artifact.arrays import Named
+from fasterce.artifact.folder import ARRAYS, unusable
+from fasterce.errors import ArtifactError, shorten
+from fasterce.latent.runtime import Network
+from fasterce.schema import plain
+
+if TYPE_CHECKING:
+    from fasterce.explainer import FasterCE
+
+FORMAT, VERSION = "fasterce-explainer", 1
+MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
+    dict: ("schema", "report", "files"),
+    list: ("dtypes", "classes", "column_major"),
+    str: ("scores", "autoencoder"),
+    int: ("random_state",),
+    bool: ("use_scores",),
+    int | None: ("latent_dim",),
+}
+
+Content = dict[str, Any]
+
+
+def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
+    schema = explainer.table_.schema
+    _check_scalars(schema.names, "column name")
+    _check_scalars((value for feature in schema.features for value in feature.categories), "category")
+    _check_scalars(explainer.classes_, "class")
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written": _circumstances(),
+        "schema": schema.to_dict(),
+        "schema_sha256": _digest(schema.to_dict()),
+        "dtypes": explainer.table_.to_dict(),
+        "classes": list(explainer.classes_),
+        "random_state": explainer.random_state,
+        "scores": explainer.scores,
+        "use_scores": bool(explainer.use_scores_),
+        "latent_dim": explainer.latent_dim,
+        "autoencoder": "network" if isinstance(explainer.knowledge_.autoencoder, Network) else "callables",
+        "report": explainer.report_.to_dict(),
+        # Products of matrices may round differently in another memory order, so the order is kept too.
+        "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
+        "files": {ARRAYS: {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}},
+    }
+    return content | {"sha256": _digest(content)}
+
+
+def _circumstances() -> dict[str, str]:
+    try:
+        version = metadata.version("fasterce")
+    except metadata.PackageNotFoundError:
+        version = "unknown"
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "pandas": pd.__version__}
+    return {"fasterce": version, **versions, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def _check_scalars(values: Iterable[Any], what: str) -> None:
+    for value in values:
+        if not isinstance(plain(value), (str, int, float, bool)):
+            raise ArtifactError(f"A {what} must be text, a number or a boolean to be saved; got {value!r}.")
+
+
+def to_json(content: Any, **layout: Any) -> bytes:
+    return json.dumps(content, default=_bare, **layout).encode()
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ArtifactError(f"A saved explainer can hold text, numbers and booleans; got {value!r}.")
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(to_json(content, sort_keys=True)).hexdigest()
+
+
+def parse_json(text: bytes, path: Path) -> Content:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise unusable(path, "JSON", f"something else ({error})") from error
+    name = content.get("format") if isinstance(content, dict) else content
+    if not isinstance(content, dict) or name != FORMAT:
+        raise unusable(path, f"the format {FORMAT!r}", f"the manifest of another program ({name!r:.80})")
+    return content
+
+
+def parse(text: bytes, path: Path) -> Content:
+    content = parse_json(text, path)
+    version = content.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise unusable(path, "a format version of 1 or more", f"{version!r:.80}")
+    if version > VERSION:
+        newer = f"The saved explainer at {path} was written by a newer fasterce"
+        raise ArtifactError(f"{newer}; expected format version <= {VERSION}; got {version}.")
+    for kind, names in MANIFEST_FIELDS.items():
+        for name in names:
+            if not isinstance(content.get(name, ...), kind):
+                raise unusable(path, f"a field {name!r} of type {kind}", f"{content.get(name, 'none')!r:.80}")
+    if content.pop("sha256", None) != _digest(content):
+        raise unusable(path, "the content it was written with", "a manifest changed since (its SHA-256 differs)")
+    if content.get("schema_sha256") != _digest(content["schema"]):
+        raise unusable(path, "the schema it was written with", "another (its SHA-256 differs)")
+    if list(content["files"]) != [ARRAYS] or not isinstance(content["files"][ARRAYS], dict):
+        raise unusable(path, f"{ARRAYS!r} as its only file", shorten(content["files"], 3))
+    return content
