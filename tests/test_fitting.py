@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fasterce import FasterCE, Schema, fitting
-from fasterce.errors import InputError, ModelError
+from fasterce.errors import InputError
 from fasterce.report import FitReport
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
@@ -165,16 +165,17 @@ def test_fit_asks_a_bounded_number_of_rows_in_few_calls(monkeypatch: pytest.Monk
     assert len(sizes) <= 5
 
 
-def test_a_class_that_only_samples_meet_is_not_a_crash() -> None:
-    """Training rows show one class, samples between them another: the sentence says what was expected."""
+def test_a_class_that_only_samples_meet_is_learned() -> None:
+    """Training rows show one class, samples between them another."""
     frame = plane(60)
 
     def island(table: pd.DataFrame) -> np.ndarray:
         unseen = ~table["a"].isin(frame["a"]).to_numpy() & (table["b"] > 0).to_numpy()
         return np.where(unseen, "new", "known")
 
-    with pytest.raises(ModelError, match=r"must answer"):
-        fitting.learn(island, frame, None, settings())
+    learned = fitting.learn(island, frame, None, settings())
+    assert learned.classes == ("known", "new")
+    assert (learned.knowledge.example_classes == 1).any()
 
 
 def test_the_latent_size_is_the_users_or_one_a_feature() -> None:

@@ -61,7 +61,6 @@ def test_without_a_wanted_class_every_row_wants_the_other() -> None:
     assert book.predicted.tolist() == [1, 1, 0, 0]
     assert book.target.tolist() == [0, 0, 1, 1]
     assert book.open.tolist() == [0, 1, 2, 3]
-    assert (book.start < 0).all()
 
 
 def test_with_a_wanted_class_rows_already_there_are_closed() -> None:

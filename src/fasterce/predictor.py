@@ -22,7 +22,8 @@ Classes = NDArray[np.intp]
 FAILED = -1
 MOST_CLASSES = 100
 MOST_FRACTIONS = 10
-MOST_SPLITS = 32
+FIRST_SPLITS, MOST_SPLITS = 32, 64
+REGAINED_SPLITS = 3
 SCORE_AGREEMENT = 0.999
 
 
@@ -80,9 +81,7 @@ class Predictor:
 
     def position(self, label: Any) -> int:
         """The position of a class, whatever scalar type the caller writes it in."""
-        if np.ndim(label) or pd.isna(label):
-            raise InputError(f"target must be one class, of {shorten(self.classes)}; got {label!r}.")
-        if label in self.classes:
+        if np.ndim(label) == 0 and not pd.isna(label) and label in self.classes:
             return self.classes.index(label)
         raise InputError(unknown_name("target class", label, self.classes))
 
@@ -102,7 +101,7 @@ class Predictor:
         if len(codes) == 0:
             return Answers(np.zeros(0, dtype=np.intp), np.zeros((0, len(self.classes))) if self.use_scores else None)
         question = self._score if self.use_scores else self._labels
-        found = self._halving(question, self.table.frame(codes), [MOST_SPLITS])
+        found = self._halving(question, self.table.frame(codes), [FIRST_SPLITS])
         if not self.use_scores:
             return Answers(np.concatenate([self._positions(part) for part in found]))
         scores = np.concatenate([self._no_scores(size) if isinstance(size, int) else size for size in found])
@@ -113,7 +112,7 @@ class Predictor:
         """The model's own labels, even where `ask` goes by scores: what verification rests on."""
         if len(frame) == 0:
             return np.zeros(0, dtype=np.intp)
-        found = self._halving(self._labels, frame, [MOST_SPLITS])
+        found = self._halving(self._labels, frame, [FIRST_SPLITS])
         return np.concatenate([self._positions(part) for part in found])
 
     def _halving(self, question: Callable[[pd.DataFrame], Any], frame: pd.DataFrame, splits: list[int]) -> list[Any]:
@@ -123,7 +122,7 @@ class Predictor:
         """
         answer = question(frame)
         if answer is not None:
-            splits[0] = min(splits[0] + 1, MOST_SPLITS)
+            splits[0] = min(splits[0] + REGAINED_SPLITS, MOST_SPLITS)
             return [answer]
         if len(frame) == 1 or splits[0] <= 0:
             return [len(frame)]

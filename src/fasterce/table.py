@@ -143,13 +143,12 @@ class Table:
     def as_returned(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
         """The model's frame of rewritten rows, with numbers the query holds more precisely than training did kept so."""
         frame = self.frame(after)
-        finer = [
-            j for j, name in enumerate(self.schema.names) if is_single(self.dtypes[j]) and not is_single(rows[name].dtype)
-        ]
-        for j in finer:
-            name = self.schema.names[j]
-            changed = before[:, j] != after[:, j]
-            frame[name] = np.where(changed, after[:, j], rows[name].to_numpy(dtype=np.float64, na_value=np.nan))
+        for j, name in enumerate(self.schema.names):
+            if is_single(self.dtypes[j]):
+                given = _numbers(rows[name])[0]
+                finer = (given != before[:, j]) & (before[:, j] == after[:, j])
+                if finer.any():
+                    frame[name] = np.where(finer, given, after[:, j])
         return frame
 
     def to_dict(self) -> list[dict[str, Any]]:

@@ -58,14 +58,15 @@ class Pool:
         repeated = ((key[:, :, None] == key[:, None, :]) & earlier & pool.valid[:, None, :]).any(axis=2)
         return Pool(pool.codes, pool.valid & ~repeated, np.where(repeated, np.inf, pool.cost), pool.floor)
 
-    def without_supersets(self, base: Floats) -> "Pool":
-        """Sorted by price, with no candidate left valid that changes all a cheaper one does and more."""
+    def different(self, base: Floats, most: int) -> "Pool":
+        """The `most` cheapest, those last that change all a cheaper one does and more."""
         pool = self.best(self.codes.shape[1])
         changed = pool.codes != base[:, None, :]
         earlier = np.tril(np.ones((changed.shape[1], changed.shape[1]), dtype=bool), k=-1)
         contains = ~(changed[:, None, :, :] & ~changed[:, :, None, :]).any(axis=3)
         more = (contains & earlier & pool.valid[:, None, :]).any(axis=2)
-        return Pool(pool.codes, pool.valid & ~more, np.where(more, np.inf, pool.cost), pool.floor)
+        last = np.where(pool.valid, more, 2)
+        return pool.take(np.argsort(last, axis=1, kind="stable")[:, :most]).best(most)
 
     def take(self, order: Indices) -> "Pool":
         deep = order[:, :, None]

@@ -29,6 +29,7 @@ from fasterce.search.robust import beyond
 from fasterce.search.task import Task
 
 KEPT = 6
+MOST_COMPARED = 40
 TYPICAL = 0.5
 REALISM = 3.0
 
@@ -147,13 +148,14 @@ def _pool(task: Task, group: Candidates, verdict: Verdict, most: int = KEPT) -> 
 
 
 def _shrunk(task: Task, pool: Pool, n: int) -> Search:
-    """Three rounds of shrinking, with fewer candidates kept each time; never fewer than asked for."""
-    pool = pool.distinct(task.domain.base).best(max(KEPT, 3 * n))
+    """Three rounds of shrinking. For one answer fewer candidates are kept each time; for several, twice as many."""
+    base = task.domain.base
+    pool = pool.distinct(base)
     if n > 1:
-        pool = pool.without_supersets(task.domain.base)
+        pool = pool.best(MOST_COMPARED).different(base, max(KEPT, 2 * n))
     for kept in (KEPT, KEPT // 2, KEPT // 3):
-        pool = pool.best(max(kept, n))
+        pool = pool.best(kept if n == 1 else max(KEPT, 2 * n))
         asked = refine.bracket(pool, task.domain, task.distance)
         (verdict,) = yield [asked.candidates]
         pool = refine.shrink(pool, asked, verdict, task.domain, task.distance)
-    return (yield from beyond(task, pool.best(max(KEPT // 3, n))))
+    return (yield from beyond(task, pool.best(KEPT // 3) if n == 1 else pool.different(base, n)))
