@@ -155,6 +155,7 @@ class Explanation:
             answers=merged,
             asked=reduce(Asked.__add__, (one.asked for one in every)),
             seconds=sum(one.seconds for one in every),
+            notes=_without_answer(every, labels),
         )
 
     def _typed(self, answers: NDArray[np.intp]) -> pd.DataFrame:
@@ -193,3 +194,14 @@ class Explanation:
         from fasterce.display.html import fragment  # noqa: PLC0415
 
         return fragment(self)
+
+
+def _without_answer(explanations: Sequence[Explanation], labels: Sequence[str] | None) -> tuple[str, ...]:
+    """A line for each explanation that left rows without an answer."""
+    notes = []
+    for k, one in enumerate(explanations):
+        missing = int((one.status != FOUND).sum())
+        if missing:
+            name = labels[k] if labels else f"Explanation {k + 1}"
+            notes.append(f"{name}: no answer for {missing} of {len(one)} rows")
+    return tuple(notes)

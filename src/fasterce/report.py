@@ -17,8 +17,8 @@ from fasterce.search.hyperplanes import Hyperplanes
 class FitReport:
     """`features` has one line a feature: reconstruction (R², or share of categories right, on rows the autoencoder did
     not see), hyperplane (the same measure for the linear model, its worst category) and base (what guessing reaches).
-    `agreement` is the share of those rows where the prediction hyperplane says what the model says, `agreement_base`
-    what always naming the commonest class would reach."""
+    `agreement` is the share of training rows where the prediction hyperplane says what the model says,
+    `agreement_base` what always naming the commonest class would reach."""
 
     features: pd.DataFrame
     agreement: float
@@ -36,7 +36,7 @@ class FitReport:
         source = "scores" if self.scores else "labels"
         return (
             f"{table}\n"
-            f"prediction hyperplane agrees with the model on {self.agreement:.1%} of unseen rows "
+            f"prediction hyperplane agrees with the model on {self.agreement:.1%} of training rows "
             f"(guessing: {self.agreement_base:.1%}); search goes by {source}\n"
             f"autoencoder: {self.latent} latent dimensions, {self.epochs} epochs; "
             f"{self.samples} latent samples; {self.calls} calls, {self.rows_asked} rows asked; {self.seconds:.1f} s"

@@ -174,7 +174,7 @@ def test_realistic_stays_near_known_examples(toys: Any) -> None:
 
 
 def test_realism_is_priced_once(toys: Any) -> None:
-    """A candidate costs its distance and, three times, what it lies beyond half the typical gap to an example."""
+    """A candidate costs its distance and, three times, what it lies beyond most of the typical gap to an example."""
     task, _ = toys.scene(lambda codes: codes[:, 0] + codes[:, 2] + 0.1 * codes[:, 3] - 16.0, ROWS)
     pool = run(variants.realistic, task)
     examples = nearest_examples(task, 2 * NEIGHBOURS)

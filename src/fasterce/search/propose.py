@@ -13,6 +13,7 @@ from fasterce.search.task import Task
 NEIGHBOURS = 6
 DEEPEST = 20
 TRIFLE = 0.02
+SHORTLIST = 4
 SHALLOW = 0.05
 MOST_NAMED = 4
 
@@ -119,12 +120,13 @@ def without_trifles(task: Task, candidates: Candidates) -> Candidates:
 
 
 def _nearest(task: Task, rows: Indices, wanted: Indices, most: int) -> Indices:
-    """By squared distance in the codec's matrix; rounded, so that ties break the same way in every batch."""
-    matrix = task.knowledge.codec.encode(task.domain.base[rows])
-    examples = task.knowledge.example_matrix[wanted]
-    squared = (examples**2).sum(axis=1) - 2 * product(matrix, np.ascontiguousarray(examples.T))
-    order = np.argsort(np.round(squared, 6), axis=1, kind="stable")[:, :most]
-    return np.asarray(wanted[order])
+    """Shortlisted by squared distance, a product of matrices, then sorted by the distance itself."""
+    known = task.knowledge
+    examples = known.example_places[wanted]
+    squared = (examples**2).sum(axis=1) - 2 * product(known.place(task.domain.base[rows]), np.ascontiguousarray(examples.T))
+    short = wanted[np.argsort(np.round(squared, 6), axis=1, kind="stable")[:, : SHORTLIST * most]]
+    exact = task.distance.total(known.examples[short], task.domain.base[rows][:, None, :])
+    return np.take_along_axis(short, np.argsort(exact, axis=1, kind="stable")[:, :most], 1)
 
 
 def different(task: Task, codes: Floats) -> Candidates:

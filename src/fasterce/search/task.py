@@ -37,6 +37,18 @@ class Knowledge:
     def example_matrix(self) -> Floats:
         return self.codec.encode(self.examples)
 
+    def place(self, codes: Floats) -> Floats:
+        """Codes as points whose squared distance counts a changed category as 1 and a number by its share of the range."""
+        matrix = self.codec.encode(codes)
+        numbers = len(self.codec.numeric)
+        matrix[:, :numbers] = codes[:, self.codec.numeric] / self.codec.profile.span[self.codec.numeric]
+        matrix[:, numbers:] *= 0.5**0.5
+        return matrix
+
+    @cached_property
+    def example_places(self) -> Floats:
+        return self.place(self.examples)
+
     @cached_property
     def example_latent(self) -> Floats:
         return self.autoencoder.encode(self.example_matrix)

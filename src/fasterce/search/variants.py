@@ -30,7 +30,7 @@ from fasterce.search.task import Task
 
 KEPT = 6
 MOST_COMPARED = 40
-TYPICAL = 0.5
+TYPICAL = 0.8
 REALISM = 3.0
 
 
