@@ -101,5 +101,5 @@ def test_a_report_reads_as_text() -> None:
     text = str(report(quality_by_feature(codec, SAME, exact(codec.width), matrix)))
     assert "job" in text
     assert "accuracy" in text
-    assert "agrees with the model on 91.2% of unseen rows (guessing: 60.0%); search goes by scores" in text
+    assert "agrees with the model on 91.2% of training rows (guessing: 60.0%); search goes by scores" in text
     assert "4 latent dimensions, 25 epochs; 5000 latent samples; 12 calls, 34567 rows asked; 3.2 s" in text

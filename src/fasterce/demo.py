@@ -53,7 +53,7 @@ def main(page: Path = PAGE) -> None:
     console.print(escape(repr(batch)), escape(str(batch.summary())))
 
     page.write_text(render(explainer, table, batch), encoding="utf-8")
-    console.print(f"The same with pictures: {page.resolve()}")
+    console.print(f"The same with pictures: {page.resolve()}", soft_wrap=True)
 
 
 def black_box() -> Any:
