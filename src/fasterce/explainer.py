@@ -82,6 +82,20 @@ class FasterCE(BaseEstimator):
         """What would have had to be different for the model to say `target` (for two classes: the other one)?
 
         Every row gets a record, in order; every counterfactual returned was confirmed by the model itself.
+
+        Parameters
+        ----------
+        rows : a DataFrame with the columns of the training data, in any order.
+        method : "closest" (CE1), "sparse" (CE2: one feature alone), "realistic" (CE3) or "all" three.
+        target : the wanted class; with two classes None means the other one, row by row.
+        n : how many different counterfactuals a row, if there are so many.
+        features_to_vary : the only columns that may change; None means all the schema lets change.
+        permitted_range : {column: (low, high) or [categories]}, for this call; a row outside it is moved in.
+        reading : "paper" decodes latent points as they are and refines nothing; "movement" carries over to the row what
+            the decoder moved, and refines.
+        step : the paper's δε, in latent units.
+        margin : how far to go on beyond the first answer that flips: standard deviations of each changed number, or
+            latent units where reading is "paper".
         """
         started = perf_counter()
         self._check_fitted()

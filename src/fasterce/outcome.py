@@ -26,8 +26,8 @@ from fasterce.rules import Rules
 from fasterce.search import paper, variants
 from fasterce.search.dialogue import Search, converse
 from fasterce.search.judge import Indices, Judge
+from fasterce.search.pool import Pool
 from fasterce.search.project import Domain
-from fasterce.search.refine import Pool
 from fasterce.search.task import Knowledge, Task
 from fasterce.search.verify import verify
 from fasterce.table import Reading

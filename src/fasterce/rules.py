@@ -16,6 +16,7 @@ from fasterce.search.project import Domain
 from fasterce.table import Table, as_held, is_single
 
 Permitted = Mapping[Hashable, Sequence[Any]]
+Moved = tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,13 @@ class Rules:
             else:
                 lower[:, j], upper[:, j] = _one_way(feature, codes[:, j], 0, len(feature.categories) - 1)
                 allowed[j] = self._allowed(j, feature)
-            self._move_inside(j, feature, base, lower, upper, allowed, free[:, j], blocked)
+            if j in self.permitted:
+                inside = self._inside_numbers if feature.numeric else self._inside_categories
+                moved, outside, possible = inside(j, codes[:, j], lower[:, j], upper[:, j])
+                stuck = outside & ~(possible & free[:, j])
+                base[:, j] = np.where(outside & ~stuck, moved, codes[:, j])
+                for row in map(int, np.flatnonzero(stuck)):
+                    blocked.setdefault(row, self._outside(j, codes[row, j]))
         free &= self._room(lower, upper)
         decimals, integer = _precision(features)
         single = np.array([is_single(dtype) for dtype in self.table.dtypes])
@@ -76,37 +83,21 @@ class Rules:
             allowed[self.permitted[j]] = True
         return allowed
 
-    def _move_inside(
-        self,
-        j: int,
-        feature: Feature,
-        base: Floats,
-        lower: Floats,
-        upper: Floats,
-        allowed: dict[int, NDArray[np.bool_]],
-        free: NDArray[np.bool_],
-        blocked: dict[int, str],
-    ) -> None:
-        """Start from a legal value where the row's own is not permitted; say so where there is none."""
-        if j not in self.permitted:
-            return
-        value, low, high = base[:, j], lower[:, j], upper[:, j]
-        if feature.numeric:
-            whole = (np.ceil(low), np.floor(high)) if feature.integer else (low, high)
-            outside = (value < low) | (value > high)
-            moved = np.clip(value, *whole)
-            stuck = outside & (~free | (whole[0] > whole[1]))
-        else:
-            open_ = np.flatnonzero(allowed[j])
-            outside = ~allowed[j][value.astype(np.intp)]
-            moved, possible = _nearest_allowed(value, open_, low, high)
-            stuck = outside & (~free | ~possible)
-        for row in np.flatnonzero(stuck):
-            got = self.table.value(j, value[row])
-            blocked.setdefault(
-                int(row), f"Column {feature.name!r} is {got!r}, outside its permitted range, and may not change into it"
-            )
-        base[:, j] = np.where(outside & ~stuck, moved, value)
+    def _inside_numbers(self, j: int, value: Floats, low: Floats, high: Floats) -> Moved:
+        if self.table.schema.features[j].integer:
+            low, high = np.ceil(low), np.floor(high)
+        return np.clip(value, low, high), (value < low) | (value > high), low <= high
+
+    def _inside_categories(self, j: int, value: Floats, low: Floats, high: Floats) -> Moved:
+        """The allowed category next to the row's own position, within its one-way bounds."""
+        open_ = np.unique(self.permitted[j])
+        legal = (open_ >= low[:, None]) & (open_ <= high[:, None])
+        gap = np.where(legal, np.abs(open_ - value[:, None]), np.inf)
+        return open_[gap.argmin(axis=1)].astype(np.float64), ~np.isin(value, open_), np.asarray(legal.any(axis=1))
+
+    def _outside(self, j: int, code: float) -> str:
+        name, got = self.table.schema.names[j], self.table.value(j, code)
+        return f"Column {name!r} is {got!r}, outside its permitted range, and may not change into it"
 
     def _room(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
         """Integers need a whole number between their bounds to be able to move."""
@@ -178,13 +169,6 @@ def _one_way(feature: Feature, codes: Floats, low: Any, high: Any) -> tuple[Floa
     elif feature.direction == "down":
         upper = np.minimum(upper, codes)
     return lower, upper
-
-
-def _nearest_allowed(value: Floats, open_: NDArray[np.intp], low: Floats, high: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The allowed category next to the row's own position, within its one-way bounds."""
-    legal = (open_[None, :] >= low[:, None]) & (open_[None, :] <= high[:, None])
-    gap = np.where(legal, np.abs(open_[None, :] - value[:, None]), np.inf)
-    return open_[gap.argmin(axis=1)].astype(np.float64), np.asarray(legal.any(axis=1))
 
 
 def _precision(features: Sequence[Feature]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fasterce.search import variants
 from fasterce.search.dialogue import converse, for_some
-from fasterce.search.refine import Pool
+from fasterce.search.pool import Pool
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [2.0, 0.0, 4.0, 9.0], [8.0, 2.0, 6.0, 3.0]]
 

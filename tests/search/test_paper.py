@@ -9,7 +9,7 @@ from fasterce.search import paper
 from fasterce.search.dialogue import converse
 from fasterce.search.directions import project_on
 from fasterce.search.linesearch import along, cumulative
-from fasterce.search.refine import Pool
+from fasterce.search.pool import Pool
 from fasterce.search.task import Task
 
 

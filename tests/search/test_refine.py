@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fasterce.search import refine
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Judge, Verdict
-from fasterce.search.refine import Pool
+from fasterce.search.pool import Pool
 
 ROW = [1.0, 1.0, 1.0, 2.0]
 

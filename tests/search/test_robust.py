@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fasterce.search.dialogue import converse
-from fasterce.search.refine import Pool
+from fasterce.search.pool import Pool
 from fasterce.search.robust import beyond
 
 ROW = [3.0, 1.0, 5.0, 7.0]

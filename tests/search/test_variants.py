@@ -11,8 +11,8 @@ from fasterce.rules import Rules
 from fasterce.search import variants
 from fasterce.search.dialogue import converse
 from fasterce.search.judge import Judge
+from fasterce.search.pool import Pool
 from fasterce.search.propose import NEIGHBOURS, nearest_examples
-from fasterce.search.refine import Pool
 from fasterce.search.task import Task
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search.refine import Pool
+from fasterce.search.pool import Pool
 from fasterce.search.verify import verify
 
 ROW = [3.0, 1.0, 5.0, 7.0]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 import numpy as np
 
 from fasterce.search.judge import Candidates, Edits, Judge, Mask, Verdict
-from fasterce.search.refine import Pool
+from fasterce.search.pool import Pool
 from fasterce.search.task import Task
 
 Group = Candidates | Edits

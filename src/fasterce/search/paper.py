@@ -12,9 +12,9 @@ from fasterce.search.dialogue import Search
 from fasterce.search.directions import orthogonal_part, project_on, unit
 from fasterce.search.judge import Candidates, Edits, Indices, Mask
 from fasterce.search.linesearch import along, cumulative
+from fasterce.search.pool import Pool
 from fasterce.search.project import decode_plainly
 from fasterce.search.propose import different, keeping_frozen_still, own_direction, turned
-from fasterce.search.refine import Pool
 from fasterce.search.task import Task
 
 STEPS = 40

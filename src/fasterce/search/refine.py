@@ -10,80 +10,10 @@ import numpy as np
 from fasterce.profile import Floats
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Candidates, Indices, Mask, Verdict
+from fasterce.search.pool import Pool
 from fasterce.search.project import Domain
 
 SECTIONS = 8
-
-
-@dataclass(frozen=True)
-class Pool:
-    """A few candidates a row (rows, R, features), which of them are known to flip, their price, and for each numeric
-    change the nearest smaller value known not to do."""
-
-    codes: Floats
-    valid: Mask
-    cost: Floats
-    floor: Floats
-
-    @classmethod
-    def start(cls, codes: Floats, valid: Mask, domain: Domain, distance: Distance, floor: Floats | None = None) -> "Pool":
-        cost = np.where(valid, distance.total(codes, domain.row[:, None, :]), np.inf)
-        base = np.broadcast_to(domain.base[:, None, :], codes.shape)
-        return cls(codes, valid, cost, base.copy() if floor is None else floor)
-
-    @classmethod
-    def nothing(cls, base: Floats) -> "Pool":
-        empty = np.zeros((len(base), 0))
-        return cls(np.zeros((len(base), 0, base.shape[1])), empty > 0, empty, np.zeros((len(base), 0, base.shape[1])))
-
-    @classmethod
-    def among(cls, part: "Pool", rows: Indices, base: Floats) -> "Pool":
-        """The pool of some rows laid among all, which have nothing."""
-        count = part.codes.shape[1]
-        codes = np.repeat(base[:, None, :], count, axis=1)
-        floor, valid, cost = codes.copy(), np.zeros((len(base), count), dtype=bool), np.full((len(base), count), np.inf)
-        codes[rows], floor[rows], valid[rows], cost[rows] = part.codes, part.floor, part.valid, part.cost
-        return cls(codes, valid, cost, floor)
-
-    def best(self, most: int) -> "Pool":
-        order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
-        return self.take(order)
-
-    def distinct(self, base: Floats) -> "Pool":
-        """Sorted by price, with only the cheapest of those that change the same features left valid."""
-        pool = self.best(self.codes.shape[1])
-        sets = np.random.default_rng(1).integers(1, 2**63, size=base.shape[1], dtype=np.uint64)
-        key = ((pool.codes != base[:, None, :]) * sets).sum(axis=2, dtype=np.uint64)
-        earlier = np.tril(np.ones((key.shape[1], key.shape[1]), dtype=bool), k=-1)
-        repeated = ((key[:, :, None] == key[:, None, :]) & earlier & pool.valid[:, None, :]).any(axis=2)
-        return Pool(pool.codes, pool.valid & ~repeated, np.where(repeated, np.inf, pool.cost), pool.floor)
-
-    def different(self, base: Floats, most: int) -> "Pool":
-        """The `most` cheapest, those last that change all a cheaper one does and more."""
-        pool = self.best(self.codes.shape[1])
-        changed = pool.codes != base[:, None, :]
-        earlier = np.tril(np.ones((changed.shape[1], changed.shape[1]), dtype=bool), k=-1)
-        contains = ~(changed[:, None, :, :] & ~changed[:, :, None, :]).any(axis=3)
-        more = (contains & earlier & pool.valid[:, None, :]).any(axis=2)
-        last = np.where(pool.valid, more, 2)
-        return pool.take(np.argsort(last, axis=1, kind="stable")[:, :most]).best(most)
-
-    def take(self, order: Indices) -> "Pool":
-        deep = order[:, :, None]
-        return Pool(
-            np.take_along_axis(self.codes, deep, 1),
-            np.take_along_axis(self.valid, order, 1),
-            np.take_along_axis(self.cost, order, 1),
-            np.take_along_axis(self.floor, deep, 1),
-        )
-
-    def __add__(self, other: "Pool") -> "Pool":
-        return Pool(
-            np.concatenate([self.codes, other.codes], axis=1),
-            np.concatenate([self.valid, other.valid], axis=1),
-            np.concatenate([self.cost, other.cost], axis=1),
-            np.concatenate([self.floor, other.floor], axis=1),
-        )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fasterce.search.dialogue import Search
 from fasterce.search.judge import Candidates
-from fasterce.search.refine import Pool
+from fasterce.search.pool import Pool
 from fasterce.search.task import Task
 
 SHARES = np.array([1.0, 0.75, 0.5, 0.25])

@@ -11,6 +11,7 @@ from fasterce.search import combine, refine, sweep
 from fasterce.search.dialogue import Search, for_some, side_by_side
 from fasterce.search.judge import Candidates, Edits, Verdict, any_of
 from fasterce.search.linesearch import first
+from fasterce.search.pool import Pool
 from fasterce.search.propose import (
     NEIGHBOURS,
     as_it_is,
@@ -24,7 +25,6 @@ from fasterce.search.propose import (
     walk,
     without_trifles,
 )
-from fasterce.search.refine import Pool
 from fasterce.search.robust import beyond
 from fasterce.search.task import Task
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from fasterce.profile import Floats
 from fasterce.search.judge import Indices, Mask
+from fasterce.search.pool import Pool
 from fasterce.search.project import Domain
-from fasterce.search.refine import Pool
 
 TRIES = 2
 
