@@ -6,10 +6,12 @@ thousand; with the block's shape always the same, a row's latent vector does not
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from fasterce.profile import Floats
 
@@ -94,8 +96,15 @@ def product(left: Floats, right: Floats) -> Floats:
     rows, inner = left.shape
     padded = np.zeros((-(-rows // BLOCK_ROWS) * BLOCK_ROWS, inner))
     padded[:rows] = left
-    blocks = padded.reshape(-1, BLOCK_ROWS, inner) @ right
+    with _blas_threads().limit(limits=1):
+        blocks = padded.reshape(-1, BLOCK_ROWS, inner) @ right
     return np.asarray(blocks.reshape(len(padded), right.shape[1])[:rows])
+
+
+@cache
+def _blas_threads() -> Any:
+    """Small products gain nothing from several threads and lose much where the machine is busy."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def softmax(logits: Floats) -> Floats:
