@@ -24,12 +24,6 @@ def gower(codec: Any) -> Distance:
     return Distance.gower(codec.profile.span, codec.numeric)
 
 
-def pool_of(cost: list[list[float]], codes: Any = None) -> Pool:
-    price = np.array(cost)
-    codes = np.zeros((*price.shape, 2)) if codes is None else np.array(codes)
-    return Pool(codes, np.isfinite(price), price, codes + 100)
-
-
 def shrink_thrice(domain: Any, distance: Distance, lead: Any, pool: Pool, toys: Any, rounds: int = 3) -> Pool:
     judge = Judge(toys.Model(lead), np.ones(len(domain.base), dtype=np.intp), True)
     for _ in range(rounds):
@@ -37,38 +31,6 @@ def shrink_thrice(domain: Any, distance: Distance, lead: Any, pool: Pool, toys: 
         (verdict,) = judge.judge(asked.candidates)
         pool = refine.shrink(pool, asked, verdict, domain, distance)
     return pool
-
-
-def test_start_prices_what_is_valid(toys: Any, codec: Any) -> None:
-    domain = toys.domain(codec, ROW)
-    codes = np.array([[[6.0, 2.0, 1.0, 2.0], [1.0, 1.0, 2.0, 2.0]]])
-    pool = Pool.start(codes, np.array([[True, False]]), domain, gower(codec))
-    np.testing.assert_allclose(pool.cost, [[1.5, np.inf]])
-    np.testing.assert_array_equal(pool.floor, [[ROW, ROW]])
-
-
-def test_best_sorts_by_price_and_keeps_parts_together() -> None:
-    codes = np.arange(8.0).reshape(1, 4, 2)
-    pool = pool_of([[3.0, np.inf, 1.0, 3.0]], codes).best(3)
-    np.testing.assert_array_equal(pool.cost, [[1.0, 3.0, 3.0]])
-    np.testing.assert_array_equal(pool.codes[0], codes[0, [2, 0, 3]])
-    np.testing.assert_array_equal(pool.floor[0], codes[0, [2, 0, 3]] + 100)
-    assert pool.best(10).codes.shape == (1, 3, 2)
-
-
-def test_distinct_keeps_the_cheapest_of_every_set_of_features() -> None:
-    codes = [[[5.0, 0.0], [3.0, 0.0], [0.0, 2.0], [1.0, 1.0], [2.0, 0.0]]]
-    pool = pool_of([[5.0, 3.0, 2.0, 4.0, np.inf]], codes).distinct(np.zeros((1, 2)))
-    left = {tuple(code) for code, valid in zip(pool.codes[0], pool.valid[0], strict=True) if valid}
-    assert left == {(3.0, 0.0), (0.0, 2.0), (1.0, 1.0)}
-    assert np.isinf(pool.cost[~pool.valid]).all()
-    np.testing.assert_array_equal(pool.cost[pool.valid], [2.0, 3.0, 4.0])
-
-
-def test_pools_add_up() -> None:
-    both = pool_of([[1.0]], [[[1.0, 1.0]]]) + pool_of([[0.5, 2.0]], [[[2.0, 2.0], [3.0, 3.0]]])
-    np.testing.assert_array_equal(both.cost, [[1.0, 0.5, 2.0]])
-    np.testing.assert_array_equal(both.best(1).codes, [[[2.0, 2.0]]])
 
 
 def test_changed_parts_are_padded() -> None:
