@@ -48,17 +48,25 @@ class Codec:
         return np.array([j for j, f in enumerate(self.schema.features) if not f.numeric], dtype=np.intp)
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        blocks, start, offset = [], len(self.numeric), 0
+    def shares(self) -> dict[int, Floats]:
+        """For every categorical feature how frequent each category is."""
+        shares, offset = {}, 0
         for j in self.categorical:
             count = len(self.schema.features[j].categories)
-            share = self.profile.frequency[offset : offset + count]
+            shares[int(j)] = self.profile.frequency[offset : offset + count]
+            offset += count
+        return shares
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        blocks, start = [], len(self.numeric)
+        for j, share in self.shares.items():
             ordered = np.argsort(-share, kind="stable")[:MOST_SLOTS]
             kept = np.sort(ordered[share[ordered] > 0])
-            slot_of = np.full(count, -1, dtype=np.intp)
+            slot_of = np.full(len(share), -1, dtype=np.intp)
             slot_of[kept] = np.arange(len(kept))
-            blocks.append(Block(int(j), start, kept, slot_of))
-            start, offset = start + len(kept), offset + count
+            blocks.append(Block(j, start, kept, slot_of))
+            start += len(kept)
         return tuple(blocks)
 
     @cached_property

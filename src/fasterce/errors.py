@@ -39,10 +39,11 @@ class MissingExtraError(FasterCEError, ImportError):
 
 def unknown_name(what: str, name: object, known: Iterable[object]) -> str:
     """A sentence for a misspelt name, with the nearest known one."""
-    names = [str(k) for k in known]
-    near = get_close_matches(str(name), names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"Unknown {what} {name!r}; expected one of {shorten(names)}.{hint}"
+    listed = list(known)
+    near = get_close_matches(str(name), [str(value) for value in listed], n=1)
+    meant = next((value for value in listed if near and str(value) == near[0]), None)
+    hint = f" Did you mean {meant!r}?" if near else ""
+    return f"Unknown {what} {name!r:.100}; expected one of {shorten(listed)}.{hint}"
 
 
 def shorten(values: Iterable[object], most: int = 8) -> str:

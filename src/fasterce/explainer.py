@@ -33,6 +33,8 @@ class FasterCE(BaseEstimator):
     latent_dim : size of the latent space; None takes one dimension a feature.
     autoencoder : (encode, decode) functions of your own between the codec's matrix and a latent matrix.
     progress : show a progress bar; None shows it in a terminal only.
+    keep_rows : keep some training rows of every class as examples to start from (`save` stores them); False keeps
+        decoded latent samples only, for data that must not be stored.
 
     Attributes
     ----------
@@ -49,6 +51,7 @@ class FasterCE(BaseEstimator):
         latent_dim: int | None = None,
         autoencoder: tuple[Coder, Coder] | None = None,
         progress: bool | None = None,
+        keep_rows: bool = True,
     ) -> None:
         self.model = model
         self.schema = schema
@@ -57,10 +60,13 @@ class FasterCE(BaseEstimator):
         self.latent_dim = latent_dim
         self.autoencoder = autoencoder
         self.progress = progress
+        self.keep_rows = keep_rows
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
-        settings = fitting.Settings(self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress)
+        settings = fitting.Settings(
+            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress, self.keep_rows
+        )
         learned = fitting.learn(self.model, X, self.schema, settings)
         self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
         self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
@@ -113,6 +119,8 @@ class FasterCE(BaseEstimator):
     def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
         self._check_fitted()
+        if len(row) == 0:
+            raise InputError("row must be a table with at least one row; got none.")
         predictor = self._predictor()
         ledger = outcome.Ledger(self.table_.read(row.iloc[:1]))
         ledger.predict(predictor, outcome.choose_target(predictor, target))

@@ -1,7 +1,7 @@
 """What `fit` does, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -42,6 +42,7 @@ class Settings:
     latent_dim: int | None
     autoencoder: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None
     progress: bool | None
+    keep_rows: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,16 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     autoencoder, epochs, unseen = _autoencoder(matrix, codec, settings)
     anchors = autoencoder.encode(codec.encode(_balanced(asked, answers, rng)))
     samples = sample(anchors, autoencoder, codec, settings.random_state)
-    labels = _label(predictor, samples)
-    planes = fit_hyperplanes(samples.latent, samples.matrix, len(codec.numeric), labels, len(predictor.classes))
-    knowledge = _knowledge(codec, autoencoder, planes, samples, labels, asked)
-
+    sampled = Labelled(samples.codes, samples.latent, _label(predictor, samples))
+    real = _first_of_each_class(Labelled(asked, autoencoder.encode(codec.encode(asked)), answers))
+    points = sampled + real
+    _check_classes(points, predictor)
+    planes = fit_hyperplanes(
+        points.latent, codec.encode(points.codes), len(codec.numeric), points.classes, len(predictor.classes)
+    )
+    examples = _first_of_each_class(real + sampled if settings.keep_rows else sampled)
+    knowledge = _knowledge(codec, autoencoder, planes, examples)
+    knowledge = replace(knowledge, typical=_typical(knowledge, real.codes))
     agreement, base = prediction_agreement(planes, autoencoder.encode(codec.encode(asked)), answers)
     report = FitReport(
         features=quality_by_feature(codec, autoencoder, planes, unseen),
@@ -93,7 +100,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
         agreement_base=base,
         epochs=epochs,
         latent=anchors.shape[1],
-        samples=len(samples),
+        samples=len(sampled.codes),
         seconds=perf_counter() - started,
         calls=predictor.asked.calls,
         rows_asked=predictor.asked.rows,
@@ -104,6 +111,8 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
 
 def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, Floats]:
     check_table(X, "X")
+    if schema is not None and not isinstance(schema, Schema):
+        raise InputError(f"schema must be a fasterce.Schema or None; got {type(schema).__name__}.")
     if len(X) < FEWEST_ROWS:
         raise InputError(f"X must have at least {FEWEST_ROWS} rows to learn from; got {len(X)}.")
     table = Table.like(X, schema or Schema.infer(X))
@@ -116,7 +125,7 @@ def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, F
 
 def _autoencoder(matrix: Floats, codec: Codec, settings: Settings) -> tuple[Autoencoder, int, Floats]:
     if settings.autoencoder is not None:
-        own = Callables(*settings.autoencoder)
+        own = _callables(settings.autoencoder)
         check_coders(own, matrix[:FEWEST_ROWS])
         return own, 0, matrix[split(len(matrix), settings.random_state)[2]]
     plan = TrainingPlan.choose(len(matrix), codec, settings.latent_dim)
@@ -124,9 +133,15 @@ def _autoencoder(matrix: Floats, codec: Codec, settings: Settings) -> tuple[Auto
     return trained.network, trained.epochs, trained.held_out
 
 
+def _callables(pair: Any) -> Callables:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(callable(coder) for coder in pair):
+        raise InputError(f"autoencoder must be two functions (encode, decode); got {pair!r:.100}.")
+    return Callables(*pair)
+
+
 def check_coders(own: Callables, matrix: Floats) -> None:
     latent = own.encode(matrix)
-    if latent.ndim != 2 or len(latent) != len(matrix):
+    if latent.ndim != 2 or len(latent) != len(matrix) or latent.shape[1] == 0:
         raise InputError(f"autoencoder's encode must give one latent row a row; got shape {latent.shape} for {matrix.shape}.")
     decoded = own.decode(latent)
     if decoded.shape != matrix.shape:
@@ -147,30 +162,50 @@ def _balanced(codes: Floats, classes: NDArray[np.intp], rng: np.random.Generator
     return np.concatenate([codes[rng.choice(np.flatnonzero(classes == label), share)] for label in seen])
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """Points with their codes and the class the model gives them."""
+
+    codes: Floats
+    latent: Floats
+    classes: NDArray[np.intp]
+
+    def __add__(self, other: "Labelled") -> "Labelled":
+        return Labelled(
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.latent, other.latent]),
+            np.concatenate([self.classes, other.classes]),
+        )
+
+
+def _first_of_each_class(points: Labelled) -> Labelled:
+    kept = [np.flatnonzero(points.classes == label)[:MOST_EXAMPLES] for label in np.unique(points.classes)]
+    order = np.sort(np.concatenate(kept))
+    return Labelled(points.codes[order], points.latent[order], points.classes[order])
+
+
 def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:
     labels = predictor.ask(samples.codes).classes
     if (labels == FAILED).any():
         raise ModelError(predictor.failure)
-    seen = np.unique(labels)
+    return labels
+
+
+def _check_classes(points: Labelled, predictor: Predictor) -> None:
+    seen = np.unique(points.classes)
     if len(seen) < 2:
         raise ModelError(
             f"The model must answer at least two classes; got {predictor.classes[seen[0]]!r} for all training rows "
             "and all latent samples, so there is nothing to change it to."
         )
-    return labels
 
 
-def _knowledge(
-    codec: Codec,
-    autoencoder: Autoencoder,
-    planes: Hyperplanes,
-    samples: Samples,
-    labels: NDArray[np.intp],
-    codes: Floats,
-) -> Knowledge:
-    """Keep the first examples of every class: half of the samples lie close to the data, and those come first."""
-    kept = np.concatenate([np.flatnonzero(labels == label)[:MOST_EXAMPLES] for label in np.unique(labels)])
+def _knowledge(codec: Codec, autoencoder: Autoencoder, planes: Hyperplanes, examples: Labelled) -> Knowledge:
     distance = Distance.gower(codec.profile.span, codec.numeric)
-    examples = samples.codes[kept]
-    away = [distance.total(examples, row).min() for row in codes[:MEASURED_ROWS]]
-    return Knowledge(codec, autoencoder, planes, examples, labels[kept], distance, float(np.mean(away)))
+    return Knowledge(codec, autoencoder, planes, examples.codes, examples.classes, distance, typical=0.0)
+
+
+def _typical(knowledge: Knowledge, rows: Floats) -> float:
+    """How far a real row usually is from its nearest example, itself not counted."""
+    away = [knowledge.distance.total(knowledge.examples, row) for row in rows[:MEASURED_ROWS]]
+    return float(np.mean([gaps[gaps > 0].min(initial=gaps.max()) for gaps in away]))

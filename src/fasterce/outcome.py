@@ -23,7 +23,7 @@ from fasterce.predictor import FAILED, Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
 from fasterce.rules import Rules
-from fasterce.search import paper, variants
+from fasterce.search import paper, sweep, variants
 from fasterce.search.dialogue import Search, converse
 from fasterce.search.judge import Indices, Judge
 from fasterce.search.pool import Pool
@@ -32,11 +32,13 @@ from fasterce.search.task import Knowledge, Task
 from fasterce.search.verify import verify
 from fasterce.table import Reading
 
+BESIDES = 100
+
 Variant = Callable[[Task, int], Search]
 Label = Callable[[Indices, Floats], Indices]
 NOTHING = {
     "closest": "No change within the rules was found that the model answers with the wanted class.",
-    "sparse": "No single feature, changed alone within the rules, makes the model answer the wanted class.",
+    "sparse": "No single feature was found that, changed alone within the rules, makes the model answer the wanted class.",
     "realistic": "No realistic change within the rules was found that the model answers with the wanted class.",
     "all": "None of the three variants found a change within the rules that the model answers with the wanted class.",
 }
@@ -147,7 +149,8 @@ def search(
 
     `rows` are the positions of the task's rows in the table that came in.
     """
-    blocks = list(task.blocks())
+    questions = len(variants) * (len(sweep.coarse_levels(task.knowledge.codec)[0]) + BESIDES)
+    blocks = task.parts(np.arange(len(rows)), questions) or [np.arange(0)]
     progress = Progress(show if len(blocks) > 1 else False)
     return Answers.merge([_search(task.take(b), rows[b], variants, label, n) for b in progress.track(blocks, "explaining")])
 

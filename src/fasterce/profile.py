@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fasterce.schema import Schema
 
-LEVELS = 33
+LEVELS = 129
 
 Floats = NDArray[np.float64]
 

@@ -305,4 +305,8 @@ def _restore_dtype(described: Mapping[str, Any]) -> Any:
     if described["name"] == "category":
         categories = pd.Index(described["categories"], dtype=pd.api.types.pandas_dtype(described["values"]))
         return pd.CategoricalDtype(categories, ordered=described["ordered"])
-    return pd.api.types.pandas_dtype(described["name"])
+    name = described["name"]
+    try:
+        return pd.api.types.pandas_dtype(name)
+    except ImportError:
+        return pd.StringDtype("python") if name.startswith("string") else np.dtype(object)

@@ -33,7 +33,7 @@ def test_three_searches_ask_no_more_often_than_the_longest_alone(toys: Any) -> N
 def test_a_search_for_some_rows_leaves_the_others_empty(toys: Any) -> None:
     task, _ = toys.scene(lead, ROWS)
     (everyone,) = converse(task.judge, [variants.closest(task)])
-    (some,) = converse(task.judge, [for_some(np.array([False, True, False]), task, variants.closest)])
+    (some,) = converse(task.judge, [for_some(np.array([1]), task, variants.closest)])
     assert some.valid.any(axis=1).tolist() == [False, True, False]
     np.testing.assert_array_equal(some.codes[1], everyone.codes[1])
 
@@ -41,7 +41,7 @@ def test_a_search_for_some_rows_leaves_the_others_empty(toys: Any) -> None:
 def test_a_search_for_no_rows_asks_nothing(toys: Any) -> None:
     task, model = toys.scene(lead, ROWS)
     model.questions.clear()
-    (pool,) = converse(task.judge, [for_some(np.zeros(3, dtype=bool), task, variants.closest)])
+    (pool,) = converse(task.judge, [for_some(np.zeros(0, dtype=np.intp), task, variants.closest)])
     assert model.questions == []
     assert isinstance(pool, Pool)
     assert not pool.valid.any()

@@ -58,7 +58,7 @@ def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     learned = _rebuild(where, manifest, read(where / ARRAYS), own)
     _check_model(model, learned, where)
-    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim")}
+    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows")}
     explainer = FasterCE(model, learned.table.schema, autoencoder=autoencoder, **settings)
     explainer.table_, explainer.knowledge_, explainer.report_ = learned.table, learned.knowledge, learned.report
     explainer.schema_, explainer.classes_ = learned.table.schema, learned.classes

@@ -27,7 +27,7 @@ MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     list: ("dtypes", "classes", "column_major"),
     str: ("scores", "autoencoder"),
     int: ("random_state",),
-    bool: ("use_scores",),
+    bool: ("use_scores", "keep_rows"),
     int | None: ("latent_dim",),
 }
 
@@ -51,6 +51,7 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "scores": explainer.scores,
         "use_scores": bool(explainer.use_scores_),
         "latent_dim": explainer.latent_dim,
+        "keep_rows": explainer.keep_rows,
         "autoencoder": "network" if isinstance(explainer.knowledge_.autoencoder, Network) else "callables",
         "report": explainer.report_.to_dict(),
         # Products of matrices may round differently in another memory order, so the order is kept too.

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 
-import numpy as np
-
-from fasterce.search.judge import Candidates, Edits, Judge, Mask, Verdict
+from fasterce.search.judge import Candidates, Edits, Indices, Judge, Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.task import Task
 
@@ -41,15 +39,14 @@ def side_by_side(searches: Sequence[Search]) -> Generator[Wish, list[Verdict], l
     return [pools[k] for k in range(len(searches))]
 
 
-def for_some(rows: Mask, task: Task, search: Callable[[Task], Search]) -> Search:
+def for_some(rows: Indices, task: Task, search: Callable[[Task], Search]) -> Search:
     """A search for some of the task's rows; in its pool the other rows have nothing."""
-    chosen = np.flatnonzero(rows)
-    if not chosen.size:
+    if not rows.size:
         return Pool.nothing(task.domain.base)
-    inner = search(task.take(chosen))
+    inner = search(task.take(rows))
     try:
         wish = next(inner)
         while True:
-            wish = inner.send((yield [group.of(chosen) for group in wish]))
+            wish = inner.send((yield [group.of(rows) for group in wish]))
     except StopIteration as done:
-        return Pool.among(done.value, chosen, task.domain.base)
+        return Pool.among(done.value, rows, task.domain.base)

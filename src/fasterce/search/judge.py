@@ -98,7 +98,9 @@ class Judge:
         if len(rows) == 0:
             return np.zeros(0)
         once, back = distinct(codes)
-        answers = self.ask(codes[once])
+        if len(once) == len(codes):
+            once = back = np.arange(len(codes))
+        answers = self.ask(codes if len(once) == len(codes) else codes[once])
         return margins(answers.classes[back], None if answers.scores is None else answers.scores[back], self.target[rows])
 
 
@@ -123,10 +125,13 @@ def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
 
 def distinct(codes: Floats) -> tuple[Indices, Indices]:
     """Positions of distinct rows and the way back, by a 64-bit fingerprint of every row."""
-    weights = np.random.default_rng(0).integers(1, 2**63, size=codes.shape[1], dtype=np.uint64) | np.uint64(1)
-    bits = (codes + 0.0).view(np.uint64)
-    mixed = (bits ^ (bits >> np.uint64(29))) * weights
-    _, once, back = np.unique((mixed ^ (mixed >> np.uint64(32))).sum(axis=1), return_index=True, return_inverse=True)
+    weights: NDArray[np.uint64] = np.random.default_rng(0).integers(1, 2**63, size=codes.shape[1], dtype=np.uint64)
+    mark = np.zeros(len(codes), dtype=np.uint64)
+    for j in range(codes.shape[1]):
+        bits = (codes[:, j] + 0.0).view(np.uint64)
+        mixed = (bits ^ (bits >> np.uint64(29))) * (weights[j] | np.uint64(1))
+        mark += mixed ^ (mixed >> np.uint64(32))
+    _, once, back = np.unique(mark, return_index=True, return_inverse=True)
     return once, back
 
 

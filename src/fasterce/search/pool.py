@@ -44,6 +44,12 @@ class Pool:
         order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
         return self.take(order)
 
+    def promising(self, most: int, distance: Distance) -> "Pool":
+        """The candidates that may become cheapest: judged halfway between their price and what shrinking their widest
+        bracket could leave of it."""
+        hope = (np.abs(self.codes - self.floor) * distance.weight).max(axis=2, initial=0.0)
+        return self.take(np.argsort(self.cost - hope / 2, axis=1, kind="stable")[:, :most])
+
     def distinct(self, base: Floats) -> "Pool":
         """Sorted by price, with only the cheapest of those that change the same features left valid."""
         pool = self.best(self.codes.shape[1])

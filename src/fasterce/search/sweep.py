@@ -12,40 +12,61 @@ from fasterce.search.judge import Edits, Indices, Mask, Verdict
 from fasterce.search.project import Domain
 from fasterce.search.task import Task
 
-COARSE = 11
-FINE = 33
+COARSE, FEWEST, COARSE_IN_ALL = 11, 5, 700
+FINE, FINE_IN_ALL = 129, 1500
 TIE = 1e-6
 
 
 def coarse_levels(codec: Codec) -> tuple[Indices, Floats]:
-    """Which values to try for whom: quantiles over people and over distinct values, and every (frequent) category."""
-    return _levels(codec, COARSE)
+    """Which values to try for everyone: quantiles over people and over distinct values, and every frequent category."""
+    count = _levels_each(codec, COARSE_IN_ALL, COARSE)
+    numbers = [np.full(0, 0.0)] * len(codec.schema)
+    for j in codec.numeric:
+        merged = _quantiles(codec, int(j), count)
+        numbers[j] = merged[np.unique(np.round(np.linspace(0, len(merged) - 1, count)).astype(np.intp))]
+    for block in codec.blocks:
+        numbers[block.feature] = block.codes.astype(np.float64)
+    return _listed(numbers)
 
 
 def fine_levels(codec: Codec) -> tuple[Indices, Floats]:
-    return _levels(codec, FINE)
-
-
-def _levels(codec: Codec, count: int) -> tuple[Indices, Floats]:
-    features, values = [], []
-    pick = np.round(np.linspace(0, codec.profile.levels.shape[1] - 1, count)).astype(np.intp)
+    """For the few rows where that finds nothing: many more values, and every category anyone has."""
+    count = _levels_each(codec, FINE_IN_ALL, FINE)
+    values = [np.full(0, 0.0)] * len(codec.schema)
     for j in codec.numeric:
-        merged = np.unique(np.concatenate([codec.profile.levels[j, pick], codec.profile.spread[j, pick]]))
-        chosen = merged[np.unique(np.round(np.linspace(0, len(merged) - 1, count)).astype(np.intp))]
-        features.append(np.full(len(chosen), j))
-        values.append(chosen)
-    for block in codec.blocks:
-        features.append(np.full(len(block.codes), block.feature))
-        values.append(block.codes.astype(np.float64))
-    return np.concatenate(features).astype(np.intp), np.concatenate(values)
+        values[j] = _quantiles(codec, int(j), count)
+    for j, share in codec.shares.items():
+        values[j] = np.flatnonzero(share > 0).astype(np.float64)
+    return _listed(values)
+
+
+def _levels_each(codec: Codec, in_all: int, most: int) -> int:
+    """Fewer levels a feature where there are many features: questions cost memory and the model's time."""
+    return int(np.clip(in_all // max(len(codec.numeric), 1), FEWEST, most))
+
+
+def _quantiles(codec: Codec, j: int, count: int) -> Floats:
+    pick = np.round(np.linspace(0, codec.profile.levels.shape[1] - 1, count)).astype(np.intp)
+    return np.unique(np.concatenate([codec.profile.levels[j, pick], codec.profile.spread[j, pick]]))
+
+
+def _listed(values: list[Floats]) -> tuple[Indices, Floats]:
+    feature = np.repeat(np.arange(len(values)), [len(some) for some in values])
+    return feature.astype(np.intp), np.concatenate(values)
 
 
 def coarse(task: Task) -> Edits:
     return edits(task.domain, coarse_levels(task.knowledge.codec))
 
 
-def fine(task: Task) -> Edits:
-    return edits(task.domain, fine_levels(task.knowledge.codec))
+def fine(task: Task, examples: Floats) -> Edits:
+    """Fine levels, and each value that an example (rows, K, features) has."""
+    rows, count, features = examples.shape
+    feature = np.tile(np.arange(features), count)
+    value = examples.reshape(rows, count * features)
+    return edits(task.domain, fine_levels(task.knowledge.codec)) + Edits(
+        task.domain.base, feature, value, _legal(task.domain, feature, value)
+    )
 
 
 def edits(domain: Domain, levels: tuple[Indices, Floats]) -> Edits:

@@ -1,6 +1,5 @@
 """What every variant of the search is given: what was learned in `fit`, and the rows to explain."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,14 +14,12 @@ from fasterce.search.hyperplanes import Hyperplanes
 from fasterce.search.judge import Indices, Judge
 from fasterce.search.project import Domain
 
-MOST_CELLS = 200_000_000
-FEWEST_IN_BLOCK = 256
-QUESTIONS_PER_COLUMN = 4
+MOST_CELLS = 100_000_000
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What `fit` leaves behind. `examples` are decoded latent samples with the class the model gave them, `typical` is
+    """What `fit` leaves behind. `examples` are rows, real or decoded, with the class the model gave them, `typical` is
     how far a real row usually is from its nearest example."""
 
     codec: Codec
@@ -70,13 +67,10 @@ class Task:
     step: float = 0.1
     margin: float = 0.0
 
-    def blocks(self) -> Iterator[Indices]:
-        """Positions of the rows, so many at a time that the questions about them fit in memory."""
-        cells = self.knowledge.codec.width * QUESTIONS_PER_COLUMN * self.domain.row.shape[1]
-        size = max(FEWEST_IN_BLOCK, MOST_CELLS // cells)
-        rows = np.arange(len(self.domain.row))
-        for start in range(0, max(len(rows), 1), size):
-            yield rows[start : start + size]
+    def parts(self, rows: Indices, questions: int) -> list[Indices]:
+        """`rows` in parts, so that `questions` about each row of a part fit in memory together."""
+        size = max(1, MOST_CELLS // (questions * self.domain.row.shape[1]))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def take(self, rows: Indices) -> "Task":
         judge = Judge(self.judge.ask, self.judge.target[rows], self.judge.informative)

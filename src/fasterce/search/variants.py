@@ -44,7 +44,7 @@ def closest(task: Task, n: int = 1) -> Search:
     far = _first_valid(task, walked, on_walk) + _pool(task, known, of_known, 1)
     now = of_start.margin[:, 0]
     gain = sweep.gains(of_alone, now) if task.judge.informative else None
-    stuck = ~any_of((pool + far).valid)
+    stuck = np.flatnonzero(~any_of((pool + far).valid))
     far += yield from for_some(stuck, task, lambda some: _last_resort(some, None if gain is None else gain[stuck]))
     pairs = [] if gain is None else [_pairs(task, alone, gain, -now, singles)]
     pool += yield from _needed_changes(task, far, pairs)
@@ -54,8 +54,9 @@ def closest(task: Task, n: int = 1) -> Search:
 def sparse(task: Task, n: int = 1) -> Search:
     """CE2: the cheapest single change that flips, of the named features or of any."""
     singles = yield from _single_changes(task, sweep.coarse(task) + feature_walks(task))
-    stuck = ~any_of(singles.valid)
-    singles += yield from for_some(stuck, task, lambda some: _single_changes(some, sweep.fine(some)))
+    stuck = np.flatnonzero(~any_of(singles.valid))
+    for part in task.parts(stuck, len(sweep.fine_levels(task.knowledge.codec)[0])):
+        singles += yield from for_some(part, task, _finer_changes)
     return (yield from _shrunk(task, singles, n))
 
 
@@ -70,7 +71,7 @@ def realistic(task: Task, n: int = 1) -> Search:
     on_walk, of_known = yield [walked, known]
     far = _judged_real(task, _pool(task, walked, on_walk, walked.codes.shape[1]), examples).best(1)
     far += _judged_real(task, _pool(task, known, of_known), examples).best(1)
-    stuck = ~any_of(far.valid)
+    stuck = np.flatnonzero(~any_of(far.valid))
     fewer, others = yield from side_by_side([_needed_changes(task, far), for_some(stuck, task, closest)])
     pool = _judged_real(task, far + fewer + others, examples).distinct(task.domain.base)
     return (yield from beyond(task, pool.best(max(KEPT, n))))
@@ -84,6 +85,10 @@ def _single_changes(task: Task, alone: Edits) -> Search:
     of_alone, of_start = yield [alone, start]
     singles = sweep.cheapest(alone, of_alone, task.domain, task.distance)
     return _pool(task, start, of_start) + _singles_pool(task, singles)
+
+
+def _finer_changes(task: Task) -> Search:
+    return (yield from _single_changes(task, sweep.fine(task, nearest_examples(task))))
 
 
 def _last_resort(task: Task, gain: Floats | None) -> Search:
@@ -153,7 +158,8 @@ def _shrunk(task: Task, pool: Pool, n: int) -> Search:
     pool = pool.distinct(base)
     if n > 1:
         pool = pool.best(MOST_COMPARED).different(base, max(KEPT, 2 * n))
-    for kept in (KEPT, KEPT // 2, KEPT // 3):
+    pool = pool.promising(2 * KEPT, task.distance)
+    for kept in (2 * KEPT, KEPT, KEPT // 2):
         pool = pool.best(kept if n == 1 else max(KEPT, 2 * n))
         asked = refine.bracket(pool, task.domain, task.distance)
         (verdict,) = yield [asked.candidates]
