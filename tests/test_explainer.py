@@ -439,7 +439,7 @@ def test_options_that_cannot_be_are_refused(
 
 def test_get_params_and_clone(explainer: FasterCE, training: pd.DataFrame) -> None:
     params = explainer.get_params(deep=False)
-    assert set(params) == {"model", "schema", "random_state", "scores", "latent_dim", "autoencoder", "progress"}
+    assert set(params) == {"model", "schema", "random_state", "scores", "latent_dim", "autoencoder", "progress", "keep_rows"}
     assert params["model"] is approve
     twin = clone(explainer)
     assert not hasattr(twin, "knowledge_")

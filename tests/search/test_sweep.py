@@ -29,7 +29,7 @@ def run(toys: Any, codec: Any, lead: Any, rows: Any = ROW, levels: Any = sweep.c
 
 
 def test_levels_reach_the_ends_and_every_category(codec: Any) -> None:
-    for levels, most in ((sweep.coarse_levels, sweep.COARSE), (sweep.fine_levels, sweep.FINE)):
+    for levels, most in ((sweep.coarse_levels, sweep.COARSE), (sweep.fine_levels, 2 * sweep.FINE)):
         feature, value = levels(codec)
         for j in (0, 2, 3):
             mine = value[feature == j]

@@ -125,7 +125,7 @@ def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
 
 def distinct(codes: Floats) -> tuple[Indices, Indices]:
     """Positions of distinct rows and the way back, by a 64-bit fingerprint of every row."""
-    weights: NDArray[np.uint64] = np.random.default_rng(0).integers(1, 2**63, size=codes.shape[1], dtype=np.uint64)
+    weights = np.random.default_rng(0).integers(1, 2**63, size=(codes.shape[1],), dtype=np.uint64)
     mark = np.zeros(len(codes), dtype=np.uint64)
     for j in range(codes.shape[1]):
         bits = (codes[:, j] + 0.0).view(np.uint64)
