@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fasterce.display.views import row_view
-from fasterce.display.wording import change, counted, measure, number, text, values
+from fasterce.display.wording import change, counted, cut, measure, number, text, values
 from fasterce.errors import InputError, MissingExtraError
 from fasterce.explanation import Change, Explanation
 from fasterce.schema import Feature
@@ -87,9 +87,16 @@ def walk(walk: WalkLike) -> "Figure":
     ax.set_xlabel("height above the prediction hyperplane", color=GREY)
     ax.set_ylabel("along the hyperplane", color=GREY)
     _plain_axes(ax)
+    ax.set_xlim(right=_as_far_as_the_cloud(walk))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9, labelcolor=INK)
     _title(figure, f"{text(walk.label)}: walk towards {text(walk.target)}")
     return figure
+
+
+def _as_far_as_the_cloud(walk: WalkLike) -> float | None:
+    """Steps grow far beyond the data; the picture ends a little after the samples and the flip."""
+    ends = [float(np.max(part)) for part in (walk.cloud_height, walk.height[: walk.flip + 2]) if len(part)]
+    return 1.15 * max(ends) + 0.2 if ends else None
 
 
 def summary(explanation: Explanation) -> "Figure":
@@ -280,7 +287,7 @@ def _plain_axes(ax: Any, *spines: str) -> None:
 
 def _name(feature: object) -> str:
     """A feature's name on as many lines as it needs, broken between its words."""
-    words = text(feature).replace("_", "_ ")
+    words = cut(feature).replace("_", "_ ")
     return _literal("\n".join(line.replace("_ ", "_") for line in textwrap.wrap(words, NAME_WIDTH)))
 
 

@@ -13,6 +13,7 @@ ARROW = "→"
 GROUP_FROM = 10_000
 MOST_PLACES = 15
 TOO_LONG_TO_WRITE_OUT = 1e15
+LONGEST = 60
 MEASURES = ("rows", "features_changed", "distance", "calls", "rows_asked_each", "ms_each")
 
 
@@ -28,6 +29,12 @@ def text(value: Any) -> str:
         value = int(value)
     written = "".join(_visible(character) for character in str(value))
     return written if written.strip() else f"'{written}'"
+
+
+def cut(value: Any) -> str:
+    """A category for a table or a plot: no longer than a line."""
+    written = text(value)
+    return written if len(written) <= LONGEST else f"{written[: LONGEST - 1]}…"
 
 
 def _visible(character: str) -> str:
@@ -59,7 +66,7 @@ def values(feature: Feature, before: Any, afters: Iterable[Any]) -> tuple[str, l
     """A value and what it becomes, written precisely enough to be told apart."""
     afters = list(afters)
     if not feature.numeric:
-        return text(before), [text(after) for after in afters]
+        return cut(before), [cut(after) for after in afters]
     places = feature.decimals
     while places < MOST_PLACES and number(before, places) in {number(after, places) for after in afters}:
         places += 1

@@ -91,6 +91,15 @@ def more_examples(task: Task) -> Floats:
     return np.concatenate([nearest_examples(task, DEEPEST), deep], axis=1)
 
 
+def latent_heights(task: Task, codes: Floats) -> Floats:
+    """How far each candidate (rows, K, features) lies on the wanted side of the prediction hyperplane."""
+    rows, count, features = codes.shape
+    normals, offsets = task.prediction_planes
+    matrix = task.knowledge.codec.encode(codes.reshape(rows * count, features))
+    latent = task.knowledge.autoencoder.encode(matrix).reshape(rows, count, normals.shape[1])
+    return np.round(height(latent, normals[:, None, :], offsets[:, None]), 9)
+
+
 def latent_gains(task: Task, edits: Edits) -> Floats:
     """How much farther onto the wanted side each change goes by the prediction hyperplane: a guess free of questions."""
     normals, offsets = task.prediction_planes

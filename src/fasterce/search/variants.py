@@ -19,6 +19,7 @@ from fasterce.search.propose import (
     feature_walks,
     keeping_frozen_still,
     latent_gains,
+    latent_heights,
     more_examples,
     nearest_examples,
     neighbours,
@@ -32,6 +33,7 @@ KEPT = 6
 MOST_COMPARED = 40
 TYPICAL = 0.8
 REALISM = 3.0
+HINT = 0.5
 
 
 def closest(task: Task, n: int = 1) -> Search:
@@ -120,13 +122,21 @@ def _needed_changes(task: Task, far: Pool, others: Sequence[Candidates] = ()) ->
     ]
     asked = [*(group for part in parts for group in refine.one_by_one(part, base)), *others]
     verdicts = yield asked
+    graded = [_graded(task, group, verdict) for group, verdict in zip(asked, verdicts, strict=True)]
     fewer = [
         refine.keep_most_needed(part, without, alone, base, task.distance.parts(part.codes, task.domain.row))
-        for part, without, alone in zip(parts, verdicts[0::2], verdicts[1::2], strict=False)
+        for part, without, alone in zip(parts, graded[0::2], graded[1::2], strict=False)
     ]
     of_fewer = yield fewer
     every = zip([*asked, *fewer], [*verdicts, *of_fewer], strict=True)
     return reduce(Pool.__add__, (_pool(task, group, verdict) for group, verdict in every))
+
+
+def _graded(task: Task, group: Candidates, verdict: Verdict) -> Verdict:
+    """Where the model gives labels only, the prediction hyperplane says which of two equal answers is nearer."""
+    if task.judge.informative:
+        return verdict
+    return Verdict(verdict.valid, verdict.margin + HINT * np.tanh(latent_heights(task, group.codes)))
 
 
 def _judged_real(task: Task, pool: Pool, examples: Floats) -> Pool:
