@@ -50,6 +50,8 @@ def closest(task: Task, n: int = 1) -> Search:
     far += yield from for_some(stuck, task, lambda some: _last_resort(some, None if gain is None else gain[stuck]))
     pairs = [] if gain is None else [_pairs(task, alone, gain, -now, singles)]
     pool += yield from _needed_changes(task, far, pairs)
+    if gain is None:
+        pool += yield from _needed_changes(task, pool.best(1))
     return (yield from _shrunk(task, pool + far, n))
 
 
