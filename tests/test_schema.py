@@ -292,6 +292,11 @@ def test_a_feature_that_contradicts_itself_is_refused(fields: dict[str, Any], me
     assert str(caught.value).startswith(message)
 
 
+def test_the_largest_floats_have_no_decimals() -> None:
+    widest = pd.DataFrame({"x": [0.5, 1.7e308, -1.7e308]})
+    assert Schema.infer(widest)["x"].decimals == 0
+
+
 def test_a_schema_needs_columns_and_each_once() -> None:
     with pytest.raises(SchemaError, match=r"^A schema must have at least one column; got none.$"):
         Schema(())

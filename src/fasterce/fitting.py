@@ -26,6 +26,7 @@ from fasterce.search.task import Knowledge
 from fasterce.table import Table
 
 FEWEST_ROWS = 10
+LARGEST_NUMBER = 1e100
 MOST_TRAINING_ROWS = 60_000
 MOST_ASKED_ROWS = 10_000
 MOST_EXAMPLES = 3_000
@@ -120,6 +121,10 @@ def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, F
     if reading.problems:
         sentence = reading.problems[min(reading.problems)]
         raise InputError(f"X has {len(reading.problems)} rows that cannot be used; the first: {sentence}")
+    vast = np.abs(reading.codes).max(axis=0) > LARGEST_NUMBER
+    if vast.any():
+        name = table.schema.names[int(vast.argmax())]
+        raise InputError(f"Column {name!r} must hold numbers of at most {LARGEST_NUMBER:g}; got larger ones (rescale it).")
     return table, reading.codes
 
 

@@ -1,6 +1,7 @@
 """What a table may hold and what a person may change: no data, no statistics, only rules."""
 
 import math
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -244,14 +245,14 @@ def _rounding(dtype: Any) -> float:
 
 def _decimals(values: np.ndarray[Any, Any], rounding: float) -> int:
     """The decimals the data is written with; for measured floats, four digits of the range."""
-    span = float(np.ptp(values)) or float(np.abs(values).max()) or 1.0
+    span = (float(values.max()) - float(values.min())) or float(np.abs(values).max()) or 1.0
     slack = rounding * float(np.abs(values).max())
     for decimals in range(1, MOST_DECIMALS + 1):
         if slack > 0.1 * 10.0**-decimals:
             break
         if np.allclose(values, np.round(values, decimals), rtol=0, atol=slack):
             return decimals
-    return max(0, FREE_DIGITS - 1 - math.floor(math.log10(span)))
+    return max(0, FREE_DIGITS - 1 - math.floor(math.log10(min(span, sys.float_info.max))))
 
 
 def _declare_range(feature: Feature, limits: tuple[float, float]) -> Feature:
