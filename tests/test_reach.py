@@ -86,3 +86,13 @@ def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame, monkeypatch: 
     blocks = explainer.explain(shops.head(40), "all")
     assert blocks.asked.calls > 2 * whole.asked.calls
     pd.testing.assert_frame_equal(whole.to_frame(), blocks.to_frame())
+
+
+def test_realistic_moves_a_category_and_its_copy_together() -> None:
+    rng = np.random.default_rng(0)
+    kind = pd.Series(rng.choice(list("xyz"), 2000))
+    X = pd.DataFrame({"kind": kind, "copy": kind.str.upper(), "noise": rng.normal(size=2000).round(2)})
+    explainer = fitted(lambda frame: (frame["kind"] == "z").to_numpy(), X)
+    result = explainer.explain(X[kind != "z"].head(60), "realistic")
+    assert (result.status == "found").all()
+    assert (result.counterfactuals["copy"].str.lower() == result.counterfactuals["kind"]).all()

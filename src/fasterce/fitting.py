@@ -31,6 +31,7 @@ MOST_TRAINING_ROWS = 60_000
 MOST_ASKED_ROWS = 10_000
 MOST_EXAMPLES = 3_000
 MEASURED_ROWS = 200
+FEW_ROWS = 50
 CHECKED_SCORES = 1_000
 
 
@@ -91,7 +92,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     planes = fit_hyperplanes(
         points.latent, codec.encode(points.codes), len(codec.numeric), points.classes, len(predictor.classes)
     )
-    examples = _first_of_each_class(real + sampled if settings.keep_rows else sampled)
+    examples = _first_of_each_class(_with_samples(real, sampled) if settings.keep_rows else sampled)
     knowledge = _knowledge(codec, autoencoder, planes, examples)
     knowledge = replace(knowledge, typical=_typical(knowledge, real.codes))
     agreement, base = prediction_agreement(planes, autoencoder.encode(codec.encode(asked)), answers)
@@ -187,6 +188,12 @@ def _first_of_each_class(points: Labelled) -> Labelled:
     kept = [np.flatnonzero(points.classes == label)[:MOST_EXAMPLES] for label in np.unique(points.classes)]
     order = np.sort(np.concatenate(kept))
     return Labelled(points.codes[order], points.latent[order], points.classes[order])
+
+
+def _with_samples(real: Labelled, sampled: Labelled) -> Labelled:
+    """Real rows, and decoded samples only of classes few real rows have: a decoder may mix what never goes together."""
+    few = np.isin(sampled.classes, [k for k in np.unique(sampled.classes) if (real.classes == k).sum() < FEW_ROWS])
+    return real + Labelled(sampled.codes[few], sampled.latent[few], sampled.classes[few])
 
 
 def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:
