@@ -1,7 +1,7 @@
 """What `fit` does, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -21,7 +21,7 @@ from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.schema import Schema, check_table
 from fasterce.search.distance import Distance
-from fasterce.search.hyperplanes import Hyperplanes, fit_hyperplanes
+from fasterce.search.hyperplanes import fit_hyperplanes
 from fasterce.search.task import Knowledge
 from fasterce.table import Table
 
@@ -86,16 +86,18 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     anchors = autoencoder.encode(codec.encode(_balanced(asked, answers, rng)))
     samples = sample(anchors, autoencoder, codec, settings.random_state)
     sampled = Labelled(samples.codes, samples.latent, _label(predictor, samples))
-    real = _first_of_each_class(Labelled(asked, autoencoder.encode(codec.encode(asked)), answers))
+    answered = Labelled(asked, autoencoder.encode(codec.encode(asked)), answers)
+    real = _first_of_each_class(answered)
     points = sampled + real
     _check_classes(points, predictor)
     planes = fit_hyperplanes(
         points.latent, codec.encode(points.codes), len(codec.numeric), points.classes, len(predictor.classes)
     )
     examples = _first_of_each_class(_with_samples(real, sampled) if settings.keep_rows else sampled)
-    knowledge = _knowledge(codec, autoencoder, planes, examples)
-    knowledge = replace(knowledge, typical=_typical(knowledge, real.codes))
-    agreement, base = prediction_agreement(planes, autoencoder.encode(codec.encode(asked)), answers)
+    distance = Distance.gower(codec.profile.span, codec.numeric)
+    typical = _typical(distance, examples.codes, real.codes)
+    knowledge = Knowledge(codec, autoencoder, planes, examples.codes, examples.classes, distance, typical)
+    agreement, base = prediction_agreement(planes, answered.latent, answers)
     report = FitReport(
         features=quality_by_feature(codec, autoencoder, planes, unseen),
         agreement=agreement,
@@ -212,12 +214,7 @@ def _check_classes(points: Labelled, predictor: Predictor) -> None:
         )
 
 
-def _knowledge(codec: Codec, autoencoder: Autoencoder, planes: Hyperplanes, examples: Labelled) -> Knowledge:
-    distance = Distance.gower(codec.profile.span, codec.numeric)
-    return Knowledge(codec, autoencoder, planes, examples.codes, examples.classes, distance, typical=0.0)
-
-
-def _typical(knowledge: Knowledge, rows: Floats) -> float:
+def _typical(distance: Distance, examples: Floats, rows: Floats) -> float:
     """How far a real row usually is from its nearest example, itself not counted."""
-    away = [knowledge.distance.total(knowledge.examples, row) for row in rows[:MEASURED_ROWS]]
+    away = [distance.total(examples, row) for row in rows[:MEASURED_ROWS]]
     return float(np.mean([gaps[gaps > 0].min(initial=gaps.max()) for gaps in away]))
