@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit show datasets clean
+.PHONY: demo test lint types contracts unit show bench-speed bench-scale datasets clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -27,6 +27,16 @@ unit: $(VENV)/.dev
 
 show: $(VENV)/.dev  ## the table of the README: three datasets, three variants
 	$(BIN)/python scripts/show.py
+
+# The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. ARGS=--quick takes two minutes.
+BENCH_THREADS ?= 1
+BENCH := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) RAYON_NUM_THREADS=$(BENCH_THREADS) $(BIN)/python -m
+
+bench-speed: $(VENV)/.dev  ## beside NICE, DiCE, CERTIFAI and treecf, each in its own venv: benchmarks/results/speed.md
+	$(BENCH) benchmarks.speed $(ARGS)
+
+bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/results/scale.md
+	$(BENCH) benchmarks.scale $(ARGS)
 
 datasets: $(VENV)/.dev  ## rebuild the bundled Parquet files from their sources
 	$(BIN)/python scripts/build_datasets.py

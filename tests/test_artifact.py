@@ -161,7 +161,7 @@ def test_a_loaded_explainer_can_be_saved_again_unchanged(saved: Path, tmp_path: 
 
 def test_manifest_tells_what_and_with_what(saved: Path) -> None:
     content = manifest_of(saved)
-    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 1, "network")
+    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 2, "network")
     assert content["classes"] == ["no", "yes"]
     assert content["written"]["numpy"] == np.__version__
     assert content["written"]["time"].endswith("+00:00")
@@ -388,6 +388,11 @@ CONTENTS: dict[str, tuple[str, Callable[[Array], Array | None], str]] = {
     "class dtype": ("example_classes", lambda a: a.astype(float), "'example_classes' as int64"),
     "plane too few": ("hyperplanes.normals", lambda a: a[:-1], "'hyperplanes.normals' as float64 of shape (12, any)"),
     "offset too few": ("hyperplanes.offsets", lambda a: a[:-1], "'hyperplanes.offsets' as float64 of shape (12,)"),
+    "no regions": ("regions.centres", lambda a: None, "an array 'regions.centres'; got none"),
+    "region of no place": ("regions.centres", lambda a: a[:, :-1], "'regions.centres' as float64 of shape (any, 6)"),
+    "region too few": ("regions.normals", lambda a: a[:0], "'regions.normals' as float64 of shape (1, 2, 6)"),
+    "region's class": ("regions.offsets", lambda a: a[:, :-1], "'regions.offsets' as float64 of shape (1, 2)"),
+    "region NaN": ("regions.centres", with_value(np.nan), "finite numbers in 'regions.centres'"),
     "profile column": ("profile.levels", lambda a: a[:-1], "'profile.levels'"),
     "profile NaN": ("profile.median", with_value(np.nan), "finite numbers in 'profile.median'"),
     "profile zero": ("profile.std", lambda a: a * 0, "between finite rows"),
@@ -454,9 +459,30 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
-    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 2}))
+    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 3}))
     (saved / "arrays.safetensors").unlink()
-    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 1; got 2.")
+    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 2; got 3.")
+
+
+def test_older_version_says_what_to_do(saved: Path) -> None:
+    rewrite_manifest(saved, version=1)
+    assert refusal(saved).endswith("written by an older fasterce; expected format version 2, so fit and save again; got 1.")
+
+
+def crossed(frame: pd.DataFrame) -> Array:
+    return np.where((frame["a"] > 0) == (frame["b"] > 0), "same", "mixed")
+
+
+def test_regions_survive_with_their_answers_and_walks(tmp_path: Path) -> None:
+    data = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (600, 2)).round(3), columns=["a", "b"])
+    explainer = FasterCE(crossed, autoencoder=(np.asarray, np.asarray), progress=False).fit(data)
+    explainer.save(tmp_path / "a")
+    loaded = artifact.load(tmp_path / "a", crossed, autoencoder=(np.asarray, np.asarray))
+    assert len(loaded.knowledge_.regions) == loaded.report_.regions > 1
+    assert_same_explanations(explainer, loaded, data.head(20))
+    np.testing.assert_array_equal(explainer.walk(data.head(1)).height, loaded.walk(data.head(1)).height)
+    edit_array(tmp_path / "a", "regions.normals", lambda normals: normals[:-1])
+    assert "'regions.normals' as float64 of shape" in refusal(tmp_path / "a", crossed, autoencoder=(np.asarray, np.asarray))
 
 
 def test_a_huge_manifest_is_not_even_read(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

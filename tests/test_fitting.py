@@ -8,6 +8,7 @@ import pytest
 
 from fasterce import FasterCE, Schema, fitting
 from fasterce.errors import InputError
+from fasterce.latent.sampling import Samples
 from fasterce.report import FitReport
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
@@ -198,3 +199,41 @@ def test_training_rows_are_read_once_and_refused_with_the_first_reason() -> None
     assert table.schema == Schema.infer(frame)
     with pytest.raises(InputError, match=r"X has 2 rows that cannot be used; the first: Column 'c' .* \(row 4\)"):
         fitting.read_training_rows(frame.assign(c=frame["c"].where(~frame.index.isin([4, 9]))), Schema.infer(frame))
+
+
+def crossed(frame: pd.DataFrame) -> np.ndarray:
+    return np.where((frame["a"] > 0) == (frame["b"] > 0), "same", "mixed")
+
+
+def test_walks_cross_a_boundary_no_single_plane_describes() -> None:
+    """The two outcomes lie crosswise: each row's walk goes by the hyperplane of its own region."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-1, 1, (800, 2)).round(3), columns=["a", "b"])
+    explainer = FasterCE(crossed, autoencoder=IDENTITY, progress=False).fit(frame)
+    report = explainer.report_
+    assert report.regions > 1
+    assert report.agreement_one_plane < 0.75
+    assert report.agreement_by_region > 0.9
+    assert f"{report.regions} latent regions: right on 9" in str(report)
+    # Beside an axis and away from the other one, the nearest boundary is plain.
+    beside = pd.DataFrame({"a": [0.15, -0.15, 0.7, -0.7], "b": [0.7, -0.7, -0.15, 0.15]})
+    walks = [explainer.walk(beside.iloc[[i]]) for i in range(len(beside))]
+    assert all(walk.flip >= 0 for walk in walks)
+    assert all(walk.height[0] < 0 for walk in walks), "on the wrong side of its own plane before it walks"
+    result = explainer.explain(beside)
+    assert (result.status == "found").all()
+    assert (crossed(result.counterfactuals) != crossed(beside)).all()
+    assert (np.abs(result.counterfactuals.to_numpy(dtype=float) - beside.to_numpy()).sum(axis=1) < 0.4).all()
+
+
+def test_a_linear_problem_keeps_one_region() -> None:
+    learned = fitting.learn(linear, plane(), None, settings())
+    assert learned.report.regions == len(learned.knowledge.regions) == 1
+    assert learned.report.agreement_one_plane == learned.report.agreement_by_region > 0.85
+    assert "one latent region: its hyperplane is right on" in str(learned.report)
+
+
+def test_samples_remember_the_row_they_were_drawn_around() -> None:
+    codes, latent = np.zeros((4, 1)), np.zeros((4, 2))
+    origins = fitting._origins(Samples(latent, codes, codes, np.array([0, 2, -1, -1])), np.array([7, 8, 9]))
+    np.testing.assert_array_equal(origins, [7, 9, -3, -4])

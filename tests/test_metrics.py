@@ -39,3 +39,45 @@ def test_a_feature_without_deviation_is_divided_by_its_standard_deviation() -> N
 def test_validity_asks_the_model(scale: metrics.Scale) -> None:
     valid = metrics.validity(lambda frame: frame["a"] > 5, scale, ROWS, AFTER)
     assert valid.tolist() == [False, True, True]
+
+
+def older(frame: pd.DataFrame) -> np.ndarray:
+    return np.where(frame["a"] >= 4, "yes", "no")
+
+
+@pytest.fixture
+def peers(scale: metrics.Scale) -> metrics.Peers:
+    """Three rows say yes, at a distance of 0.2 + 0.25 (first, second) and 0.4 + 0.5 + 2 (second, third)."""
+    return metrics.Peers.of(older, scale, TRAINING, "yes")
+
+
+def test_embedding_keeps_gower_distances(scale: metrics.Scale) -> None:
+    between = np.abs(scale.embed(ROWS) - scale.embed(AFTER)).sum(axis=1)
+    np.testing.assert_allclose(between, metrics.gower_l1(scale, ROWS, AFTER))
+
+
+def test_usual_distance_leaves_the_row_itself_out(peers: metrics.Peers) -> None:
+    assert len(peers.embedded) == 3
+    assert peers.usual_distance == pytest.approx((0.45 + 0.45 + 2.9) / 3)
+
+
+def test_nn_ratio_compares_with_real_rows(peers: metrics.Peers) -> None:
+    beside = TRAINING.iloc[[2, 4]].assign(a=[5.0, 10.0])
+    assert metrics.nn_ratio(peers, beside) == pytest.approx((0.1 + 0) / 2 / peers.usual_distance)
+
+
+def test_nn_ratio_of_real_rows_is_zero_as_each_is_its_own_neighbour(peers: metrics.Peers) -> None:
+    assert metrics.nn_ratio(peers, TRAINING.iloc[2:]) == 0
+
+
+def test_nn_ratio_is_not_a_number_where_every_real_row_has_a_twin(scale: metrics.Scale) -> None:
+    twins = metrics.Peers.of(older, scale, pd.concat([TRAINING, TRAINING]), "yes")
+    assert np.isnan(metrics.nn_ratio(twins, AFTER))
+
+
+def test_inlier_tells_the_crowd_from_the_stray() -> None:
+    generator = np.random.default_rng(0)
+    crowd = pd.DataFrame({"a": generator.normal(size=300), "b": generator.normal(size=300), "c": ["x"] * 299 + ["y"]})
+    peers = metrics.Peers.of(lambda frame: np.zeros(len(frame)), metrics.Scale.of(crowd), crowd, 0.0)
+    asked = pd.DataFrame({"a": [0.0, 40.0], "b": [0.0, -40.0], "c": ["x", "y"]})
+    assert metrics.inlier(peers, asked).tolist() == [True, False]

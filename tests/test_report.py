@@ -43,7 +43,7 @@ def exact(width: int) -> Hyperplanes:
 
 
 def report(features: pd.DataFrame) -> FitReport:
-    return FitReport(features, 0.912, 0.6, 25, 4, 5000, 3.25, 12, 34567, True)
+    return FitReport(features, 0.912, 0.6, 8, 0.751, 0.893, 25, 4, 5000, 3.25, 12, 34567, True)
 
 
 def test_a_perfect_autoencoder_has_perfect_measures() -> None:
@@ -102,4 +102,5 @@ def test_a_report_reads_as_text() -> None:
     assert "job" in text
     assert "accuracy" in text
     assert "agrees with the model on 91.2% of training rows (guessing: 60.0%); search goes by scores" in text
+    assert "8 latent regions: right on 89.3%, one hyperplane for all on 75.1% of held-out points (classes balanced)" in text
     assert "4 latent dimensions, 25 epochs; 5000 latent samples; 12 calls, 34567 rows asked; 3.2 s" in text

@@ -8,13 +8,15 @@ from typing import Any, Literal
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from fasterce import artifact, fitting, outcome
+from fasterce import artifact, fitting, inquiry, outcome, pricing
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
 from fasterce.predictor import Predictor, Scores
+from fasterce.pricing import Prices
 from fasterce.rules import Permitted, Rules
 from fasterce.schema import Schema
 from fasterce.search.walk import Walk, trace
+from fasterce.twin.use import Twinning, used
 
 Method = Literal["closest", "sparse", "realistic", "all"]
 Reading = Literal["movement", "paper"]
@@ -35,6 +37,8 @@ class FasterCE(BaseEstimator):
     progress : show a progress bar; None shows it in a terminal only.
     keep_rows : keep some training rows of every class as examples to start from (`save` stores them); False keeps
         decoded latent samples only, for data that must not be stored.
+    twin : "auto" searches on a compiled ONNX twin of the model where one can be made that agrees with it (extra `onnx`);
+        "never" asks the model itself. The model always has the last word.
 
     Attributes
     ----------
@@ -52,6 +56,7 @@ class FasterCE(BaseEstimator):
         autoencoder: tuple[Coder, Coder] | None = None,
         progress: bool | None = None,
         keep_rows: bool = True,
+        twin: Twinning = "auto",
     ) -> None:
         self.model = model
         self.schema = schema
@@ -61,15 +66,14 @@ class FasterCE(BaseEstimator):
         self.autoencoder = autoencoder
         self.progress = progress
         self.keep_rows = keep_rows
+        self.twin = twin
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
         settings = fitting.Settings(
-            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress, self.keep_rows
+            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress, self.keep_rows, self.twin
         )
-        learned = fitting.learn(self.model, X, self.schema, settings)
-        self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
-        self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
+        self._take(fitting.learn(self.model, X, self.schema, settings))
         return self
 
     def explain(
@@ -84,6 +88,10 @@ class FasterCE(BaseEstimator):
         reading: Reading = "movement",
         step: float = 0.1,
         margin: float = 0.0,
+        distance: Prices = "percentile",
+        realism: float = 1.0,
+        budget: int | None = None,
+        deadline: float | None = None,
     ) -> Explanation:
         """What would have had to be different for the model to say `target` (for two classes: the other one)?
 
@@ -92,7 +100,7 @@ class FasterCE(BaseEstimator):
         Parameters
         ----------
         rows : a DataFrame with the columns of the training data, in any order.
-        method : "closest" (CE1), "sparse" (CE2: one feature alone), "realistic" (CE3) or "all" three.
+        method : "closest" (CE1), "sparse" (CE2: one feature alone, or as few as work), "realistic" (CE3) or "all" three.
         target : the wanted class; with two classes None means the other one, row by row.
         n : how many different counterfactuals a row, if there are so many.
         features_to_vary : the only columns that may change; None means all the schema lets change.
@@ -102,19 +110,35 @@ class FasterCE(BaseEstimator):
         step : the paper's δε, in latent units.
         margin : how far to go on beyond the first answer that flips: standard deviations of each changed number, or
             latent units where reading is "paper".
+        distance : what counts as far. "percentile": the share of people one has to pass; "gower": the share of the range;
+            "mad": the paper's, in median absolute deviations; a changed category costs 1 ("mad": its share of all).
+            Or {column: factor}: percentile, with some columns so many times as dear.
+        realism : for "realistic", from 0 (near the row) to 1 (near people who have the wanted answer).
+        budget : the most rows the model is asked about for one explanation; the best found so far is returned.
+        deadline : the same in seconds for the whole call, kept to within about one call of the model.
         """
         started = perf_counter()
         self._check_fitted()
-        outcome.check_options(n, step, margin)
-        variants = outcome.choose_variants(method, reading)
-        rules = Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range)
-        predictor = self._predictor()
-        ledger = outcome.Ledger(self.table_.read(rows))
-        ledger.predict(predictor, outcome.choose_target(predictor, target))
-        task = ledger.task(self.knowledge_, rules, predictor, step, margin)
-        answers = outcome.search(task, ledger.open, variants, ledger.confirming(predictor, rows), n, self.progress)
-        ledger.settle(answers, method)
-        return outcome.explanation(rows, ledger, answers, predictor, perf_counter() - started)
+        wanted = inquiry.check_options(
+            inquiry.Wanted(
+                method=method,
+                variants=inquiry.choose_variants(method, reading),
+                rules=Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range),
+                distance=pricing.choose(distance, self.knowledge_.codec),
+                n=n,
+                step=step,
+                margin=margin,
+                realism=realism,
+                budget=budget,
+                deadline=deadline,
+                progress=self.progress,
+            )
+        )
+        predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
+        ledger = outcome.Ledger(self.table_.read(rows), inquiry.choose_target(predictor, target))
+        confirming = outcome.Confirming(predictor, rows, ledger.codes)
+        answers = inquiry.inquire(ledger, confirming, inquiry.sources(predictor, twin), self.knowledge_, wanted)
+        return outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started)
 
     def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
@@ -122,15 +146,19 @@ class FasterCE(BaseEstimator):
         if len(row) == 0:
             raise InputError("row must be a table with at least one row; got none.")
         predictor = self._predictor()
-        ledger = outcome.Ledger(self.table_.read(row.iloc[:1]))
-        ledger.predict(predictor, outcome.choose_target(predictor, target))
+        ledger = outcome.Ledger(self.table_.read(row.iloc[:1]), inquiry.choose_target(predictor, target))
         rules = Rules.compile(self.table_, self.knowledge_.codec, None, None)
-        task = ledger.task(self.knowledge_, rules, predictor, step, 0.0)
-        if not len(ledger.open):
+        task = inquiry.plain_task(ledger, predictor, self.knowledge_, rules, step)
+        if task is None:
             raise InputError(
                 f"row must be one the model does not answer with the wanted class yet; got {ledger.first_line()}."
             )
-        return trace(task, str(self.classes_[ledger.predicted[0]]), str(self.classes_[ledger.target[0]]))
+        return trace(task, *(str(self.classes_[k]) for k in (ledger.predicted[0], ledger.target[0])))
+
+    def _take(self, learned: fitting.Learned) -> None:
+        self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
+        self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
+        self.twin_ = learned.twin
 
     def _predictor(self) -> Predictor:
         return Predictor(self.model, self.table_, self.classes_, self.use_scores_)

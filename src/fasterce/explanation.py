@@ -19,6 +19,17 @@ ALREADY_TARGET = "already_target"
 NONE_FOUND = "none_found"
 INVALID_INPUT = "invalid_input"
 MODEL_ERROR = "model_error"
+STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class TwinUse:
+    """How a compiled twin of the model was used: calls and rows asked of it, and how often it agrees with the model."""
+
+    kind: str
+    agreement: float
+    calls: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,11 @@ class Answers:
     def __len__(self) -> int:
         return len(self.query)
 
+    def without(self, rows: NDArray[np.intp]) -> "Answers":
+        """The same, some rows left out."""
+        kept = ~np.isin(self.query, rows)
+        return Answers(**{name: values[kept] for name, values in self.__dict__.items()})
+
     @property
     def changed(self) -> NDArray[np.bool_]:
         return np.asarray(self.before != self.codes)
@@ -72,12 +88,14 @@ class Explanation:
     """The result of `FasterCE.explain`.
 
     rows         the table that was explained
-    status       one word a row: found, already_target, none_found, invalid_input, model_error
-    reason       one sentence a row where nothing was found, empty otherwise
+    status       one word a row: found, already_target, none_found, stopped (by a budget or deadline), invalid_input,
+                 model_error
+    reason       one sentence a row where nothing was found, or what is to be said about an answer; else empty
     prediction   what the model says of each row (missing where it could not be asked)
     target       the class wanted for each row
     asked        calls and rows asked of the model
     seconds      wall-clock time of the whole call
+    twin         how a compiled twin was asked instead, None where there is none
     """
 
     rows: pd.DataFrame
@@ -90,6 +108,7 @@ class Explanation:
     asked: Asked
     seconds: float
     notes: tuple[str, ...] = field(default=())
+    twin: TwinUse | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -15,15 +15,20 @@ from fasterce.errors import InputError, ModelError
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
-from fasterce.predictor import FAILED, Predictor, Scores
+from fasterce.predictor import FAILED, Answers, Predictor, Scores
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.schema import Schema, check_table
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import fit_hyperplanes
+from fasterce.search.regions import fit_regions
 from fasterce.search.task import Knowledge
+from fasterce.surrogate.runtime import Surrogate
+from fasterce.surrogate.train import distil, edited_rows
 from fasterce.table import Table
+from fasterce.twin.compiled import Twin
+from fasterce.twin.use import make
 
 FEWEST_ROWS = 10
 LARGEST_NUMBER = 1e100
@@ -45,6 +50,7 @@ class Settings:
     autoencoder: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None
     progress: bool | None
     keep_rows: bool = True
+    twin: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class Learned:
     report: FitReport
     classes: tuple[Any, ...]
     use_scores: bool
+    twin: Twin | None = None
 
 
 def check_settings(settings: Settings) -> None:
@@ -79,29 +86,37 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     asked = _some(codes, MOST_ASKED_ROWS, rng)
     predictor.learn_classes(asked)
     predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(asked[:CHECKED_SCORES])
-    answers = predictor.ask(asked).classes
+    answered_rows = predictor.ask(asked)
+    answers = answered_rows.classes
 
     matrix = codec.encode(_some(codes, MOST_TRAINING_ROWS, rng))
     autoencoder, epochs, unseen = _autoencoder(matrix, codec, settings)
-    anchors = autoencoder.encode(codec.encode(_balanced(asked, answers, rng)))
+    around = _balanced(answers, rng)
+    anchors = autoencoder.encode(codec.encode(asked[around]))
     samples = sample(anchors, autoencoder, codec, settings.random_state)
-    sampled = Labelled(samples.codes, samples.latent, _label(predictor, samples))
-    answered = Labelled(asked, autoencoder.encode(codec.encode(asked)), answers)
+    sampled = Labelled(samples.codes, samples.latent, _label(predictor, samples), _origins(samples, around))
+    answered = Labelled(asked, autoencoder.encode(codec.encode(asked)), answers, np.arange(len(asked)))
     real = _first_of_each_class(answered)
     points = sampled + real
     _check_classes(points, predictor)
     planes = fit_hyperplanes(
         points.latent, codec.encode(points.codes), len(codec.numeric), points.classes, len(predictor.classes)
     )
+    regions, held_out = fit_regions(points.latent, points.classes, points.origin, planes, settings.random_state)
     examples = _first_of_each_class(_with_samples(real, sampled) if settings.keep_rows else sampled)
     distance = Distance.gower(codec.profile.span, codec.numeric)
     typical = _typical(distance, examples.codes, real.codes)
-    knowledge = Knowledge(codec, autoencoder, planes, examples.codes, examples.classes, distance, typical)
+    twin, about_twin = make(model, predictor, asked, settings.twin)
+    surrogate = _surrogate(twin.session() if twin else predictor, asked, answered_rows, codec, predictor, settings)
+    knowledge = Knowledge(codec, autoencoder, planes, regions, examples.codes, examples.classes, distance, typical, surrogate)
     agreement, base = prediction_agreement(planes, answered.latent, answers)
     report = FitReport(
         features=quality_by_feature(codec, autoencoder, planes, unseen),
         agreement=agreement,
         agreement_base=base,
+        regions=len(regions),
+        agreement_one_plane=held_out.one_plane,
+        agreement_by_region=held_out.regional,
         epochs=epochs,
         latent=anchors.shape[1],
         samples=len(sampled.codes),
@@ -109,8 +124,10 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
         calls=predictor.asked.calls,
         rows_asked=predictor.asked.rows,
         scores=predictor.use_scores,
+        copy_agreement=surrogate.agreement if surrogate else None,
+        twin=about_twin,
     )
-    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores)
+    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, twin)
 
 
 def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, Floats]:
@@ -163,39 +180,57 @@ def _some(codes: Floats, most: int, rng: np.random.Generator) -> Floats:
     return codes if len(codes) <= most else codes[np.sort(rng.choice(len(codes), most, replace=False))]
 
 
-def _balanced(codes: Floats, classes: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+def _balanced(classes: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
     """Rows to sample around, every predicted class as often: a rare outcome needs a hyperplane just as well."""
     seen = np.unique(classes[classes != FAILED])
-    share = max(1, len(codes) // max(len(seen), 1))
-    return np.concatenate([codes[rng.choice(np.flatnonzero(classes == label), share)] for label in seen])
+    share = max(1, len(classes) // max(len(seen), 1))
+    return np.concatenate([rng.choice(np.flatnonzero(classes == label), share) for label in seen])
+
+
+def _origins(samples: Samples, around: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The asked row each sample was drawn around; a number of its own, below 0, where there was none."""
+    return np.where(samples.anchor >= 0, around[samples.anchor], -1 - np.arange(len(samples)))
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Points with their codes and the class the model gives them."""
+    """Points with their codes, the class the model gives them, and the row each one comes from."""
 
     codes: Floats
     latent: Floats
     classes: NDArray[np.intp]
+    origin: NDArray[np.intp]
+
+    def take(self, points: NDArray[Any]) -> "Labelled":
+        return Labelled(self.codes[points], self.latent[points], self.classes[points], self.origin[points])
 
     def __add__(self, other: "Labelled") -> "Labelled":
         return Labelled(
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.latent, other.latent]),
             np.concatenate([self.classes, other.classes]),
+            np.concatenate([self.origin, other.origin]),
         )
 
 
 def _first_of_each_class(points: Labelled) -> Labelled:
     kept = [np.flatnonzero(points.classes == label)[:MOST_EXAMPLES] for label in np.unique(points.classes)]
-    order = np.sort(np.concatenate(kept))
-    return Labelled(points.codes[order], points.latent[order], points.classes[order])
+    return points.take(np.sort(np.concatenate(kept)))
 
 
 def _with_samples(real: Labelled, sampled: Labelled) -> Labelled:
     """Real rows, and decoded samples only of classes few real rows have: a decoder may mix what never goes together."""
     few = np.isin(sampled.classes, [k for k in np.unique(sampled.classes) if (real.classes == k).sum() < FEW_ROWS])
-    return real + Labelled(sampled.codes[few], sampled.latent[few], sampled.classes[few])
+    return real + sampled.take(few)
+
+
+def _surrogate(
+    asked: Predictor | Twin, rows: Floats, answers: Answers, codec: Codec, predictor: Predictor, settings: Settings
+) -> Surrogate | None:
+    """A copy distilled from the model's answers about edited rows, or from those of its twin where there is one."""
+    edited = edited_rows(rows, answers.classes, codec, np.random.default_rng(settings.random_state))
+    known = answers + asked.ask(edited)
+    return distil(np.concatenate([rows, edited]), known, codec, len(predictor.classes), settings.random_state)
 
 
 def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:

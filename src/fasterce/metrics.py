@@ -1,10 +1,13 @@
 """How good counterfactuals are, on plain tables: anyone's answers can be scored, not only ours."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from fasterce.codec import Codec
 from fasterce.predictor import Predictor
@@ -12,6 +15,9 @@ from fasterce.profile import Floats, Profile
 from fasterce.schema import Schema
 from fasterce.search.distance import Distance
 from fasterce.table import Table
+
+MOST_REAL_ROWS = 2000
+NEIGHBOURS = 20
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,42 @@ class Scale:
 
     def codes(self, rows: pd.DataFrame) -> Floats:
         return self.table.read(rows).codes
+
+    def embed(self, rows: pd.DataFrame) -> Floats:
+        """Numbers / range and categories one-hot / 2: the Manhattan distance of two rows is their `gower_l1`."""
+        codes, numeric = self.codes(rows), self.codec.numeric
+        halves = {j: np.eye(len(self.table.schema.features[j].categories)) / 2 for j in self.codec.categorical}
+        one_hot = [half[codes[:, j].astype(np.intp)] for j, half in halves.items()]
+        return np.hstack([codes[:, numeric] / self.codec.profile.span[numeric], *one_hot])
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Training rows that have the wanted prediction: what a realistic counterfactual looks like."""
+
+    scale: Scale
+    embedded: Floats
+
+    @classmethod
+    def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, wanted: object) -> "Peers":
+        labels = Predictor(model, scale.table).learn_classes(scale.codes(X_train))
+        return cls(scale, scale.embed(X_train[np.asarray(labels == wanted)]))
+
+    @cached_property
+    def neighbours(self) -> Any:
+        return NearestNeighbors(metric="manhattan").fit(self.embedded)
+
+    @cached_property
+    def outliers(self) -> Any:
+        few = min(NEIGHBOURS, len(self.embedded) - 1)
+        return LocalOutlierFactor(few, metric="manhattan", novelty=True).fit(self.embedded)
+
+    @cached_property
+    def usual_distance(self) -> float:
+        """Mean distance from one of them to the nearest other: of all, or of a few thousand drawn with a fixed seed."""
+        drawn = np.random.default_rng(0).permutation(len(self.embedded))[:MOST_REAL_ROWS]
+        nearest, _ = self.neighbours.kneighbors(self.embedded[drawn], 2)
+        return float(nearest[:, 1].mean())
 
 
 def validity(model: object, scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> NDArray[np.bool_]:
@@ -57,3 +99,17 @@ def proximity(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -
     continuous = np.sqrt((scaled**2).sum(axis=1)) / max(len(numeric), 1)
     matching = (change[:, categorical] != 0).sum(axis=1) / max(len(categorical), 1)
     return np.asarray(continuous + matching)
+
+
+def nn_ratio(peers: Peers, counterfactuals: pd.DataFrame) -> float:
+    """Mean distance to the nearest training row with the wanted prediction, divided by the same for such rows themselves.
+
+    Below 1 is nearer to real rows than these are to each other. Not a number if all of them have a twin.
+    """
+    nearest, _ = peers.neighbours.kneighbors(peers.scale.embed(counterfactuals), 1)
+    return float(nearest.mean() / peers.usual_distance) if peers.usual_distance > 0 else float("nan")
+
+
+def inlier(peers: Peers, counterfactuals: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether the local outlier factor, fitted on training rows with the wanted prediction, takes each for one of them."""
+    return np.asarray(peers.outliers.predict(peers.scale.embed(counterfactuals)) == 1)

@@ -45,6 +45,10 @@ class Answers:
     classes: Classes
     scores: Floats | None = None
 
+    def __add__(self, more: "Answers") -> "Answers":
+        both = None if self.scores is None or more.scores is None else np.concatenate([self.scores, more.scores])
+        return Answers(np.concatenate([self.classes, more.classes]), both)
+
 
 class Predictor:
     """Asks a model about rows of codes."""
@@ -107,6 +111,10 @@ class Predictor:
         scores = np.concatenate([self._no_scores(size) if isinstance(size, int) else size for size in found])
         failed = ~np.isfinite(scores).all(axis=1)
         return Answers(np.where(failed, FAILED, np.nan_to_num(scores).argmax(axis=1)), scores)
+
+    def ask_labels(self, codes: Floats) -> Answers:
+        """The same question, but for labels only."""
+        return Answers(self.label(self.table.frame(codes)))
 
     def label(self, frame: pd.DataFrame) -> Classes:
         """The model's own labels, even where `ask` goes by scores: what verification rests on."""

@@ -18,11 +18,16 @@ class FitReport:
     """`features` has one line a feature: reconstruction (R², or share of categories right, on rows the autoencoder did
     not see), hyperplane (the same measure for the linear model, its worst category) and base (what guessing reaches).
     `agreement` is the share of training rows where the prediction hyperplane says what the model says,
-    `agreement_base` what always naming the commonest class would reach."""
+    `agreement_base` what always naming the commonest class would reach. `agreement_one_plane` and `agreement_by_region`
+    are the shares of held-out points, all classes counting the same, on the right side of their class's hyperplane: of
+    the one for the whole latent space, and of that of the point's region, of which there are `regions`."""
 
     features: pd.DataFrame
     agreement: float
     agreement_base: float
+    regions: int
+    agreement_one_plane: float
+    agreement_by_region: float
     epochs: int
     latent: int
     samples: int
@@ -30,6 +35,8 @@ class FitReport:
     calls: int
     rows_asked: int
     scores: bool
+    copy_agreement: float | None = None
+    twin: str = ""
 
     def __str__(self) -> str:
         table = self.features.to_string(float_format=lambda value: f"{value:.2f}")
@@ -38,9 +45,16 @@ class FitReport:
             f"{table}\n"
             f"prediction hyperplane agrees with the model on {self.agreement:.1%} of training rows "
             f"(guessing: {self.agreement_base:.1%}); search goes by {source}\n"
+            f"{self._regions()}\n"
             f"autoencoder: {self.latent} latent dimensions, {self.epochs} epochs; "
             f"{self.samples} latent samples; {self.calls} calls, {self.rows_asked} rows asked; {self.seconds:.1f} s"
         )
+
+    def _regions(self) -> str:
+        one = f"{self.agreement_one_plane:.1%} of held-out points (classes balanced)"
+        if self.regions == 1:
+            return f"one latent region: its hyperplane is right on {one}, more regions would not be clearly better"
+        return f"{self.regions} latent regions: right on {self.agreement_by_region:.1%}, one hyperplane for all on {one}"
 
     def to_dict(self) -> dict[str, Any]:
         fields = dict(self.__dict__)

@@ -17,6 +17,7 @@ from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import fit_hyperplanes
 from fasterce.search.judge import Judge
 from fasterce.search.project import Domain
+from fasterce.search.regions import Regions
 from fasterce.search.task import Knowledge, Task
 from fasterce.table import Table
 
@@ -127,7 +128,7 @@ class Toys:
         kept = np.concatenate([np.flatnonzero(labels == label)[:500] for label in (0, 1)])
         examples = samples.codes[kept]
         typical = float(np.mean([distance.total(examples, row).min() for row in codes[:100]]))
-        return Knowledge(codec, autoencoder, planes, examples, labels[kept], distance, typical)
+        return Knowledge(codec, autoencoder, planes, Regions.whole(planes), examples, labels[kept], distance, typical)
 
     def task(self, knowledge: Knowledge, domain: Domain, model: ToyModel, **options: Any) -> Task:
         """Wants, for every row, the class the model does not give it now."""

@@ -8,6 +8,7 @@ import pytest
 
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes
+from fasterce.search.regions import Regions
 from fasterce.search.task import Knowledge
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [8.0, 3.0, 5.0, 7.0]]
@@ -57,7 +58,8 @@ def test_a_category_without_a_column_has_no_plane(toys: Any) -> None:
     count = codec.width + 2
     planes = Hyperplanes(np.ones((count, 3)), np.arange(1.0, count + 1), np.ones(count), np.ones(count), 2)
     distance = Distance.gower(codec.profile.span, codec.numeric)
-    knowledge = Knowledge(codec, toys.identity, planes, codes, np.zeros(len(codes), dtype=np.intp), distance, 0.0)
+    answers = np.zeros(len(codes), dtype=np.intp)
+    knowledge = Knowledge(codec, toys.identity, planes, Regions.whole(planes), codes, answers, distance, 0.0)
     task = toys.task(knowledge, toys.domain(codec, [[69.0, 5.0], [3.0, 5.0]]), toys.Model(lambda points: points[:, 1] - 60))
     normals, offsets = task.feature_planes
     np.testing.assert_array_equal(normals[0, 0], 0.0)

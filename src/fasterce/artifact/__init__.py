@@ -6,6 +6,7 @@ Nothing is unpickled, no path is taken from the manifest, and `load` believes no
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from fasterce.predictor import FAILED, Predictor, find_scores
 from fasterce.report import FitReport
 from fasterce.schema import Schema
 from fasterce.table import Table
+from fasterce.twin.compiled import Twin
+from fasterce.twin.use import make
 
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
@@ -58,12 +61,24 @@ def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     learned = _rebuild(where, manifest, read(where / ARRAYS), own)
     _check_model(model, learned, where)
-    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows")}
+    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows", "twin")}
     explainer = FasterCE(model, learned.table.schema, autoencoder=autoencoder, **settings)
-    explainer.table_, explainer.knowledge_, explainer.report_ = learned.table, learned.knowledge, learned.report
-    explainer.schema_, explainer.classes_ = learned.table.schema, learned.classes
-    explainer.use_scores_ = learned.use_scores
+    explainer._take(replace(learned, twin=_twin(model, learned, manifest, where)))
     return explainer
+
+
+def _twin(model: Any, learned: Learned, manifest: Content, where: Path) -> Twin | None:
+    """Made anew from the model: what it was held to in `fit` is held to the stored examples."""
+    predictor = Predictor(model, learned.table, learned.classes, learned.use_scores)
+    twin, reason = make(model, predictor, learned.knowledge.examples, manifest["twin"])
+    if manifest["has_twin"] and twin is None:
+        warnings.warn(
+            f"The explainer at {where} was fitted with a compiled twin of its model, and none can be made here ({reason}): "
+            "the search asks the model itself, is slower, and may settle on slightly different answers.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return twin
 
 
 def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | None) -> Learned:

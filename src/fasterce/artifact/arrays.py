@@ -19,7 +19,9 @@ from fasterce.profile import Profile
 from fasterce.schema import Schema
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes
+from fasterce.search.regions import Regions
 from fasterce.search.task import Knowledge
+from fasterce.surrogate.runtime import Surrogate
 
 REHEARSED = 64
 
@@ -28,7 +30,14 @@ Named = dict[str, NDArray[Any]]
 
 def arrays_of_knowledge(knowledge: Knowledge) -> Named:
     """All arrays by dotted name; plain numbers are arrays without dimensions."""
-    parts = {"profile": knowledge.codec.profile, "hyperplanes": knowledge.hyperplanes, "distance": knowledge.distance}
+    parts: dict[str, Any] = {
+        "profile": knowledge.codec.profile,
+        "hyperplanes": knowledge.hyperplanes,
+        "regions": knowledge.regions,
+        "distance": knowledge.distance,
+    }
+    if knowledge.surrogate is not None:
+        parts["surrogate"] = knowledge.surrogate
     network = {"network": knowledge.autoencoder} if isinstance(knowledge.autoencoder, Network) else {}
     named = {f"{part}.{name}": a for part, owner in (parts | network).items() for name, a in _arrays_of(owner).items()}
     return named | _arrays_of(knowledge) | {"example_classes": knowledge.example_classes.astype(np.int64)}
@@ -100,9 +109,11 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
         "codec": codec,
         "autoencoder": own or _network(stored, codec, latent),
         "hyperplanes": Hyperplanes(**planes, classes=classes),
+        "regions": _regions(stored, classes, latent),
         "examples": examples,
         "example_classes": answers.astype(np.intp),
-        "distance": Distance(**stored.like("distance", Distance.gower(profile.span, codec.numeric))),
+        "distance": _distance(stored, Distance.gower(profile.span, codec.numeric)),
+        "surrogate": _surrogate(stored, schema, classes),
     }
     numbers = {f.name: float(stored.take(f.name, ())) for f in fields(Knowledge) if f.name not in parts}
     knowledge = Knowledge(**parts | numbers)
@@ -111,6 +122,44 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
         raise unusable(stored.path, "only the arrays of an explainer", shorten(sorted(unknown), 3))
     _rehearse(knowledge, latent, stored.path)
     return knowledge
+
+
+def _regions(stored: Stored, classes: int, latent: int) -> Regions:
+    centres = stored.take("regions.centres", (None, latent))
+    normals = stored.take("regions.normals", (len(centres), classes, latent))
+    return Regions(centres, normals, stored.take("regions.offsets", (len(centres), classes)))
+
+
+def _distance(stored: Stored, template: Distance) -> Distance:
+    named = stored.like("distance", template)
+    return Distance(named["weight"], named["flat"])
+
+
+def _surrogate(stored: Stored, schema: Schema, classes: int) -> Surrogate | None:
+    if not any(name.startswith("surrogate.") for name in stored.arrays):
+        return None
+    features = len(schema)
+    start = stored.take("surrogate.start", (features + 1,), np.int64)
+    entries = stored.take("surrogate.entries", (None, None), np.float32)
+    hidden, outputs = entries.shape[1], 1 if classes == 2 else classes
+    numeric = stored.take("surrogate.numeric", (features,), np.bool_)
+    surrogate = Surrogate(
+        knots=stored.take("surrogate.knots", (len(entries),)),
+        entries=entries,
+        start=start,
+        numeric=numeric,
+        bias=stored.take("surrogate.bias", (hidden,), np.float32),
+        weight=stored.take("surrogate.weight", (hidden, outputs), np.float32),
+        offset=stored.take("surrogate.offset", (outputs,), np.float32),
+        error=float(stored.take("surrogate.error", ())),
+        agreement=float(stored.take("surrogate.agreement", ())),
+    )
+    sizes = [1 if feature.numeric else len(feature.categories) for feature in schema.features]
+    if start[0] != 0 or start[-1] != len(entries) or (np.diff(start) < sizes).any():
+        raise unusable(stored.path, "a table for every feature in 'surrogate.start'", "others")
+    if (numeric != [feature.numeric for feature in schema.features]).any():
+        raise unusable(stored.path, "the schema's numbers in 'surrogate.numeric'", "others")
+    return surrogate
 
 
 def _network(stored: Stored, codec: Codec, latent: int) -> Network:

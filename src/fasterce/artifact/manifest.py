@@ -21,13 +21,13 @@ from fasterce.schema import plain
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
-FORMAT, VERSION = "fasterce-explainer", 1
+FORMAT, VERSION = "fasterce-explainer", 2
 MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     dict: ("schema", "report", "files"),
     list: ("dtypes", "classes", "column_major"),
-    str: ("scores", "autoencoder"),
+    str: ("scores", "autoencoder", "twin"),
     int: ("random_state",),
-    bool: ("use_scores", "keep_rows"),
+    bool: ("use_scores", "keep_rows", "has_twin"),
     int | None: ("latent_dim",),
 }
 
@@ -52,6 +52,8 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "use_scores": bool(explainer.use_scores_),
         "latent_dim": explainer.latent_dim,
         "keep_rows": explainer.keep_rows,
+        "twin": explainer.twin,
+        "has_twin": explainer.twin_ is not None,
         "autoencoder": "network" if isinstance(explainer.knowledge_.autoencoder, Network) else "callables",
         "report": explainer.report_.to_dict(),
         # Products of matrices may round differently in another memory order, so the order is kept too.
@@ -109,6 +111,9 @@ def parse(text: bytes, path: Path) -> Content:
     if version > VERSION:
         newer = f"The saved explainer at {path} was written by a newer fasterce"
         raise ArtifactError(f"{newer}; expected format version <= {VERSION}; got {version}.")
+    if version < VERSION:
+        older = f"The saved explainer at {path} was written by an older fasterce"
+        raise ArtifactError(f"{older}; expected format version {VERSION}, so fit and save again; got {version}.")
     for kind, names in MANIFEST_FIELDS.items():
         for name in names:
             if not isinstance(content.get(name, ...), kind):

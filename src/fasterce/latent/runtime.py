@@ -96,14 +96,18 @@ def product(left: Floats, right: Floats) -> Floats:
     rows, inner = left.shape
     padded = np.zeros((-(-rows // BLOCK_ROWS) * BLOCK_ROWS, inner))
     padded[:rows] = left
-    with _blas_threads().limit(limits=1):
+    with on_one_thread():
         blocks = padded.reshape(-1, BLOCK_ROWS, inner) @ right
     return np.asarray(blocks.reshape(len(padded), right.shape[1])[:rows])
 
 
+def on_one_thread() -> Any:
+    """Small products gain nothing from several threads and lose much where the machine is busy."""
+    return _blas_threads().limit(limits=1)
+
+
 @cache
 def _blas_threads() -> Any:
-    """Small products gain nothing from several threads and lose much where the machine is busy."""
     return ThreadpoolController().select(user_api="blas")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder
@@ -14,11 +15,15 @@ NEAR, FAR, BEYOND = 0.25, 1.0, 1.5
 
 @dataclass(frozen=True)
 class Samples:
-    """Latent points, the codes they decode to, and the matrix of these codes (what the model really saw)."""
+    """Latent points, the codes they decode to, and the matrix of these codes (what the model really saw).
+
+    `anchor` is which encoded row a point was drawn around, -1 for one of the wider cloud.
+    """
 
     latent: Floats
     codes: Floats
     matrix: Floats
+    anchor: NDArray[np.intp]
 
     def __len__(self) -> int:
         return len(self.latent)
@@ -32,17 +37,17 @@ def sample(encoded: Floats, autoencoder: Autoencoder, codec: Codec, seed: int) -
     rng = np.random.default_rng(seed)
     dimensions = encoded.shape[1]
     count = int(np.clip(PER_DIMENSION * dimensions, FEWEST, MOST))
-    anchors = encoded[rng.integers(len(encoded), size=count)]
+    anchor = rng.integers(len(encoded), size=count).astype(np.intp)
     spread = np.repeat([NEAR, NEAR, FAR], [count // 4, count // 2 - count // 4, count - count // 2])
     centre, deviation = encoded.mean(axis=0), encoded.std(axis=0)
     noise = rng.normal(size=(count, dimensions)) * deviation
-    latent = anchors + noise * spread[:, None]
+    latent = encoded[anchor] + noise * spread[:, None]
     cloud = slice(3 * count // 4, None)
-    latent[cloud] = centre + BEYOND * noise[cloud]
+    latent[cloud], anchor[cloud] = centre + BEYOND * noise[cloud], -1
     codes = codec.decode(autoencoder.decode(latent))
     kept = within_declared_ranges(codes, codec)
     rounded = to_values(codes[kept], codec)
-    return Samples(latent[kept], rounded, codec.encode(rounded))
+    return Samples(latent[kept], rounded, codec.encode(rounded), anchor[kept])
 
 
 def within_declared_ranges(codes: Floats, codec: Codec) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

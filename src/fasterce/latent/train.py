@@ -5,7 +5,7 @@ block, one minus the cosine similarity of the one-hot vectors.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,14 +158,13 @@ def _batches(order: Any, size: int) -> Iterator[Any]:
 
 
 def _layers(stack: Any) -> list[Layer]:
-    return [
-        Layer(
-            module.weight.detach().numpy().T.astype(np.float64).copy(),
-            module.bias.detach().numpy().astype(np.float64).copy(),
-        )
-        for module in stack
-        if hasattr(module, "weight")
-    ]
+    return [layer(module) for module in stack if hasattr(module, "weight")]
+
+
+def layer(module: Any) -> Layer:
+    """A linear module's numbers, inputs first."""
+    weight, bias = module.weight.detach().numpy(), module.bias.detach().numpy()
+    return Layer(weight.T.astype(np.float64).copy(), bias.astype(np.float64).copy())
 
 
 def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Floats) -> Network:
@@ -188,9 +187,14 @@ def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Fl
 @contextmanager
 def _threads(torch: Any, plan: TrainingPlan, width: int) -> Iterator[None]:
     """One thread for small networks: several would spend their time waiting for each other."""
+    with one_thread(torch) if plan.batch * plan.hidden * width < LARGE_STEP else nullcontext():
+        yield
+
+
+@contextmanager
+def one_thread(torch: Any) -> Iterator[None]:
     before = torch.get_num_threads()
-    if plan.batch * plan.hidden * width < LARGE_STEP:
-        torch.set_num_threads(1)
+    torch.set_num_threads(1)
     try:
         yield
     finally:
@@ -198,8 +202,15 @@ def _threads(torch: Any, plan: TrainingPlan, width: int) -> Iterator[None]:
 
 
 def _torch() -> Any:
+    torch = torch_or_none()
+    if torch is None:
+        raise MissingExtraError("PyTorch", "train", "Training the autoencoder")
+    return torch
+
+
+def torch_or_none() -> Any:
     try:
         import torch  # noqa: PLC0415 - training is an extra
     except ImportError:
-        raise MissingExtraError("PyTorch", "train", "Training the autoencoder") from None
+        return None
     return torch

@@ -1,38 +1,129 @@
-"""How far a counterfactual is from the row: the sum over features of |change| / range, and 1 for a changed category."""
+"""How far a counterfactual is from the row: a price for every feature's change, added up.
 
-from dataclasses import dataclass
+gower       |change| / range in the training data, and 1 for a changed category
+mad         the paper's: |change| / median absolute deviation, averaged over numbers, plus the share of categories changed
+percentile  the share of people one has to pass, dearer in the thin tails, and 1 for a changed category
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fasterce.codec import Codec
 from fasterce.profile import Floats
 
 DIGITS = 9
+TAIL = 2.0
+CROWD = 3
+
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A number's place on a scale that rises with it: straight between knots and, with the end's slope, beyond them."""
+
+    feature: int
+    knots: Floats
+    heights: Floats
+    slope: float
+
+    def at(self, values: Floats) -> Floats:
+        inside = np.interp(values, self.knots, self.heights)
+        beyond = values - np.clip(values, self.knots[0], self.knots[-1])
+        return np.asarray(inside + self.slope * beyond)
 
 
 @dataclass(frozen=True)
 class Distance:
-    """`weight` (features,): price of one unit of a numeric feature; categorical features cost `flat` when they change."""
+    """`weight` (features,): price of one unit of a number; categories cost `flat` when they change. Numbers with a curve
+    are priced along it instead."""
 
     weight: Floats
     flat: Floats
+    curves: tuple[Curve, ...] = ()
 
     @classmethod
-    def gower(cls, span: Floats, numeric: np.ndarray[tuple[int], np.dtype[np.intp]]) -> "Distance":
+    def gower(cls, span: Floats, numeric: Indices) -> "Distance":
         weight, flat = np.zeros(len(span)), np.ones(len(span))
         weight[numeric] = 1.0 / span[numeric]
         flat[numeric] = 0.0
         return cls(weight, flat)
 
+    @classmethod
+    def mad(cls, mad: Floats, numeric: Indices) -> "Distance":
+        weight, flat = np.zeros(len(mad)), np.full(len(mad), 1.0 / max(len(mad) - len(numeric), 1))
+        weight[numeric] = 1.0 / (mad[numeric] * max(len(numeric), 1))
+        flat[numeric] = 0.0
+        return cls(weight, flat)
+
+    @classmethod
+    def percentile(cls, codec: Codec) -> "Distance":
+        plain = cls.gower(codec.profile.span, codec.numeric)
+        return replace(plain, weight=np.zeros_like(plain.weight), curves=tuple(_crowd(codec, int(j)) for j in codec.numeric))
+
+    def times(self, factors: Mapping[int, float]) -> "Distance":
+        """The same, with some features so many times as dear."""
+        factor = np.ones(len(self.flat))
+        factor[list(factors)] = list(factors.values())
+        curves = [
+            replace(curve, heights=curve.heights * factor[curve.feature], slope=curve.slope * factor[curve.feature])
+            for curve in self.curves
+        ]
+        return Distance(self.weight * factor, self.flat * factor, tuple(curves))
+
+    @property
+    def graded(self) -> Mask:
+        """Features whose price grows with the change."""
+        graded = self.weight > 0
+        graded[[curve.feature for curve in self.curves]] = True
+        return np.asarray(graded)
+
     def parts(self, codes: Floats, row: Floats) -> Floats:
         """The price of each feature's change; `row` broadcasts against `codes`."""
         change = np.abs(codes - row)
-        return np.asarray(change * self.weight + (change > 0) * self.flat)
+        price = change * self.weight + (change > 0) * self.flat
+        for curve in self.curves:
+            j = curve.feature
+            price[..., j] = np.abs(curve.at(codes[..., j]) - curve.at(row[..., j]))
+        return np.asarray(price)
 
     def total(self, codes: Floats, row: Floats) -> Floats:
         """Rounded, so that candidates at the same distance tie the same way in every batch."""
         return np.asarray(np.round(self.parts(codes, row).sum(axis=-1), DIGITS))
 
-    def single(self, feature: np.ndarray[tuple[int], np.dtype[np.intp]], value: Floats, row: Floats) -> Floats:
+    def single(self, feature: Indices, value: Floats, row: Floats) -> Floats:
         """The price of single changes: `feature` (S,), `value` (rows, S)."""
         change = np.abs(value - row[:, feature])
-        return np.asarray(np.round(change * self.weight[feature] + (change > 0) * self.flat[feature], DIGITS))
+        price = change * self.weight[feature] + (change > 0) * self.flat[feature]
+        for curve in self.curves:
+            columns = feature == curve.feature
+            own = curve.at(row[:, curve.feature])[:, None]
+            price[:, columns] = np.abs(curve.at(value[:, columns]) - own)
+        return np.asarray(np.round(price, DIGITS))
+
+
+def _crowd(codec: Codec, j: int) -> Curve:
+    """Where a value stands among people: half of those at the same value count as passed.
+
+    Leaving a value many share, such as no capital gain at all, means passing all of them at once. In the outermost
+    percent there is hardly anyone to pass, so the way itself is charged.
+    """
+    levels, span = codec.profile.levels[j], float(codec.profile.span[j])
+    values, count = np.unique(levels, return_counts=True)
+    upto = np.cumsum(count) / len(levels)
+    knots, heights = [], []
+    gap = np.diff(values, prepend=values[0] - span, append=values[-1] + span)
+    for k, value in enumerate(values):
+        step = min(10.0 ** -codec.schema.features[j].decimals, gap[k] / 3, gap[k + 1] / 3)
+        crowd = count[k] >= CROWD
+        before, here, after = upto[k] - count[k] / len(levels), upto[k] - count[k] / len(levels) / 2, upto[k]
+        knots += [value - step, value, value + step] if crowd else [value]
+        heights += [before, here, after] if crowd else [here]
+    x, y = np.array(knots), np.array(heights)
+    low, high = levels[1], levels[-2]
+    tail = np.maximum(x - high, 0.0) - np.maximum(low - x, 0.0)
+    return Curve(j, x, y + TAIL * tail / span, TAIL / span)

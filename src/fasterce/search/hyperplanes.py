@@ -15,7 +15,8 @@ from fasterce.profile import Floats
 
 LASSO_PENALTY = 1e-3
 SVM_PENALTY = 1e-3
-SVM_STEPS = 60
+SVM_STEPS, ADAPTING_STEPS = 60, 30
+ADAPTING_PENALTY = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def fit_hyperplanes(latent: Floats, matrix: Floats, numeric: int, answers: NDArr
     """`matrix` is what the points decode to, `numeric` how many of its columns are continuous."""
     continuous = _lassos(latent, matrix[:, :numeric])
     truth = np.concatenate([matrix[:, numeric:] > 0.5, answers[:, None] == np.arange(classes)], axis=1)
-    separating = _linear_svms(latent, truth)
+    separating = linear_svms(latent, truth)
     normals = np.concatenate([continuous[0], separating[0]])
     offsets = np.concatenate([continuous[1], separating[1]])
     estimate = latent @ normals.T + offsets
@@ -70,31 +71,70 @@ def _lassos(latent: Floats, values: Floats) -> tuple[Floats, Floats]:
     return normals, means - normals @ centre
 
 
-def _linear_svms(latent: Floats, truth: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Squared-hinge SVMs for all columns of `truth` at once, by Nesterov's accelerated descent.
+def linear_svms(latent: Floats, truth: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Squared-hinge SVMs for all columns of `truth` at once.
 
     Both sides of a column weigh the same, so that a rare category has a hyperplane too.
     """
-    rows, columns = truth.shape
+    scaled, inverse, centre = _standardised(latent)
+    share = truth.mean(axis=0)
+    both = (share > 0) & (share < 1)
+    weight = balance(truth) / len(truth)
+    found = _descend(scaled, truth, weight, 0.0, _largest_curvature(scaled, weight), SVM_PENALTY, SVM_STEPS)
+    normals = found[:-1].T * inverse * both[:, None]
+    offsets = np.where(both, found[-1] - normals @ centre, np.where(share >= 1, 1.0, -1.0))
+    return normals, offsets
+
+
+def adapted_svms(
+    normals: Floats, offsets: Floats, latent: Floats, truth: NDArray[np.bool_], weight: Floats
+) -> tuple[Floats, Floats]:
+    """The given hyperplanes, one a column of `truth`, bent to these weighted points: the fewer there are, the less."""
+    scaled, inverse, centre = _standardised(latent)
+    weight = weight / np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+    curvature = np.array([np.linalg.eigvalsh(scaled.T @ (scaled * w[:, None]))[-1] for w in weight.T])
+    given = latent @ normals.T + offsets
+    penalty = ADAPTING_PENALTY * latent.shape[1] / len(latent)
+    change = _descend(scaled, truth, weight, given, curvature, penalty, ADAPTING_STEPS)
+    turn = change[:-1].T * inverse
+    return normals + turn, offsets + change[-1] - turn @ centre
+
+
+def balance(truth: NDArray[np.bool_]) -> Floats:
+    """Weights that make both sides of a column count the same, 1 on average."""
+    share = truth.mean(axis=0)
+    both = (share > 0) & (share < 1)
+    return np.asarray(np.where(truth, 0.5 / np.where(both, share, 0.5), 0.5 / np.where(both, 1 - share, 0.5)))
+
+
+def _standardised(latent: Floats) -> tuple[Floats, Floats, Floats]:
+    """Points with mean 0 and deviation 1 and a last column of ones, the inverse deviations, the centre."""
     centre, deviation = latent.mean(axis=0), latent.std(axis=0)
     alive = deviation > 1e-9 * np.maximum(np.abs(centre), deviation.max(initial=0.0))
     inverse = np.where(alive, 1.0 / np.where(alive, deviation, 1.0), 0.0)
-    scaled = np.column_stack([(latent - centre) * inverse, np.ones(rows)])
+    return np.column_stack([(latent - centre) * inverse, np.ones(len(latent))]), inverse, centre
+
+
+def _descend(
+    scaled: Floats,
+    truth: NDArray[np.bool_],
+    weight: Floats,
+    given: Floats | float,
+    curvature: Floats,
+    penalty: float,
+    steps: int,
+) -> Floats:
+    """What added to the `given` heights has the least weighted squared hinge loss, by Nesterov's accelerated descent."""
     sign = np.where(truth, 1.0, -1.0)
-    share = truth.mean(axis=0)
-    both = (share > 0) & (share < 1)
-    weight = np.where(truth, 0.5 / np.where(both, share, 1.0), 0.5 / np.where(both, 1 - share, 1.0)) / rows
-    step = 1.0 / (2 * _largest_curvature(scaled, weight) + SVM_PENALTY)
-    current = ahead = np.zeros((scaled.shape[1], columns))
-    for k in range(SVM_STEPS):
-        slack = np.maximum(0.0, 1 - sign * (scaled @ ahead))
-        gradient = -2 * scaled.T @ (weight * sign * slack) + SVM_PENALTY * ahead
+    step = 1.0 / (2 * curvature + penalty)
+    current = ahead = np.zeros((scaled.shape[1], truth.shape[1]))
+    for k in range(steps):
+        slack = np.maximum(0.0, 1 - sign * (given + scaled @ ahead))
+        gradient = -2 * scaled.T @ (weight * sign * slack) + penalty * ahead
         following = ahead - step * gradient
         ahead = following + k / (k + 3) * (following - current)
         current = following
-    normals = current[:-1].T * inverse * both[:, None]
-    offsets = np.where(both, current[-1] - normals @ centre, np.where(share >= 1, 1.0, -1.0))
-    return normals, offsets
+    return current
 
 
 def _largest_curvature(scaled: Floats, weight: Floats) -> Floats:

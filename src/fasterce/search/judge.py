@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from fasterce.profile import Floats
 
 DIGITS = 9
+SPARE = 2.5
 
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
@@ -21,6 +23,9 @@ class Answers(Protocol):
 
     @property
     def scores(self) -> Floats | None: ...
+
+
+Asks = Callable[[Floats], Answers]
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,9 @@ class Edits:
             np.concatenate([self.open, other.open], axis=1),
         )
 
+    def take(self, rows: Indices) -> "Edits":
+        return Edits(self.base[rows], self.feature, self.value[rows], self.open[rows])
+
     def flat(self) -> tuple[Indices, Floats]:
         rows, edits = np.nonzero(self.open)
         codes = self.base[rows]
@@ -71,14 +79,47 @@ class Verdict:
     valid: Mask
     margin: Floats
 
+    def take(self, rows: Indices) -> "Verdict":
+        return Verdict(self.valid[rows], self.margin[rows])
+
+
+@dataclass
+class Limits:
+    """How many questions each row has left (None: any number), when to stop, and which rows were stopped."""
+
+    left: Indices | None
+    until: float | None
+    stopped: Mask
+
+    @classmethod
+    def of(cls, rows: int, each: int | None = None, until: float | None = None) -> "Limits":
+        return cls(None if each is None else np.full(rows, each, dtype=np.intp), until, np.zeros(rows, dtype=bool))
+
+    def allow(self, rows: Indices, expected_seconds: float) -> Mask:
+        """Which questions about `rows` may be asked, first come first served, and what that leaves."""
+        allowed = np.ones(len(rows), dtype=bool)
+        if self.until is not None and perf_counter() + expected_seconds > self.until:
+            allowed[:] = False
+        elif self.left is not None:
+            allowed = _turn(rows) < self.left[rows]
+            self.left = self.left - np.bincount(rows[allowed], minlength=len(self.left))
+        self.stopped[rows[~allowed]] = True
+        return allowed
+
 
 class Judge:
     """Knows the wanted class of every row. `informative` tells margins that grade from mere labels (+1, -1)."""
 
-    def __init__(self, ask: Callable[[Floats], Answers], target: Indices, informative: bool) -> None:
+    def __init__(self, ask: Asks, target: Indices, informative: bool, limits: Limits | None = None) -> None:
         self.ask = ask
         self.target = target
         self.informative = informative
+        self.limits = limits or Limits.of(len(target))
+        self.longest = 0.0
+
+    def take(self, rows: Indices) -> "Judge":
+        """The judge of some rows; what they use up and where they are stopped is seen here too."""
+        return Judge(self.ask, self.target[rows], self.informative, _Part(self.limits, rows))
 
     def judge(self, *groups: Candidates | Edits) -> list[Verdict]:
         """One call for all groups; identical candidates are asked once."""
@@ -97,11 +138,42 @@ class Judge:
     def _margins(self, rows: Indices, codes: Floats) -> Floats:
         if len(rows) == 0:
             return np.zeros(0)
+        allowed = self.limits.allow(rows, SPARE * self.longest)
+        if allowed.all():
+            return self._asked(rows, codes)
+        margin = np.full(len(rows), -np.inf)
+        if allowed.any():
+            margin[allowed] = self._asked(rows[allowed], codes[allowed])
+        return margin
+
+    def _asked(self, rows: Indices, codes: Floats) -> Floats:
+        began = perf_counter()
         once, back = distinct(codes)
         if len(once) == len(codes):
             once = back = np.arange(len(codes))
         answers = self.ask(codes if len(once) == len(codes) else codes[once])
+        self.longest = max(self.longest, perf_counter() - began)
         return margins(answers.classes[back], None if answers.scores is None else answers.scores[back], self.target[rows])
+
+
+class _Part(Limits):
+    """The limits of some rows of a larger batch."""
+
+    def __init__(self, whole: Limits, rows: Indices) -> None:
+        self.whole = whole
+        self.rows = rows
+
+    def allow(self, rows: Indices, expected_seconds: float) -> Mask:
+        return self.whole.allow(self.rows[rows], expected_seconds)
+
+
+def _turn(rows: Indices) -> Indices:
+    """For every question the how-manieth about its row it is."""
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    turn = np.empty(len(rows), dtype=np.intp)
+    turn[order] = np.arange(len(rows)) - np.searchsorted(ordered, ordered)
+    return turn
 
 
 def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:

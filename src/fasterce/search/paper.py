@@ -22,6 +22,7 @@ STEPS = 40
 
 def closest(task: Task, n: int = 1) -> Search:
     """Algorithm 1: project on the prediction hyperplane, walk along its normal."""
+    task = task.by_one_hyperplane()
     normals, offsets = task.prediction_planes
     start = project_on(task.latent, normals[:, None, :], offsets[:, None])
     return (yield from _first_on_walk(task, start, task.toward_target))
@@ -29,6 +30,7 @@ def closest(task: Task, n: int = 1) -> Search:
 
 def sparse(task: Task, n: int = 1) -> Search:
     """Algorithm 2 for each feature that may be tried: walk, put every other feature back, else vary it alone."""
+    task = task.by_one_hyperplane()
     features = np.array(task.named or np.flatnonzero(task.domain.free.any(axis=0)), dtype=np.intp)
     if features.size == 0:
         return Pool.nothing(task.domain.base)
@@ -52,6 +54,7 @@ def sparse(task: Task, n: int = 1) -> Search:
 
 def realistic(task: Task, n: int = 1) -> Search:
     """Algorithm 3: orthogonal only to what must not change; from the intersection with the named features' planes."""
+    task = task.by_one_hyperplane()
     normals, offsets = task.prediction_planes
     planes, shifts = task.feature_planes
     named = list(task.named)

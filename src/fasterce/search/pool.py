@@ -1,6 +1,6 @@
 """The candidates a search holds on to: a few a row, sorted by price, chosen to differ."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,24 +12,34 @@ from fasterce.search.project import Domain
 
 @dataclass(frozen=True)
 class Pool:
-    """A few candidates a row (rows, R, features), which of them are known to flip, their price, and for each numeric
-    change the nearest smaller value known not to do."""
+    """A few candidates a row (rows, R, features), which of them are known to flip, their price, for each numeric change
+    the nearest smaller value known not to do, and by how much the model leads for the wanted class."""
 
     codes: Floats
     valid: Mask
     cost: Floats
     floor: Floats
+    lead: Floats
 
     @classmethod
-    def start(cls, codes: Floats, valid: Mask, domain: Domain, distance: Distance, floor: Floats | None = None) -> "Pool":
+    def start(
+        cls,
+        codes: Floats,
+        valid: Mask,
+        domain: Domain,
+        distance: Distance,
+        floor: Floats | None = None,
+        lead: Floats | None = None,
+    ) -> "Pool":
         cost = np.where(valid, distance.total(codes, domain.row[:, None, :]), np.inf)
         base = np.broadcast_to(domain.base[:, None, :], codes.shape)
-        return cls(codes, valid, cost, base.copy() if floor is None else floor)
+        return cls(codes, valid, cost, base.copy() if floor is None else floor, np.zeros_like(cost) if lead is None else lead)
 
     @classmethod
     def nothing(cls, base: Floats) -> "Pool":
         empty = np.zeros((len(base), 0))
-        return cls(np.zeros((len(base), 0, base.shape[1])), empty > 0, empty, np.zeros((len(base), 0, base.shape[1])))
+        none = np.zeros((len(base), 0, base.shape[1]))
+        return cls(none, empty > 0, empty, none, empty)
 
     @classmethod
     def among(cls, part: "Pool", rows: Indices, base: Floats) -> "Pool":
@@ -37,8 +47,10 @@ class Pool:
         count = part.codes.shape[1]
         codes = np.repeat(base[:, None, :], count, axis=1)
         floor, valid, cost = codes.copy(), np.zeros((len(base), count), dtype=bool), np.full((len(base), count), np.inf)
+        lead = np.zeros_like(cost)
         codes[rows], floor[rows], valid[rows], cost[rows] = part.codes, part.floor, part.valid, part.cost
-        return cls(codes, valid, cost, floor)
+        lead[rows] = part.lead
+        return cls(codes, valid, cost, floor, lead)
 
     def best(self, most: int) -> "Pool":
         order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
@@ -47,7 +59,7 @@ class Pool:
     def promising(self, most: int, distance: Distance) -> "Pool":
         """The candidates that may become cheapest: judged halfway between their price and what shrinking their widest
         bracket could leave of it."""
-        hope = (np.abs(self.codes - self.floor) * distance.weight).max(axis=2, initial=0.0)
+        hope = (distance.parts(self.codes, self.floor) * distance.graded).max(axis=2, initial=0.0)
         return self.take(np.argsort(self.cost - hope / 2, axis=1, kind="stable")[:, :most])
 
     def distinct(self, base: Floats) -> "Pool":
@@ -57,7 +69,15 @@ class Pool:
         key = ((pool.codes != base[:, None, :]) * sets).sum(axis=2, dtype=np.uint64)
         earlier = np.tril(np.ones((key.shape[1], key.shape[1]), dtype=bool), k=-1)
         repeated = ((key[:, :, None] == key[:, None, :]) & earlier & pool.valid[:, None, :]).any(axis=2)
-        return Pool(pool.codes, pool.valid & ~repeated, np.where(repeated, np.inf, pool.cost), pool.floor)
+        return pool.without(repeated)
+
+    def sparsest(self, base: Floats) -> "Pool":
+        """Only those that change the fewest features left valid."""
+        count = np.where(self.valid, (self.codes != base[:, None, :]).sum(axis=2), base.shape[1] + 1)
+        return self.without(count > count.min(axis=1, keepdims=True, initial=base.shape[1]))
+
+    def without(self, dropped: Mask) -> "Pool":
+        return replace(self, valid=self.valid & ~dropped, cost=np.where(dropped, np.inf, self.cost))
 
     def different(self, base: Floats, most: int) -> "Pool":
         """The `most` cheapest, those last that change all a cheaper one does and more."""
@@ -69,6 +89,9 @@ class Pool:
         last = np.where(pool.valid, more, 2)
         return pool.take(np.argsort(last, axis=1, kind="stable")[:, :most]).best(most)
 
+    def take_rows(self, rows: Indices) -> "Pool":
+        return Pool(self.codes[rows], self.valid[rows], self.cost[rows], self.floor[rows], self.lead[rows])
+
     def take(self, order: Indices) -> "Pool":
         deep = order[:, :, None]
         return Pool(
@@ -76,6 +99,7 @@ class Pool:
             np.take_along_axis(self.valid, order, 1),
             np.take_along_axis(self.cost, order, 1),
             np.take_along_axis(self.floor, deep, 1),
+            np.take_along_axis(self.lead, order, 1),
         )
 
     def __add__(self, other: "Pool") -> "Pool":
@@ -84,4 +108,5 @@ class Pool:
             np.concatenate([self.valid, other.valid], axis=1),
             np.concatenate([self.cost, other.cost], axis=1),
             np.concatenate([self.floor, other.floor], axis=1),
+            np.concatenate([self.lead, other.lead], axis=1),
         )

@@ -87,18 +87,18 @@ class Bracket:
     candidates: Candidates
 
 
-def bracket(pool: Pool, domain: Domain, distance: Distance) -> Bracket:
+def bracket(pool: Pool, domain: Domain, distance: Distance, sections: int = SECTIONS) -> Bracket:
     """Cut the bracket that costs most into sections."""
     rows, _, features = pool.codes.shape
-    width = np.abs(pool.codes - pool.floor) * distance.weight
+    width = distance.parts(pool.codes, pool.floor) * distance.graded
     feature = width.argmax(axis=2)
     index = feature[..., None]
     here, there = np.take_along_axis(pool.codes, index, 2), np.take_along_axis(pool.floor, index, 2)
-    value = there + (here - there) * np.arange(1, SECTIONS) / SECTIONS
+    value = there + (here - there) * np.arange(1, sections) / sections
     value = domain.round_own(value, feature)
-    codes = np.repeat(pool.codes[:, :, None, :], SECTIONS - 1, axis=2)
+    codes = np.repeat(pool.codes[:, :, None, :], sections - 1, axis=2)
     np.put_along_axis(codes, np.broadcast_to(index[:, :, None], (*value.shape, 1)), value[..., None], axis=3)
-    shrinks = distance.weight[feature][..., None] > 0
+    shrinks = distance.graded[feature][..., None]
     between = shrinks & (np.minimum(here, there) < value) & (value < np.maximum(here, there)) & pool.valid[..., None]
     flat = (rows, value.shape[1] * value.shape[2])
     return Bracket(feature, value, Candidates(codes.reshape(*flat, features), between.reshape(flat)))
@@ -118,7 +118,9 @@ def shrink(pool: Pool, asked: Bracket, verdict: Verdict, domain: Domain, distanc
     untried = np.asarray(~opened.any(axis=2, keepdims=True))
     _put_where(floor, index, untried, np.take_along_axis(codes, index, 2))
     cost = np.where(pool.valid, distance.total(codes, domain.row[:, None, :]), np.inf)
-    return Pool(codes, pool.valid, cost, floor)
+    margin = _at(verdict.margin.reshape(asked.value.shape), smallest)
+    lead = np.where(smallest < len(position), margin, pool.lead[..., None])[..., 0]
+    return Pool(codes, pool.valid, cost, floor, lead)
 
 
 def _at(values: Floats, position: Indices) -> Floats:

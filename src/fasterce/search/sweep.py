@@ -13,13 +13,22 @@ from fasterce.search.project import Domain
 from fasterce.search.task import Task
 
 COARSE, FEWEST, COARSE_IN_ALL = 11, 5, 700
+DENSE, DENSE_IN_ALL = 24, 700
 FINE, FINE_IN_ALL = 129, 1500
 TIE = 1e-6
 
 
 def coarse_levels(codec: Codec) -> tuple[Indices, Floats]:
     """Which values to try for everyone: quantiles over people and over distinct values, and every frequent category."""
-    count = _levels_each(codec, COARSE_IN_ALL, COARSE)
+    return _thinned(codec, _levels_each(codec, COARSE_IN_ALL, COARSE))
+
+
+def dense_levels(codec: Codec) -> tuple[Indices, Floats]:
+    """The same but more of them, where ranking them costs no question."""
+    return _thinned(codec, _levels_each(codec, DENSE_IN_ALL, DENSE))
+
+
+def _thinned(codec: Codec, count: int) -> tuple[Indices, Floats]:
     numbers = [np.full(0, 0.0)] * len(codec.schema)
     for j in codec.numeric:
         merged = _quantiles(codec, int(j), count)
@@ -143,3 +152,34 @@ def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Fl
 def gains(verdict: Verdict, start: NDArray[np.float64]) -> Floats:
     """How much of the way to the boundary each single change goes, in units of margin."""
     return np.where(np.isfinite(verdict.margin), verdict.margin - start[:, None], -np.inf)
+
+
+def nearest_level(codec: Codec) -> Indices:
+    """For every edit made of the fine levels the position of the coarse edit of the same feature with the nearest value;
+    -1 for the ends of a row's own range."""
+    (coarse, coarse_value), (fine, fine_value) = (_laid_out(codec, some(codec)) for some in (coarse_levels, fine_levels))
+    near = np.full(len(fine), -1, dtype=np.intp)
+    for j in np.unique(fine):
+        mine = np.flatnonzero((fine == j) & np.isfinite(fine_value))
+        known = np.flatnonzero((coarse == j) & np.isfinite(coarse_value))
+        if known.size:
+            near[mine] = known[np.abs(fine_value[mine][:, None] - coarse_value[known]).argmin(axis=1)]
+    return near
+
+
+def _laid_out(codec: Codec, levels: tuple[Indices, Floats]) -> tuple[Indices, Floats]:
+    """Levels in the order `edits` puts them, with NaN for the ends that differ from row to row."""
+    feature, value = levels
+    numeric, ends = np.isin(feature, codec.numeric), codec.numeric
+    gaps = np.full(2 * len(ends), np.nan)
+    order = np.concatenate([feature[numeric], ends, ends, feature[~numeric]])
+    return order, np.concatenate([value[numeric], gaps, value[~numeric]])
+
+
+def unlisted(codec: Codec, feature: Indices, value: Floats) -> Mask:
+    """Which edits (rows, S) lead to a category too rare for a column of its own."""
+    rare = np.zeros(value.shape, dtype=bool)
+    for block in codec.blocks:
+        columns = np.flatnonzero(feature == block.feature)
+        rare[:, columns] = block.slot_of[value[:, columns].astype(np.intp)] < 0
+    return rare

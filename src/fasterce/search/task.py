@@ -13,6 +13,8 @@ from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes
 from fasterce.search.judge import Indices, Judge
 from fasterce.search.project import Domain
+from fasterce.search.regions import Regions
+from fasterce.surrogate.runtime import Surrogate
 
 MOST_CELLS = 100_000_000
 
@@ -25,10 +27,12 @@ class Knowledge:
     codec: Codec
     autoencoder: Autoencoder
     hyperplanes: Hyperplanes
+    regions: Regions
     examples: Floats
     example_classes: Indices
     distance: Distance
     typical: float
+    surrogate: Surrogate | None = None
 
     @cached_property
     def example_matrix(self) -> Floats:
@@ -58,6 +62,10 @@ class Task:
     named     features the caller asked to vary, by position; empty when any may
     margin    how far to go beyond the first point that flips
     step      the paper's δε, in latent units
+    priced    the distance to keep small, if not the one realism is measured by
+    start     the model's margin of each row as it is, where known
+    realism   how much staying near known examples weighs, from 0 (only distance counts) to 1
+    regional  whether each row goes by the prediction hyperplane of its region, or all by the one of the whole space
     """
 
     knowledge: Knowledge
@@ -66,19 +74,26 @@ class Task:
     named: tuple[int, ...] = ()
     step: float = 0.1
     margin: float = 0.0
+    regional: bool = True
+    priced: Distance | None = None
+    start: Floats | None = None
+    realism: float = 1.0
 
     def parts(self, rows: Indices, questions: int) -> list[Indices]:
-        """`rows` in parts, so that `questions` about each row of a part fit in memory together."""
+        """`rows` in parts, so that so many candidates of each row of a part fit in memory together."""
         size = max(1, MOST_CELLS // (questions * self.domain.row.shape[1]))
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def take(self, rows: Indices) -> "Task":
-        judge = Judge(self.judge.ask, self.judge.target[rows], self.judge.informative)
-        return replace(self, domain=self.domain.take(rows), judge=judge)
+        start = None if self.start is None else self.start[rows]
+        return replace(self, domain=self.domain.take(rows), judge=self.judge.take(rows), start=start)
+
+    def by_one_hyperplane(self) -> "Task":
+        return replace(self, regional=False)
 
     @property
     def distance(self) -> Distance:
-        return self.knowledge.distance
+        return self.priced or self.knowledge.distance
 
     @cached_property
     def latent(self) -> Floats:
@@ -91,6 +106,8 @@ class Task:
 
     @cached_property
     def prediction_planes(self) -> tuple[Floats, Floats]:
+        if self.regional:
+            return self.knowledge.regions.planes(self.latent, self.judge.target)
         return self.knowledge.hyperplanes.of_class(self.judge.target)
 
     @cached_property

@@ -1,0 +1,97 @@
+"""treecf (PyPI): search in the trees themselves, for a pipeline that ends in XGBoost.
+
+It sees what the trees see: scaled numbers and one-hot columns. Its prices are set so that its distance is gower_l1, its
+numbers keep the schema's range and decimals, and one-hot columns stay one-hot. Rows are given to it encoded; encoding
+and decoding are not charged. It never asks the model, so there are no calls to count.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from treecf import Counterfactual, Explainer, Grid, OneHot, Range, Target
+
+from benchmarks.rivals.problem import Problem
+
+SECONDS_A_ROW = 2.0
+
+
+class Rival:
+    """`variant` is treecf's backend: "genetic" (its default) or "exact"."""
+
+    def __init__(self, problem: Problem, variant: str) -> None:
+        self.problem, self.backend = problem, variant
+        self.columns, self.trees = problem.model[0], problem.model[-1]
+        self.scaler, self.encoder = (self.columns.transformers_[k][1] for k in (0, 1))
+        self.numeric, self.categorical = (list(self.columns.transformers_[k][2]) for k in (0, 1))
+        self.groups = self.one_hot_groups()
+        names = [f"f{k}" for k in range(self.trees.n_features_in_)]
+        self.explainer = Explainer(
+            self.trees,
+            normalizers=self.prices(len(names)),
+            constraints=[*self.ranges(names), *(OneHot(tuple(names[k] for k in g)) for g in self.groups if len(g) > 1)],
+            value_policy={names[k]: Grid(*self.grid(k)) for k in range(len(self.numeric))},
+        )
+        self.target = Target.probability(range=(0.5 + 1e-6, 1.0))
+        self.encoded = self.columns.transform(problem.rows)
+        self.proofs: list[str] = []
+
+    def one_hot_groups(self) -> list[range]:
+        starts = np.cumsum([len(self.numeric), *(len(values) for values in self.encoder.categories_)])
+        return [range(start, stop) for start, stop in pairwise(starts)]
+
+    def prices(self, width: int) -> np.ndarray:
+        """Distance is |change| / price: a number's range; a changed category moves two columns, half each."""
+        prices = np.full(width, 2.0)
+        span = self.problem.X_train[self.numeric].max() - self.problem.X_train[self.numeric].min()
+        prices[: len(self.numeric)] = np.where(span > 0, span, 1.0) / self.scaler.scale_
+        return prices
+
+    def ranges(self, names: list[str]) -> list[Range]:
+        limits = np.array([self.values(name)[:2] for name in self.numeric])
+        scaled = (limits - self.scaler.mean_[:, None]) / self.scaler.scale_[:, None]
+        slack = 1e-9
+        return [Range(names[k], low - slack, high + slack) for k, (low, high) in enumerate(scaled)]
+
+    def grid(self, k: int) -> tuple[float, float]:
+        low, _, step = self.values(self.numeric[k])
+        return step / self.scaler.scale_[k], (low - self.scaler.mean_[k]) / self.scaler.scale_[k]
+
+    def values(self, name: str) -> tuple[float, float, float]:
+        """Lowest, highest and step. Categories that are numbers to the pipeline (Lending Club's two terms) count as such."""
+        if name in self.problem.spec["categories"]:
+            known = np.sort(np.array(self.problem.spec["categories"][name], dtype=float))
+            return known[0], known[-1], np.diff(known).min(initial=known[-1] - known[0] or 1.0)
+        low, high, decimals = self.problem.spec["numeric"][name]
+        return np.round(low, decimals), high, 10.0**-decimals
+
+    def explain(self, row: pd.DataFrame) -> np.ndarray | None:
+        encoded = self.encoded[row.index[0]]
+        found = self.explainer.explain(
+            encoded, self.target, backend=self.backend, time_budget_s=SECONDS_A_ROW, seed=self.problem.seed
+        )
+        self.proofs.append(found.proof)
+        return found.x_cf[None] if isinstance(found, Counterfactual) else None
+
+    def notes(self) -> list[str]:
+        """How many answers it proved to be the nearest; its default search proves none."""
+        return [f"{self.proofs.count('optimal') / len(self.proofs):.0%} proved optimal"] if self.backend == "exact" else []
+
+    def explain_batch(self, rows: pd.DataFrame) -> Any:
+        return self.explainer.explain_batch(
+            self.encoded[rows.index],
+            self.target,
+            backend=self.backend,
+            time_budget_s=SECONDS_A_ROW,
+            seed=self.problem.seed,
+            allow_exact_batch=self.backend == "exact",
+        )
+
+    def table(self, answer: np.ndarray) -> pd.DataFrame:
+        numbers = self.scaler.inverse_transform(answer[:, : len(self.numeric)])
+        decimals = {name: numeric[2] for name, numeric in self.problem.spec["numeric"].items()}
+        table = {name: np.round(numbers[:, k], decimals.get(name, 0)) for k, name in enumerate(self.numeric)}
+        for name, group, values in zip(self.categorical, self.groups, self.encoder.categories_, strict=True):
+            table[name] = values[answer[:, list(group)].argmax(axis=1)]
+        return self.problem.typed(pd.DataFrame(table))

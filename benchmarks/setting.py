@@ -1,0 +1,118 @@
+"""What is explained: a dataset, a black box trained on it, and the rows it refuses. The same for every system."""
+
+import json
+import warnings
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from xgboost import XGBClassifier
+
+from fasterce import Schema, datasets
+from fasterce.demo import preprocessing
+
+BOXES = ("mlp", "xgboost")
+WANTED = 1
+MOST_ROUNDS = 20
+SHARED = ("numpy", "pandas", "scikit-learn", "xgboost-cpu")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`rows` are distinct rows the model refuses, test data first; labels are 1 for the wanted outcome and 0."""
+
+    data: str
+    box: str
+    seed: int
+    schema: Schema
+    model: Any
+    X_train: pd.DataFrame
+    y_train: pd.Series
+    rows: pd.DataFrame
+    decimals: dict[str, int]
+
+    def batch(self, size: int) -> pd.DataFrame:
+        """The refused rows and, where these are too few, crossings of two of them that are refused as well.
+
+        Never the same row twice: we ask about equal candidates only once, so a batch of repeated rows would flatter us.
+        """
+        generator = np.random.default_rng(self.seed)
+        found = self.rows
+        for _ in range(MOST_ROUNDS):
+            if len(found) >= size:
+                break
+            found = pd.concat([found, self._crossed(generator, size)]).drop_duplicates()
+        return found.iloc[:size].reset_index(drop=True)
+
+    def _crossed(self, generator: np.random.Generator, size: int) -> pd.DataFrame:
+        first, second = (
+            self.rows.iloc[generator.integers(len(self.rows), size=size)].reset_index(drop=True) for _ in range(2)
+        )
+        mixed = first.where(generator.random(first.shape) < 0.5, second).astype(self.rows.dtypes.to_dict())
+        return mixed[self.model.predict(mixed) != WANTED]
+
+    def dump(self, folder: Path) -> None:
+        """All a rival's process needs, in files without a class of ours: it need not have this package."""
+        folder.mkdir(parents=True, exist_ok=True)
+        joblib.dump(self.model, folder / "model.joblib")
+        self.X_train.assign(**{"": self.y_train}).to_parquet(folder / "train.parquet")
+        self.rows.to_parquet(folder / "rows.parquet")
+        (folder / "spec.json").write_text(json.dumps(self.spec()))
+
+    def spec(self) -> dict[str, Any]:
+        numeric = {f.name: (f.lower, f.upper, self.decimals[f.name]) for f in self.schema.features if f.numeric}
+        return {
+            "seed": self.seed,
+            "wanted": WANTED,
+            "numeric": numeric,
+            "categories": {f.name: list(f.categories) for f in self.schema.features if not f.numeric},
+            "versions": {name: version(name) for name in SHARED},
+        }
+
+
+def prepare(name: str, box: str, seed: int, train_rows: int | None = None) -> Setting:
+    data = datasets.load(name)
+    y = (data.y == data.wanted).astype(int)
+    X_train, X_test, y_train, _ = train_test_split(
+        data.X, y, test_size=0.2, train_size=train_rows, random_state=seed, stratify=y
+    )
+    model = make_pipeline(preprocessing(), classifier(box, seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(*balanced(X_train, y_train))
+    refused = pd.concat([X[model.predict(X) != WANTED] for X in (X_test, X_train)]).drop_duplicates()
+    return Setting(
+        data=name,
+        box=box,
+        seed=seed,
+        schema=data.schema.freed(),
+        model=model,
+        X_train=X_train.reset_index(drop=True),
+        y_train=y_train.reset_index(drop=True),
+        rows=refused.reset_index(drop=True),
+        decimals={f.name: f.decimals for f in data.schema.features if f.numeric},
+    )
+
+
+def classifier(box: str, seed: int) -> Any:
+    if box == "mlp":
+        return MLPClassifier((64, 32), max_iter=80, random_state=seed)
+    return XGBClassifier(n_estimators=100, max_depth=6, learning_rate=0.1, random_state=seed)
+
+
+def balanced(X: pd.DataFrame, y: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
+    """A rare outcome repeated until it is a third as frequent as the other, as in scripts/show.py."""
+    counts = y.value_counts()
+    if counts.min() * 5 > counts.max():
+        return X, y
+    rare = np.flatnonzero(y == counts.idxmin())
+    order = np.concatenate([np.arange(len(y)), np.repeat(rare, counts.max() // counts.min() // 3)])
+    return X.iloc[order], y.iloc[order]

@@ -1,0 +1,236 @@
+"""From open rows to confirmed answers: search by whatever answers fastest, let the model itself have the last word.
+
+Sources take turns: a compiled twin if there is one, the model by its scores, the model by its labels. Each leaves to the
+next the rows it was wrong about. The model's own label is asked once, together, for the rows and for their answers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from fasterce.errors import InputError, shorten, unknown_name
+from fasterce.explanation import NONE_FOUND, Answers
+from fasterce.outcome import Confirming, Ledger
+from fasterce.predictor import Predictor
+from fasterce.profile import Floats
+from fasterce.progress import Progress
+from fasterce.rules import Rules
+from fasterce.search import paper, shortlist, variants
+from fasterce.search.dialogue import Search, converse
+from fasterce.search.distance import Distance
+from fasterce.search.judge import Asks, Indices, Judge, Limits, Mask, margins
+from fasterce.search.pool import Pool
+from fasterce.search.task import Knowledge, Task
+from fasterce.search.verify import verify
+
+Variant = Callable[[Task, int], Search]
+FEWEST_ROWS_ASKED = 4
+
+
+@dataclass(frozen=True)
+class Source:
+    """Whom a search asks. `final` says that finding nothing settles the matter, `labels` that it goes by the model's
+    own labels already."""
+
+    ask: Asks
+    informative: bool
+    final: bool
+    labels: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller asked for, checked."""
+
+    method: str
+    variants: Sequence[tuple[str, Variant]]
+    rules: Rules
+    distance: Distance
+    n: int
+    step: float
+    margin: float
+    realism: float
+    budget: int | None
+    deadline: float | None
+    progress: bool | None
+
+    def limits(self, rows: int, started: float, free: bool) -> Limits:
+        """Asking the row itself, its label and the labels of its answers is set aside; a twin may be asked for free."""
+        each = None if self.budget is None or free else self.budget - 2 - self.n
+        until = None if self.deadline is None else started + self.deadline
+        return Limits.of(rows, each, until)
+
+    def why_stopped(self) -> str:
+        limits = [f"budget of {self.budget} rows asked"] if self.budget is not None else []
+        limits += [f"deadline of {self.deadline:g} s"] if self.deadline is not None else []
+        return f"Stopped at the {' or the '.join(limits)}"
+
+
+def sources(predictor: Predictor, twin: Any) -> list[Source]:
+    found = [] if twin is None else [Source(twin.ask, predictor.use_scores, final=False)]
+    if predictor.use_scores:
+        found.append(Source(predictor.ask, informative=True, final=True))
+    return [*found, Source(predictor.ask_labels, informative=False, final=True, labels=True)]
+
+
+def inquire(ledger: Ledger, confirming: Confirming, asked: Sequence[Source], knowledge: Knowledge, wanted: Wanted) -> Answers:
+    """Every open row is settled; `started` counts for the deadline from here."""
+    started = perf_counter()
+    attempts = (_attempt(ledger, confirming, source, knowledge, wanted, started) for source in asked if ledger.open.size)
+    return Answers.merge([_nothing(ledger), *attempts])
+
+
+def _attempt(
+    ledger: Ledger, confirming: Confirming, source: Source, knowledge: Knowledge, wanted: Wanted, started: float
+) -> Answers:
+    rows = ledger.open
+    answered = source.ask(ledger.codes[rows])
+    target = ledger.target_for(answered.classes)
+    domain, blocked = wanted.rules.domain(ledger.codes[rows])
+    searching = (answered.classes >= 0) & (answered.classes != target)
+    searching[list(blocked)] = False
+    place = np.flatnonzero(searching)
+    start = margins(answered.classes[place], None if answered.scores is None else answered.scores[place], target[place])
+    limits = wanted.limits(len(place), started, free=not source.final)
+    judge = Judge(source.ask, target[place], source.informative, limits)
+    task = Task(
+        knowledge,
+        domain.take(place),
+        judge,
+        wanted.rules.named,
+        wanted.step,
+        wanted.margin,
+        priced=wanted.distance,
+        start=start,
+        realism=wanted.realism,
+    )
+    confirming.own[rows] = answered.classes
+    confirming.pending = np.zeros(0, dtype=np.intp) if source.labels else rows
+    answers = _search(task, rows[place], confirming, wanted)
+    confirming(np.zeros(0, dtype=np.intp), ledger.codes[:0])
+    doubtful = ledger.record(rows, confirming.own[rows], answered.classes, confirming.predictor.failure)
+    answers = answers.without(doubtful)
+    ledger.settle_found(answers)
+    for position, sentence in blocked.items():
+        if ledger.status[rows[position]] == "":
+            ledger.close(rows[position], NONE_FOUND, f"{sentence} (row {rows[position]}).")
+    _finish(ledger, rows[place], doubtful, limits.stopped, source, wanted)
+    return answers
+
+
+def _finish(ledger: Ledger, rows: Indices, doubtful: Indices, stopped: Mask, source: Source, wanted: Wanted) -> None:
+    if stopped.any():
+        ledger.remark(rows[stopped], f"{wanted.why_stopped()}: a nearer answer may exist.")
+    left = (ledger.status[rows] == "") & ~np.isin(rows, doubtful)
+    if not source.final:
+        left &= stopped
+    ledger.settle_rest(rows[left], wanted.method, stopped[left], wanted.why_stopped() if stopped.any() else "")
+
+
+def _search(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -> Answers:
+    """Search and verify, block by block; one block is all there is unless the batch is very large.
+
+    `rows` are the positions of the task's rows in the table that came in.
+    """
+    blocks = task.parts(np.arange(len(rows)), shortlist.width(task.knowledge.codec) * len(wanted.variants))
+    progress = Progress(wanted.progress if len(blocks) > 1 else False)
+    parts = [_search_block(task.take(b), rows[b], confirming, wanted) for b in progress.track(blocks, "explaining")]
+    return Answers.merge(parts) if parts else _empty(task.domain.row)
+
+
+def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -> Answers:
+    """Verify the best of every variant in one question, and rank what the model confirms, nearest first."""
+    names = [name for name, _ in wanted.variants]
+    pools = converse(task.judge, [variant(task, wanted.n) for _, variant in wanted.variants])
+    pool = reduce(Pool.__add__, pools)
+    group = np.repeat(np.arange(len(pools)), [part.codes.shape[1] for part in pools])
+    kept = verify(pool, group, task.domain, task.judge.target, lambda own, codes: confirming(rows[own], codes), wanted.n)
+    row, candidate = np.nonzero(kept)
+    order = np.lexsort((candidate, pool.cost[row, candidate], row))
+    row, candidate = row[order], candidate[order]
+    return Answers(
+        query=rows[row],
+        rank=np.arange(len(row)) - np.searchsorted(row, row),
+        method=np.array(names, dtype=object)[group[candidate]],
+        before=task.domain.row[row],
+        codes=pool.codes[row, candidate],
+        distance=task.distance.total(pool.codes[row, candidate], task.domain.row[row]),
+    )
+
+
+def _nothing(ledger: Ledger) -> Answers:
+    return _empty(ledger.codes)
+
+
+def _empty(codes: Floats) -> Answers:
+    none = np.zeros(0, dtype=np.intp)
+    return Answers(none, none, np.zeros(0, dtype=object), codes[:0], codes[:0], np.zeros(0))
+
+
+def choose_target(predictor: Predictor, target: Any) -> int | None:
+    """The position of the wanted class; None stands for 'the other one' of two."""
+    if target is not None:
+        return predictor.position(target)
+    if len(predictor.classes) != 2:
+        raise InputError(
+            f"target must name the wanted class, one of {shorten(predictor.classes)}, "
+            f"because the model has {len(predictor.classes)} classes; got None."
+        )
+    return None
+
+
+def choose_variants(method: str, reading: str) -> list[tuple[str, Variant]]:
+    readings = {"movement": variants.VARIANTS, "paper": paper.VARIANTS}
+    if reading not in readings:
+        raise InputError(unknown_name("reading", reading, readings))
+    known = readings[reading]
+    if method == "all":
+        return list(known.items())
+    if method not in known:
+        raise InputError(unknown_name("method", method, [*known, "all"]))
+    return [(method, known[method])]
+
+
+def check_options(wanted: Wanted) -> Wanted:
+    if isinstance(wanted.n, bool) or not isinstance(wanted.n, Integral) or wanted.n < 1:
+        raise InputError(f"n must be a whole number of at least 1; got {wanted.n!r}.")
+    for name, value, least in (("step", wanted.step, 1e-6), ("margin", wanted.margin, 0.0)):
+        if not isinstance(value, Real) or not least <= float(value) < float("inf"):
+            raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")
+    if not isinstance(wanted.realism, Real) or not 0.0 <= float(wanted.realism) <= 1.0:
+        raise InputError(f"realism must be a number from 0 (close) to 1 (realistic); got {wanted.realism!r}.")
+    least_asked = FEWEST_ROWS_ASKED + int(wanted.n) - 1
+    if wanted.budget is not None and (
+        isinstance(wanted.budget, bool) or not isinstance(wanted.budget, Integral) or wanted.budget < least_asked
+    ):
+        raise InputError(
+            f"budget must be a whole number of rows asked for each explanation, at least {least_asked}; got {wanted.budget!r}."
+        )
+    if wanted.deadline is not None and (
+        not isinstance(wanted.deadline, Real) or not 0 < float(wanted.deadline) < float("inf")
+    ):
+        raise InputError(f"deadline must be a number of seconds above 0; got {wanted.deadline!r}.")
+    return replace(wanted, n=int(wanted.n), realism=float(wanted.realism))
+
+
+def plain_task(ledger: Ledger, predictor: Predictor, knowledge: Knowledge, rules: Rules, step: float) -> Task | None:
+    """The task of a single row, by the model's labels; None where there is nothing to search for."""
+    rows = ledger.open
+    labels = predictor.ask_labels(ledger.codes[rows]).classes
+    ledger.record(rows, labels, labels, predictor.failure)
+    if not ledger.open.size:
+        return None
+    domain, _ = rules.domain(ledger.codes[rows])
+    return Task(knowledge, domain, Judge(predictor.ask, ledger.target[rows], predictor.use_scores), rules.named, step)
+
+
+def _check_limits(budget: Any, deadline: Any, least: int) -> None:
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or int(budget) < least):
+        raise InputError(f"budget must be a whole number of rows asked an explanation, at least {least}; got {budget!r}.")
+    if deadline is not None and (not isinstance(deadline, Real) or not 0 < float(deadline) < float("inf")):
+        raise InputError(f"deadline must be a number of seconds above 0; got {deadline!r}.")

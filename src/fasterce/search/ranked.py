@@ -1,0 +1,135 @@
+"""Ask only about what looks best: rounds of a few questions, each chosen by the distilled copy and corrected by answers.
+
+A round asks for several levels of safety: the cheapest set of changes expected just to flip, one expected to flip with
+something to spare, and so on. The copy's usual error is the unit.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fasterce.profile import Floats
+from fasterce.search import refine, sweep
+from fasterce.search.dialogue import Search, Wish
+from fasterce.search.judge import Edits, Indices, Verdict
+from fasterce.search.pool import Pool
+from fasterce.search.propose import as_it_is, different
+from fasterce.search.shortlist import Shortlist, expectations, shortlist
+from fasterce.search.task import Task
+from fasterce.search.thorough import KEPT, flipping, singles_pool
+
+FIRST = (0.0, 0.5, 1.0, 2.0, 4.0, -0.75)
+SECOND = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, -0.25, -0.5, -0.75, -1.0)
+AROUND = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0)
+SUREST = 2
+SETS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, -0.5, -1.0)
+SECTIONS = 4
+SHRINKING = (3, 2, 2)
+FINER = 32
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is known after a round: the list with its corrections, and what flips."""
+
+    listed: Shortlist
+    pool: Pool
+
+    def take(self, rows: Indices) -> "Round":
+        return Round(self.listed.take(rows), self.pool.take_rows(rows))
+
+
+def first_round(task: Task, n: int = 1, together: bool = True) -> Generator[Wish, list[Verdict], Round]:
+    """The cheapest sets at several levels of safety, and the single changes that lead by most."""
+    listed = shortlist(task, task.domain.base, at_the_start(task), together)
+    margin = listed.margin()
+    nearest = listed.cheapest(margin, _safety(task, FIRST), np.full(len(margin), np.inf))
+    surest = listed.surest(margin, SUREST * n, nearest)
+    start = different(task, as_it_is(task).codes)
+    asked = listed.codes(np.concatenate([nearest, surest], axis=1))
+    verdict, of_start = yield [asked, start]
+    listed.learn(np.concatenate([nearest, surest], axis=1), verdict, margin, task.judge.informative)
+    kept = max(KEPT, 3 * n)
+    return Round(listed, flipping(task, start, of_start) + flipping(task, asked, verdict, kept))
+
+
+def nearer(task: Task, known: Round, n: int = 1) -> Search:
+    """Cheaper sets by what was learned, then sets around the best so far: change back, change less, change another."""
+    pool = yield from _cheaper(task, known.listed, known.pool, SECOND, n)
+    if n == 1:
+        best = pool.best(1)
+        around = shortlist(task, best.codes[:, 0], best.lead[:, 0])
+        pool = yield from _cheaper(task, around, pool, AROUND, n)
+    return (yield from shrunk(task, pool, n))
+
+
+def _cheaper(task: Task, listed: Shortlist, pool: Pool, levels: Sequence[float], n: int) -> Search:
+    margin = listed.margin()
+    ceiling = pool.cost.min(axis=1) if n == 1 else np.full(len(margin), np.inf)
+    picks = listed.cheapest(margin, _safety(task, levels), ceiling)
+    asked = listed.codes(picks)
+    (verdict,) = yield [asked]
+    return pool + flipping(task, asked, verdict, max(KEPT, 3 * n))
+
+
+def finer(task: Task, coarse: Edits, verdict: Verdict) -> Search:
+    """For rows no single change flipped: of many more values the few expected to come closest, by how far the copy was
+    off at the nearest value that was asked."""
+    fine = sweep.edits(task.domain, sweep.fine_levels(task.knowledge.codec))
+    start = at_the_start(task)
+    known, expected = expectations(task, coarse, start), expectations(task, fine, start)
+    off = np.where(np.isfinite(verdict.margin), verdict.margin - known, 0.0) if task.judge.informative else 0.0 * known
+    codec = task.knowledge.codec
+    off = np.concatenate([off, np.zeros((len(off), 1))], axis=1)[:, sweep.nearest_level(codec)]
+    hope = np.where(fine.open, expected + off, -np.inf)
+    picks = np.argsort(-hope, axis=1, kind="stable")[:, :FINER]
+    opened = np.zeros_like(fine.open)
+    np.put_along_axis(opened, picks, np.take_along_axis(fine.open, picks, 1), axis=1)
+    asked = Edits(fine.base, fine.feature, fine.value, opened | (fine.open & sweep.unlisted(codec, fine.feature, fine.value)))
+    (of_fine,) = yield [asked]
+    return singles_pool(task, sweep.cheapest(asked, of_fine, task.domain, task.distance))
+
+
+def sets(task: Task, size: int) -> Search:
+    """The cheapest sets of so many changes, at many levels of safety."""
+    listed = shortlist(task, task.domain.base, at_the_start(task)).of_size(size)
+    margin = listed.margin()
+    picks = listed.cheapest(margin, _safety(task, SETS), np.full(len(margin), np.inf))
+    asked = listed.codes(np.concatenate([picks, listed.surest(margin, 2 * SUREST, picks)], axis=1))
+    (verdict,) = yield [asked]
+    return flipping(task, asked, verdict)
+
+
+def shrunk(task: Task, pool: Pool, n: int = 1) -> Search:
+    """A few rounds of shrinking the numbers of the most promising candidates."""
+    base = task.domain.base
+    pool = pool.distinct(base)
+    if n > 1:
+        pool = pool.different(base, 2 * n)
+    for kept in SHRINKING:
+        pool = pool.promising(kept if n == 1 else 2 * n, task.distance)
+        asked = refine.bracket(pool, task.domain, task.distance, SECTIONS)
+        (verdict,) = yield [asked.candidates]
+        pool = refine.shrink(pool, asked, verdict, task.domain, task.distance)
+    return pool if n == 1 else pool.different(base, n)
+
+
+def at_the_start(task: Task) -> Floats:
+    """The model's margin where the search starts; for a row moved into a permitted range, as the copy expects it."""
+    surrogate, domain = task.knowledge.surrogate, task.domain
+    assert surrogate is not None
+    assert task.start is not None
+    moved = np.flatnonzero((domain.base != domain.row).any(axis=1))
+    start = task.start.copy()
+    if moved.size:
+        both = np.stack([domain.row[moved], domain.base[moved]], axis=1)
+        before, after = surrogate.margins_of(both, task.judge.target[moved]).T
+        start[moved] += after - before
+    return start
+
+
+def _safety(task: Task, levels: Sequence[float]) -> list[float]:
+    surrogate = task.knowledge.surrogate
+    assert surrogate is not None
+    return [level * surrogate.error for level in levels]

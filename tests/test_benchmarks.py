@@ -1,0 +1,124 @@
+"""The benchmarks run on our own side with tiny settings: no rival, no network."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TINY = ["--datasets", "german_credit", "--boxes", "xgboost", "--train-rows", "150", "--batch", "12"]
+TINY += ["--singles", "2", "--repeats", "2", "--rival-rows", "4"]
+
+
+@pytest.fixture
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    monkeypatch.syspath_prepend(str(ROOT))
+    names = ("measuring", "scale", "setting", "speed", "venvs", "rivals.problem", "rivals.certifai")
+    return SimpleNamespace(**{name.split(".")[-1]: import_module(f"benchmarks.{name}") for name in names})
+
+
+def test_speed_writes_a_table_with_every_method(benchmarks: SimpleNamespace, tmp_path: Path) -> None:
+    out = tmp_path / "speed.md"
+    benchmarks.speed.main([*TINY, "--no-rivals", "--no-twin", "--out", str(out)])
+    lines = [line.split(" | ") for line in out.read_text().splitlines() if line.startswith("| fasterce")]
+    assert [line[0] for line in lines[:3]] == ["| fasterce closest", "| fasterce sparse", "| fasterce realistic"]
+    column = benchmarks.speed.HEADER.index
+    assert all(len(line) == len(benchmarks.speed.HEADER) for line in lines)
+    assert all(line[column("valid %")] == "100" for line in lines)
+    assert lines[0][column("× ours")] == "1.00"
+    assert 0 < float(lines[0][column("in model %")].split()[0]) < 100
+
+
+def test_the_twin_is_noted_with_its_agreement(benchmarks: SimpleNamespace) -> None:
+    assert benchmarks.speed.twin_note(SimpleNamespace(agreement=0.9998)) == "twin agrees 99.98%"
+    assert benchmarks.speed.twin_note(None) == "no twin was made"
+
+
+def test_a_rival_that_cannot_be_had_says_so_in_its_line(
+    benchmarks: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(rival: str) -> str:
+        raise benchmarks.venvs.CannotInstall(f"no matching distribution for {rival}")
+
+    monkeypatch.setattr(benchmarks.venvs, "python_of", refuse)
+    line = benchmarks.speed.rival("NICE (sparsity)", "nice", "sparsity", tmp_path, benchmarks.speed.QUICK)
+    assert line.note == "cannot be installed: no matching distribution for nice"
+
+
+@pytest.fixture
+def dumped(benchmarks: SimpleNamespace, tmp_path: Path) -> Any:
+    setting = benchmarks.setting.prepare("german_credit", "xgboost", seed=0, train_rows=300)
+    setting.dump(tmp_path)
+    return benchmarks.problem.Problem(tmp_path), setting
+
+
+def test_rivals_get_the_same_model_and_rows(dumped: Any) -> None:
+    problem, setting = dumped
+    pd.testing.assert_frame_equal(problem.frame(problem.codes(problem.rows)), setting.rows)
+    np.testing.assert_array_equal(problem.ask(problem.rows), setting.model.predict_proba(setting.rows))
+    assert problem.clock.calls == 1
+    assert problem.clock.rows == len(setting.rows)
+
+
+def test_a_batch_is_of_distinct_refused_rows_the_real_ones_first(benchmarks: SimpleNamespace, dumped: Any) -> None:
+    _, setting = dumped
+    batch = setting.batch(3 * len(setting.rows))
+    assert len(batch) == 3 * len(setting.rows)
+    assert not batch.duplicated().any()
+    pd.testing.assert_frame_equal(batch.iloc[: len(setting.rows)], setting.rows)
+    assert (setting.model.predict(batch) != benchmarks.setting.WANTED).all()
+
+
+def test_a_black_box_of_other_versions_is_refused(benchmarks: SimpleNamespace, dumped: Any) -> None:
+    problem, _ = dumped
+    spec = problem.spec | {"versions": {"numpy": "0.1"}}
+    (problem.folder / "spec.json").write_text(json.dumps(spec))
+    with pytest.raises(RuntimeError, match="made with"):
+        benchmarks.problem.Problem(problem.folder)
+
+
+def test_our_certifai_flips_the_model_and_sets_back_what_is_not_needed(
+    benchmarks: SimpleNamespace, dumped: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarks.certifai, "POPULATION", 200)
+    monkeypatch.setattr(benchmarks.certifai, "GENERATIONS", 5)
+    problem, setting = dumped
+    rival = benchmarks.certifai.Rival(problem, "genetic")
+    row = problem.rows.iloc[:1]
+    answer = rival.table(rival.explain(row))
+    assert setting.model.predict(answer)[0] == benchmarks.setting.WANTED
+    own, codes = problem.codes(row)[0], problem.codes(answer)[0]
+    for j in np.flatnonzero(own != codes):
+        without = np.where(np.arange(len(own)) == j, own, codes)
+        assert not rival.wanted(without[None])[0] or (own != codes).sum() == 1
+
+
+def test_scale_measures_rows_in_a_loaded_explainer(
+    benchmarks: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarks.scale, "TRAINING_ROWS", 200)
+    benchmarks.scale.fit(tmp_path, columns=6, seed=0)
+    found = benchmarks.scale.measure(tmp_path, 6, 10, 2, "closest", 0)
+    assert len(found["seconds"]) == 2
+    assert found["found"] > 0
+    assert found["asked"] > 10
+
+
+def test_time_inside_the_model_leaves_the_model_as_it_was(benchmarks: SimpleNamespace, dumped: Any) -> None:
+    _, setting = dumped
+    with benchmarks.measuring.timed(setting.model) as inside:
+        setting.model.predict(setting.rows)
+    assert inside.seconds > 0
+    assert "predict" not in vars(setting.model)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [([], ""), ([float("nan")], ""), ([1.0, 1.001], "1.00"), ([3, 1, 2], "2.00 (1.00 – 3.00)")]
+)
+def test_spread(benchmarks: SimpleNamespace, values: list[float], expected: str) -> None:
+    assert benchmarks.measuring.spread(values) == expected

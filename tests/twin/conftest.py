@@ -1,0 +1,12 @@
+"""Models are fitted on one thread: on a busy machine several only wait for each other."""
+
+from collections.abc import Iterator
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    with threadpool_limits(1):
+        yield
