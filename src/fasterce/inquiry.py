@@ -137,7 +137,7 @@ def _search(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -
 
     `rows` are the positions of the task's rows in the table that came in.
     """
-    blocks = task.parts(np.arange(len(rows)), shortlist.width(task.knowledge.codec) * len(wanted.variants))
+    blocks = task.parts(np.arange(len(rows)), shortlist.width(task.knowledge) * len(wanted.variants))
     progress = Progress(wanted.progress if len(blocks) > 1 else False)
     parts = [_search_block(task.take(b), rows[b], confirming, wanted) for b in progress.track(blocks, "explaining")]
     return Answers.merge(parts) if parts else _empty(task.domain.row)
@@ -204,17 +204,7 @@ def check_options(wanted: Wanted) -> Wanted:
             raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")
     if not isinstance(wanted.realism, Real) or not 0.0 <= float(wanted.realism) <= 1.0:
         raise InputError(f"realism must be a number from 0 (close) to 1 (realistic); got {wanted.realism!r}.")
-    least_asked = FEWEST_ROWS_ASKED + int(wanted.n) - 1
-    if wanted.budget is not None and (
-        isinstance(wanted.budget, bool) or not isinstance(wanted.budget, Integral) or wanted.budget < least_asked
-    ):
-        raise InputError(
-            f"budget must be a whole number of rows asked for each explanation, at least {least_asked}; got {wanted.budget!r}."
-        )
-    if wanted.deadline is not None and (
-        not isinstance(wanted.deadline, Real) or not 0 < float(wanted.deadline) < float("inf")
-    ):
-        raise InputError(f"deadline must be a number of seconds above 0; got {wanted.deadline!r}.")
+    _check_limits(wanted.budget, wanted.deadline, FEWEST_ROWS_ASKED + int(wanted.n) - 1)
     return replace(wanted, n=int(wanted.n), realism=float(wanted.realism))
 
 

@@ -23,6 +23,7 @@ Mask = NDArray[np.bool_]
 
 EXACT = 2**53
 TOO_COARSE = ("float16", "halffloat[pyarrow]")
+FEW = 8
 SINGLE = ("float32", "Float32", "float[pyarrow]")
 
 
@@ -54,19 +55,20 @@ class Table:
         codes = np.zeros((len(rows), len(self.schema)))
         problems: dict[int, str] = {}
         for j, feature in enumerate(self.schema.features):
-            column = rows[feature.name]
-            codes[:, j] = self._read_column(column, feature, self.dtypes[j], problems)
+            codes[:, j] = self._read_column(rows[feature.name], j, problems)
         codes[list(problems)] = 0.0
         return Reading(codes, problems)
 
-    def _read_column(self, column: pd.Series, feature: Feature, dtype: Any, problems: dict[int, str]) -> Floats:
-        values, bad = _numbers(column) if feature.numeric else _category_codes(column, feature)
+    def _read_column(self, column: pd.Series, j: int, problems: dict[int, str]) -> Floats:
+        feature, dtype = self.schema.features[j], self.dtypes[j]
+        values, bad = _numbers(column) if feature.numeric else _category_codes(column, self._known[j])
         if is_single(dtype):
             values = as_single(values)
-        missing = column.isna().to_numpy(dtype=bool)
-        _note(problems, missing, column, feature, "must not be missing")
-        _note(problems, bad & ~missing, column, feature, _expected(feature))
-        sound = ~(bad | missing)
+        if bad.any():
+            missing = column.isna().to_numpy(dtype=bool)
+            _note(problems, bad & missing, column, feature, "must not be missing")
+            _note(problems, bad & ~missing, column, feature, _expected(feature))
+        sound = ~bad
         if feature.numeric:
             if feature.declared:
                 outside = sound & ((values < feature.lower) | (values > feature.upper))
@@ -98,6 +100,16 @@ class Table:
         if self.schema.features[j].numeric:
             return _cast(codes, self.dtypes[j])
         return self._categories[j].take(codes.astype(np.intp))
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[pd.Index, dict[Any, int]]]:
+        """For every categorical feature where each category stands, for many rows and for a few."""
+        known = {}
+        for j, feature in enumerate(self.schema.features):
+            if not feature.numeric:
+                places = {category: place for place, category in enumerate(feature.categories)}
+                known[j] = (pd.Index(feature.categories, dtype=object), places)
+        return known
 
     @cached_property
     def _categories(self) -> dict[int, Any]:
@@ -225,15 +237,21 @@ def _held_range(feature: Feature, dtype: Any) -> Feature:
     return replace(feature, lower=as_held(feature.lower, dtype), upper=as_held(feature.upper, dtype))
 
 
-def _category_codes(column: pd.Series, feature: Feature) -> tuple[Floats, Mask]:
-    known = pd.Index(feature.categories, dtype=object)
-    if isinstance(column.dtype, pd.CategoricalDtype):
+def _category_codes(column: pd.Series, categories: tuple[pd.Index, dict[Any, int]]) -> tuple[Floats, Mask]:
+    known, places = categories
+    if len(column) <= FEW:
+        found = np.array([_place(places, value) for value in column.array], dtype=np.intp)
+    elif isinstance(column.dtype, pd.CategoricalDtype):
         of_category = np.append(known.get_indexer(column.cat.categories.astype(object)), -1)
         found = of_category[column.cat.codes.to_numpy()]
     else:
         found = _positions(known, column.astype(object))
     bad = found < 0
     return np.where(bad, 0, found).astype(np.float64), bad
+
+
+def _place(places: dict[Any, int], value: Any) -> int:
+    return places.get(value, -1) if isinstance(value, Hashable) and value is not pd.NA else -1
 
 
 def _positions(known: pd.Index, values: pd.Series) -> Any:

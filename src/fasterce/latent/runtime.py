@@ -4,7 +4,9 @@ Products are computed in blocks of a fixed number of rows. A BLAS product may ro
 thousand; with the block's shape always the same, a row's latent vector does not depend on its company.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -16,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 from fasterce.profile import Floats
 
 BLOCK_ROWS = 64
+FEWEST_PARTS = 4
 
 
 class Autoencoder(Protocol):
@@ -104,6 +107,20 @@ def product(left: Floats, right: Floats) -> Floats:
 def on_one_thread() -> Any:
     """Small products gain nothing from several threads and lose much where the machine is busy."""
     return _blas_threads().limit(limits=1)
+
+
+def spread(work: Callable[[int], None], parts: Sequence[int]) -> None:
+    """Do each part, on every core where there are several: NumPy lets go of the interpreter in its inner loops."""
+    if len(parts) < FEWEST_PARTS:
+        for part in parts:
+            work(part)
+    else:
+        list(_workers().map(work, parts))
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="fasterce")
 
 
 @cache

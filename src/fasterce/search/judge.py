@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from time import perf_counter
 from typing import Protocol
 
@@ -197,14 +198,16 @@ def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
 
 def distinct(codes: Floats) -> tuple[Indices, Indices]:
     """Positions of distinct rows and the way back, by a 64-bit fingerprint of every row."""
-    weights = np.random.default_rng(0).integers(1, 2**63, size=(codes.shape[1],), dtype=np.uint64)
-    mark = np.zeros(len(codes), dtype=np.uint64)
-    for j in range(codes.shape[1]):
-        bits = (codes[:, j] + 0.0).view(np.uint64)
-        mixed = (bits ^ (bits >> np.uint64(29))) * (weights[j] | np.uint64(1))
-        mark += mixed ^ (mixed >> np.uint64(32))
+    bits = (codes + 0.0).view(np.uint64)
+    mixed = (bits ^ (bits >> np.uint64(29))) * _weights(codes.shape[1])
+    mark = (mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
     _, once, back = np.unique(mark, return_index=True, return_inverse=True)
     return once, back
+
+
+@cache
+def _weights(features: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(0).integers(1, 2**63, size=features, dtype=np.uint64) | np.uint64(1)
 
 
 def any_of(mask: Mask) -> Mask:

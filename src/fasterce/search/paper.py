@@ -43,7 +43,7 @@ def sparse(task: Task, n: int = 1) -> Search:
     own = task.domain.base[:, features]
     put_back = Edits(task.domain.base, features, value, flipped & (value != own) & task.domain.free[:, features])
     (alone,) = yield [put_back]
-    varied = sweep.edits(task.domain, sweep.fine_levels(task.knowledge.codec))
+    varied = sweep.edits(task.domain, task.knowledge.fine_levels)
     unsettled = _spread(features, ~alone.valid, len(task.knowledge.codec.schema))
     varied = Edits(varied.base, varied.feature, varied.value, varied.open & unsettled[:, varied.feature])
     (of_varied,) = yield [varied]

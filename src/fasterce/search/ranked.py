@@ -76,12 +76,12 @@ def _cheaper(task: Task, listed: Shortlist, pool: Pool, levels: Sequence[float],
 def finer(task: Task, coarse: Edits, verdict: Verdict) -> Search:
     """For rows no single change flipped: of many more values the few expected to come closest, by how far the copy was
     off at the nearest value that was asked."""
-    fine = sweep.edits(task.domain, sweep.fine_levels(task.knowledge.codec))
+    fine = sweep.edits(task.domain, task.knowledge.fine_levels)
     start = at_the_start(task)
     known, expected = expectations(task, coarse, start), expectations(task, fine, start)
     off = np.where(np.isfinite(verdict.margin), verdict.margin - known, 0.0) if task.judge.informative else 0.0 * known
     codec = task.knowledge.codec
-    off = np.concatenate([off, np.zeros((len(off), 1))], axis=1)[:, sweep.nearest_level(codec)]
+    off = np.concatenate([off, np.zeros((len(off), 1))], axis=1)[:, task.knowledge.nearest_levels]
     hope = np.where(fine.open, expected + off, -np.inf)
     picks = np.argsort(-hope, axis=1, kind="stable")[:, :FINER]
     opened = np.zeros_like(fine.open)

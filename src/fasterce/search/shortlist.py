@@ -3,97 +3,149 @@
 Only the few that look best go to the model; its answers correct what is expected of the rest.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from fasterce.codec import Codec
-from fasterce.latent.runtime import on_one_thread
+from fasterce.latent.runtime import on_one_thread, spread
 from fasterce.profile import Floats
 from fasterce.search import sweep
 from fasterce.search.judge import Candidates, Edits, Indices, Verdict
-from fasterce.search.task import Task
+from fasterce.search.task import Knowledge, Task
 from fasterce.surrogate.runtime import Singles32, Surrogate
 
 SHARES = (0.2, 0.4, 0.6, 0.8)
-EACH = 5
+EACH = 3
 LEADERS = 4
-LARGEST = 3
+MOST_WEIGHED = 64
 CHUNK_CELLS = 250_000
 NOBODY = -1
 LITTLE = 0.1
 
-States = Callable[[slice], Singles32]
+
+@dataclass
+class Sets:
+    """Which options (rows, O; positions in the edits) are combined: every pair, and the leading pairs (rows, L, 2) with
+    every option."""
+
+    option: Indices
+    leaders: Indices
+
+    @cached_property
+    def pair(self) -> tuple[Indices, Indices]:
+        return np.triu_indices(self.option.shape[1], k=1)
+
+    def add_up(self, each: Floats) -> Floats:
+        """The sums over all sets of a number every option has (rows, O)."""
+        one, two = self.pair
+        rows = np.arange(len(each))[:, None]
+        led = each[rows, self.leaders[:, :, 0]] + each[rows, self.leaders[:, :, 1]]
+        triples = (led[:, :, None] + each[:, None, :]).reshape(len(each), -1)
+        return np.concatenate([each[:, one] + each[:, two], triples], axis=1)
+
+    def members(self, place: Indices) -> Indices:
+        """The edits (rows, Q, 3) of the sets at `place` (rows, Q), -1 for no third."""
+        one, two = self.pair
+        count, pairs = self.option.shape[1], len(one)
+        rows = np.arange(len(place))[:, None]
+        triple = np.maximum(place - pairs, 0)
+        led = self.leaders[rows, triple // count]
+        is_pair = place < pairs
+        pair = np.minimum(place, pairs - 1)
+        first = np.where(is_pair, one[pair], led[:, :, 0])
+        second = np.where(is_pair, two[pair], led[:, :, 1])
+        third = np.where(is_pair, NOBODY, self.option[rows, triple % count])
+        return np.stack([self.option[rows, first], self.option[rows, second], third], axis=2)
+
+    def take(self, rows: Indices) -> "Sets":
+        return Sets(self.option[rows], self.leaders[rows])
 
 
 @dataclass
 class Shortlist:
-    """Sets of up to three edits of every row: `members` (rows, K, 3) are positions in `edits`, -1 for none.
+    """Single edits of every row, then sets of two and three of them.
 
-    `expected` (rows, K) is the margin the copy foresees, `price` what the set costs (inf: not open or already asked),
+    `expected` (rows, K) is the margin the copy foresees, `price` what each costs (inf: not open or already asked),
     `off` (rows, features) how far it was wrong so far where a feature took part.
     """
 
     edits: Edits
-    members: Indices
+    sets: Sets | None
     expected: Floats
     price: Floats
     off: Floats
     weight: Floats
 
     def of_size(self, size: int) -> "Shortlist":
-        """Only the sets of so many changes."""
-        kept = (self.members[0] >= 0).sum(axis=1) == size if len(self.members) else np.zeros(self.price.shape[1], dtype=bool)
-        return replace(self, members=self.members[:, kept], expected=self.expected[:, kept], price=self.price[:, kept])
+        """Only the sets of so many changes left open."""
+        singles = len(self.edits.feature)
+        pairs = singles + (len(self.sets.pair[0]) if self.sets else 0)
+        first, end = [(0, singles), (singles, pairs), (pairs, self.price.shape[1])][size - 1]
+        price = np.full_like(self.price, np.inf)
+        price[:, first:end] = self.price[:, first:end]
+        return replace(self, price=price)
 
     def take(self, rows: Indices) -> "Shortlist":
         return Shortlist(
             self.edits.take(rows),
-            self.members[rows],
+            self.sets.take(rows) if self.sets else None,
             self.expected[rows],
             self.price[rows],
             self.off[rows],
             self.weight[rows],
         )
 
+    def members(self, picks: Indices) -> Indices:
+        """The edits (rows, Q, 3) each pick stands for, -1 for none."""
+        singles = len(self.edits.feature)
+        alone = np.stack([picks, np.full_like(picks, NOBODY), np.full_like(picks, NOBODY)], axis=2)
+        if self.sets is None:
+            return alone
+        return np.where((picks < singles)[:, :, None], alone, self.sets.members(np.maximum(picks - singles, 0)))
+
     def margin(self) -> Floats:
         """What is expected now: the copy's guess, corrected by what the model said about the same features."""
         if not self.weight.any():
             return self.expected
-        mean = self.off / np.maximum(self.weight, 1.0)
-        padded = np.concatenate([mean, np.zeros((len(mean), 1))], axis=1)
-        feature = np.append(self.edits.feature, padded.shape[1] - 1)[self.members]
-        rows = np.arange(len(mean))[:, None, None]
-        return np.asarray(self.expected + padded[rows, feature].sum(axis=2))
+        mean = (self.off / np.maximum(self.weight, 1.0))[:, self.edits.feature]
+        if self.sets is not None:
+            mean = np.concatenate([mean, self.sets.add_up(np.take_along_axis(mean, self.sets.option, 1))], axis=1)
+        return np.asarray(self.expected + mean)
 
     def cheapest(self, margin: Floats, safety: Sequence[float], ceiling: Floats) -> Indices:
-        """For each level of safety the cheapest set expected to reach it, all different; -1 where there is none."""
-        price = np.where(self.price < ceiling[:, None], self.price, np.inf)
-        picks = np.full((len(price), len(safety)), NOBODY, dtype=np.intp)
-        if price.shape[1] == 0:
+        """For each level of safety the cheapest expected to reach it, all different; -1 where there is none."""
+        picks = np.full((len(margin), len(safety)), NOBODY, dtype=np.intp)
+        if margin.shape[1] == 0:
             return picks
+        open_ = (self.price < ceiling[:, None]) & (margin >= min(safety))
+        near, price = _least(np.where(open_, self.price, np.inf), MOST_WEIGHED)
+        reached = np.take_along_axis(margin, near, 1)
         for q, level in enumerate(safety):
-            _take(picks, q, np.where(margin >= level, price, np.inf), price)
-        return picks
+            _take(picks, q, np.where(reached >= level, price, np.inf), price)
+        return np.where(picks >= 0, np.take_along_axis(near, np.maximum(picks, 0), 1), NOBODY)
 
     def surest(self, margin: Floats, count: int, taken: Indices) -> Indices:
         """The smallest sets that are expected to lead by most, each of another feature than the last."""
-        rows = len(margin)
-        picks = np.full((rows, count), NOBODY, dtype=np.intp)
-        if rows == 0 or margin.shape[1] == 0:
+        picks = np.full((len(margin), count), NOBODY, dtype=np.intp)
+        singles = len(self.edits.feature)
+        open_ = np.isfinite(self.price)
+        width = singles if open_[:, :singles].any() else margin.shape[1]
+        worth = np.where(open_, -margin, np.inf)[:, :width]
+        if worth.size == 0:
             return picks
-        worth = np.where(np.isfinite(self.price), -margin, np.inf)
-        size = (self.members[0] >= 0).sum(axis=1)
-        worth[:, size > size.min()] = np.inf
-        every = np.arange(rows)
-        for q in range(taken.shape[1]):
-            there = taken[:, q] >= 0
-            worth[every[there], taken[there, q]] = np.inf
-        first = self.edits.feature[self.members[:, :, 0]]
+        every = np.arange(len(worth))
+        for some in taken.T:
+            there = (some >= 0) & (some < width)
+            worth[every[there], some[there]] = np.inf
+        first = self.members(np.broadcast_to(np.arange(width), worth.shape))[:, :, 0] if width > singles else None
         for q in range(count):
             chosen = _take(picks, q, worth, worth)
-            worth[first == first[every, chosen][:, None]] = np.inf
+            feature = self.edits.feature[chosen if first is None else first[every, chosen]]
+            mine = self.edits.feature[np.arange(width) if first is None else first]
+            worth[(mine if first is not None else mine[None]) == feature[:, None]] = np.inf
         return picks
 
     def codes(self, picks: Indices) -> Candidates:
@@ -101,7 +153,7 @@ class Shortlist:
         rows = np.arange(len(picks))[:, None]
         codes = np.repeat(self.edits.base[:, None, :], picks.shape[1], axis=1)
         place = np.broadcast_to(np.arange(picks.shape[1]), picks.shape)
-        for member in np.moveaxis(self.members[rows, picks], 2, 0):
+        for member in np.moveaxis(self.members(picks), 2, 0):
             feature = self.edits.feature[member]
             value = np.where(member >= 0, self.edits.value[rows, member], codes[rows, place, feature])
             codes[rows, place, feature] = value
@@ -114,13 +166,22 @@ class Shortlist:
         guess = margin[rows, picks]
         truth = verdict.margin if informative else np.where(verdict.valid, np.maximum(guess, 0.0), np.minimum(guess, 0.0))
         self.price[rows[picks >= 0], picks[picks >= 0]] = np.inf
-        members = self.members[rows, picks]
+        members = self.members(picks)
         share = np.where(asked, truth - guess, 0.0) / np.maximum((members >= 0).sum(axis=2), 1)
         for member in np.moveaxis(members, 2, 0):
             used = asked & (member >= 0)
             place = (rows[used], self.edits.feature[member[used]])
             np.add.at(self.off, place, share[used])
             np.add.at(self.weight, place, 1.0)
+
+
+def _least(cost: Floats, most: int) -> tuple[Indices, Floats]:
+    """The `most` cheapest of every row, ties by position, and what they cost."""
+    if cost.shape[1] > most:
+        near = np.sort(np.argpartition(cost, most, axis=1)[:, :most], axis=1)
+    else:
+        near = np.broadcast_to(np.arange(cost.shape[1]), cost.shape)
+    return near, np.take_along_axis(cost, near, 1)
 
 
 def _take(picks: Indices, q: int, cost: Floats, closing: Floats) -> Indices:
@@ -141,22 +202,19 @@ def shortlist(task: Task, state: Floats, start: Floats, together: bool = True) -
     paid = task.distance.parts(state, task.domain.row)
     change = task.distance.single(edits.feature, edits.value, task.domain.row) - paid[:, edits.feature]
     change = np.where(edits.open, change, np.inf)
-    expected = copy.singles()
-    rows, count = change.shape
-    members = np.full((rows, count, LARGEST), NOBODY, dtype=np.intp)
-    members[:, :, 0] = np.arange(count)
-    if together and count > 1:
-        members, expected, change = _with_sets(copy, members, expected, change)
+    expected, sets = copy.singles(), None
+    if together and change.shape[1] > 1:
+        sets, expected, change = _with_sets(copy, expected, change)
     empty = np.zeros(state.shape)
     price = np.round(change + paid.sum(axis=1)[:, None], 9)
-    return Shortlist(edits, members, expected, price, empty, empty.copy())
+    return Shortlist(edits, sets, expected, price, empty, empty.copy())
 
 
-def width(codec: Codec) -> int:
+def width(knowledge: Knowledge) -> int:
     """About how many candidates of a row are weighed at once."""
-    features = len(codec.schema)
     options = len(SHARES) * EACH + 2 * (EACH // 2)
-    return len(sweep.dense_levels(codec)[0]) + 3 * features + options * (options - 1) // 2 + LEADERS * options
+    singles = len(knowledge.dense_levels[0]) + 3 * len(knowledge.codec.schema)
+    return singles + options * (options - 1) // 2 + LEADERS * options
 
 
 def expectations(task: Task, edits: Edits, start: Floats) -> Floats:
@@ -165,59 +223,47 @@ def expectations(task: Task, edits: Edits, start: Floats) -> Floats:
 
 
 def _edits(task: Task, state: Floats) -> Edits:
-    """The levels everyone may be offered, the ends of a row's own range, and each feature as it was."""
+    """The levels everyone may be offered, the ends of a row's own range, and, of a changed row, each feature as it was."""
     domain = task.domain
-    listed = sweep.edits(domain, sweep.dense_levels(task.knowledge.codec))
-    features = np.arange(state.shape[1])
-    feature = np.concatenate([listed.feature, features])
+    listed = sweep.edits(domain, task.knowledge.dense_levels)
+    if state is domain.base:
+        return listed
+    feature = np.concatenate([listed.feature, np.arange(state.shape[1])])
     value = np.concatenate([listed.value, domain.base], axis=1)
     legal = np.concatenate([listed.open, np.ones(state.shape, dtype=bool)], axis=1)
     return Edits(state, feature, value, legal & (value != state[:, feature]))
 
 
-def _with_sets(copy: "_Copy", members: Indices, alone: Floats, change: Floats) -> tuple[Indices, Floats, Floats]:
+def _with_sets(copy: "_Copy", alone: Floats, change: Floats) -> tuple[Sets, Floats, Floats]:
     """Pairs of the most useful options, and the best pairs that fall short with a third option."""
-    option = _options(copy.edits.feature, alone - copy.start[:, None], change, copy.need)
-    one, two = np.triu_indices(option.shape[1], k=1)
-    pairs = np.stack([option[:, one], option[:, two]], axis=2)
-    of_pairs = copy.sets(pairs)
-    cost = _cost(copy.edits.feature, change, pairs)
-    leaders = _almost(of_pairs, cost, _rate(alone - copy.start[:, None], change))
-    triples = np.concatenate(
-        [
-            np.repeat(np.take_along_axis(pairs, leaders[:, :, None], 1), option.shape[1], axis=1),
-            np.tile(option, (1, leaders.shape[1]))[:, :, None],
-        ],
-        axis=2,
-    )
-    of_triples = copy.sets(triples)
-    padded = np.concatenate([pairs, np.full((*pairs.shape[:2], 1), NOBODY)], axis=2)
-    return (
-        np.concatenate([members, padded, triples], axis=1),
-        np.concatenate([alone, of_pairs, of_triples], axis=1),
-        np.concatenate([change, cost, _cost(copy.edits.feature, change, triples)], axis=1),
-    )
+    feature, gain = copy.edits.feature, alone - copy.start[:, None]
+    option = _options(feature, gain, change, copy.need)
+    sets = Sets(option, np.zeros((len(option), 0, 2), dtype=np.intp))
+    each, kind = np.take_along_axis(change, option, 1), feature[option]
+    one, two = sets.pair
+    of_pairs = copy.pairs(option)
+    cost = np.where(kind[:, one] == kind[:, two], np.inf, each[:, one] + each[:, two])
+    leaders = _almost(of_pairs, cost, _rate(gain, change))
+    sets = Sets(option, np.stack([one[leaders], two[leaders]], axis=2))
+    of_triples = copy.triples(option, sets.leaders)
+    rows = np.arange(len(option))[:, None, None]
+    again = (kind[:, None, :, None] == kind[rows, sets.leaders][:, :, None, :]).any(axis=3).reshape(len(option), -1)
+    together = sets.add_up(each)
+    together[:, : len(one)] = cost
+    together[:, len(one) :][again] = np.inf
+    return sets, np.concatenate([alone, of_pairs, of_triples], axis=1), np.concatenate([change, together], axis=1)
 
 
 def _rate(gain: Floats, change: Floats) -> Floats:
     """The most margin that one unit of price buys, for every row."""
     bought = np.where(np.isfinite(change) & (change > 0), gain / np.maximum(change, 1e-3), 0.0)
-    return np.maximum(bought.max(axis=1), 1e-9)
+    return np.asarray(np.maximum(bought.max(axis=1), 1e-9))
 
 
 def _almost(reached: Floats, cost: Floats, rate: Floats) -> Indices:
     """Pairs, by what they would cost if what they lack (or have to spare) were bought (or sold) at the best rate."""
     hope = np.where(np.isfinite(cost), cost - reached / rate[:, None], np.inf)
     return np.argsort(hope, axis=1, kind="stable")[:, :LEADERS]
-
-
-def _cost(feature: Indices, change: Floats, sets: Indices) -> Floats:
-    """What sets of options cost together; two changes of one feature are no set."""
-    rows = np.arange(len(change))[:, None]
-    parts = feature[sets]
-    cost = sum(change[rows, sets[:, :, k]] for k in range(sets.shape[2]))
-    repeated = (parts[:, :, :1] == parts[:, :, 1:]).any(axis=2) | ((parts[:, :, 1] == parts[:, :, -1]) & (parts.shape[2] > 2))
-    return np.asarray(np.where(repeated, np.inf, cost))
 
 
 def _options(feature: Indices, gain: Floats, change: Floats, need: Floats) -> Indices:
@@ -227,40 +273,55 @@ def _options(feature: Indices, gain: Floats, change: Floats, need: Floats) -> In
     every = np.arange(len(gain))[:, None]
     merits = [(np.where(there & (gain >= share * need[:, None]), -change, -np.inf), EACH) for share in SHARES]
     merits += [(np.where(there & (gain > 0), gain, -np.inf), EACH // 2), (np.where(there, -change, -np.inf), EACH // 2)]
+    column = _columns_of_each_feature(feature)
     chosen = []
     for merit, count in merits:
-        best = _best_of_each_feature(feature, merit)
+        best = _best_of_each_feature(column, merit)
         order = np.argsort(-merit[every, best], axis=1, kind="stable")[:, :count]
         chosen.append(np.take_along_axis(best, order, 1))
     return np.concatenate(chosen, axis=1)
 
 
-def _best_of_each_feature(feature: Indices, merit: Floats) -> Indices:
-    best = []
-    for j in np.unique(feature):
-        columns = np.flatnonzero(feature == j)
-        best.append(columns[merit[:, columns].argmax(axis=1)])
-    return np.stack(best, axis=1)
+def _columns_of_each_feature(feature: Indices) -> Indices:
+    """The edits of each feature side by side (features, most), padded with the first."""
+    order = np.argsort(feature, kind="stable")
+    _, first, count = np.unique(feature[order], return_index=True, return_counts=True)
+    place = np.arange(count.max(initial=0))
+    return np.asarray(order[first[:, None] + np.where(place < count[:, None], place, 0)])
+
+
+def _best_of_each_feature(column: Indices, merit: Floats) -> Indices:
+    best = merit[:, column].argmax(axis=2)
+    return np.asarray(column[np.arange(len(column)), best])
 
 
 class _Copy:
-    """The surrogate over one task's edits, in chunks small enough for the processor's cache."""
+    """The surrogate over one task's edits, in chunks small enough for the processor's cache, on every core."""
 
     def __init__(self, task: Task, edits: Edits, start: Floats) -> None:
         surrogate = task.knowledge.surrogate
         assert surrogate is not None
         self.surrogate: Surrogate = surrogate
         self.edits, self.target = edits, task.judge.target
-        features = np.arange(edits.base.shape[1])
-        self.own = surrogate.read(edits.base, features)
+        self.own = surrogate.read(edits.base, np.arange(edits.base.shape[1]))
         self.hidden = surrogate.hidden(self.own)
-        first = edits.value[:1]
-        self.shared = (edits.value == first).all(axis=0) if len(first) else np.zeros(len(edits.feature), dtype=bool)
-        self.entries = surrogate.read(first[0], edits.feature) if len(first) else np.zeros((0, 0), dtype=np.float32)
+        self._read_entries()
         guess = surrogate.margins(surrogate.outputs(self.hidden[:, None].copy()), self.target)[:, 0].astype(np.float64)
         self.start = start if task.judge.informative else _on_its_side(guess, start, surrogate.error)
         self.shift = self.start - guess
         self.need = self._needed(task)
+
+    def _read_entries(self) -> None:
+        """Entries of values offered to everyone are read once, those that differ from row to row for each."""
+        feature, value = self.edits.feature, self.edits.value
+        shared = (value == value[:1]).all(axis=0)
+        private = np.flatnonzero(~shared)
+        self.entries = np.zeros((len(feature), self.hidden.shape[1]), dtype=np.float32)
+        if len(value):
+            self.entries[shared] = self.surrogate.read(value[0, shared], feature[shared])
+        self.private = self.surrogate.read(value[:, private], feature[private])
+        self.private_place = np.full(len(feature), NOBODY, dtype=np.intp)
+        self.private_place[private] = np.arange(len(private))
 
     def _needed(self, task: Task) -> Floats:
         """How much margin the whole way takes: from the row as it came to the boundary."""
@@ -269,61 +330,68 @@ class _Copy:
         return np.maximum(-task.start, 1e-9)
 
     def singles(self) -> Floats:
-        return self._margins(len(self.edits.feature), lambda rows: self._swap(rows, None))
+        private = np.flatnonzero(self.private_place >= 0)
 
-    def sets(self, sets: Indices) -> Floats:
         def states(rows: slice) -> Singles32:
-            hidden = self.hidden[rows][:, None]
-            for k in range(sets.shape[2]):
-                hidden = hidden + self._swap(rows, sets[rows, :, k])
-            return hidden
+            left = self.hidden[rows][:, None] - self.own[rows]
+            hidden = left[:, self.edits.feature]
+            hidden += self.entries
+            hidden[:, private] += self.private[rows]
+            return np.asarray(hidden)
 
-        return self._margins(sets.shape[1], states)
+        return self._margins(len(self.edits.feature), lambda rows: self._lead(states(rows), rows))
 
-    def _swap(self, rows: slice, chosen: Indices | None) -> Singles32:
-        """The new entries minus the old ones; of all edits, added to the hidden state, or of the chosen ones."""
-        own = self.own[rows]
-        if chosen is None:
-            entries = np.broadcast_to(self.entries, (len(own), *self.entries.shape)).copy()
-            self._private(rows, entries)
-            entries -= own[:, self.edits.feature]
-            entries += self.hidden[rows][:, None]
-            return entries
-        every = np.arange(len(own))[:, None]
-        entries = self.entries[chosen]
-        private = ~self.shared[chosen]
-        if private.any():
-            place = np.nonzero(private)
-            edit = chosen[private]
-            value = self.edits.value[rows][place[0], edit]
-            entries[private] = self._read_each(value, self.edits.feature[edit])
-        entries -= own[every, self.edits.feature[chosen]]
-        return np.asarray(entries)
+    def pairs(self, option: Indices) -> Floats:
+        """All pairs of a row's options, in the order of `np.triu_indices`."""
+        count = option.shape[1]
 
-    def _private(self, rows: slice, entries: Singles32) -> None:
-        """Entries of values that are not the same for everyone, such as the ends of a row's own range."""
-        columns = np.flatnonzero(~self.shared)
-        if columns.size:
-            entries[:, columns] = self.surrogate.read(self.edits.value[rows][:, columns], self.edits.feature[columns])
+        def margins(rows: slice) -> Floats:
+            swap = self._swaps(rows, option[rows])
+            first = swap + self.hidden[rows][:, None]
+            parts = [self._lead(first[:, k, None] + swap[:, k + 1 :], rows) for k in range(count - 1)]
+            return np.concatenate(parts, axis=1)
 
-    def _read_each(self, value: Floats, feature: Indices) -> Singles32:
-        found = np.empty((len(value), self.entries.shape[1]), dtype=np.float32)
-        for j in np.unique(feature):
-            mine = feature == j
-            found[mine] = self.surrogate.read(value[mine][:, None], np.array([j]))[:, 0]
-        return found
+        return self._margins(count * (count - 1) // 2, margins, at_once=count)
 
-    def _margins(self, count: int, states: States) -> Floats:
+    def triples(self, option: Indices, pairs: Indices) -> Floats:
+        """Pairs (rows, L, 2), places among the options, each with every option."""
+        count = option.shape[1]
+
+        def margins(rows: slice) -> Floats:
+            swap = self._swaps(rows, option[rows])
+            every = np.arange(len(swap))
+            parts = []
+            for one, two in np.moveaxis(pairs[rows], 1, 0).swapaxes(1, 2):
+                state = self.hidden[rows] + swap[every, one] + swap[every, two]
+                parts.append(self._lead(state[:, None] + swap, rows))
+            return np.concatenate(parts, axis=1)
+
+        return self._margins(count * pairs.shape[1], margins, at_once=count)
+
+    def _swaps(self, rows: slice, option: Indices) -> Singles32:
+        """What each option adds to the hidden state: the new entry minus the old one (rows, O, H)."""
+        every = np.arange(len(option))[:, None]
+        swap = self.entries[option]
+        place = self.private_place[option]
+        row, column = np.nonzero(place >= 0)
+        swap[row, column] = self.private[rows][row, place[row, column]]
+        swap -= self.own[rows][every, self.edits.feature[option]]
+        return np.asarray(swap)
+
+    def _lead(self, hidden: Singles32, rows: slice) -> Singles32:
+        return self.surrogate.margins(self.surrogate.outputs(hidden), self.target[rows])
+
+    def _margins(self, count: int, lead: Callable[[slice], Any], at_once: int | None = None) -> Floats:
         margin = np.empty((len(self.hidden), count))
-        with on_one_thread():
-            for rows in self._chunks(count):
-                outputs = self.surrogate.outputs(states(rows))
-                margin[rows] = self.surrogate.margins(outputs, self.target[rows])
-        return np.asarray(margin + self.shift[:, None])
+        size = max(1, CHUNK_CELLS // max(1, (at_once or count) * self.hidden.shape[1]))
 
-    def _chunks(self, count: int) -> Iterator[slice]:
-        size = max(1, CHUNK_CELLS // max(1, count * self.hidden.shape[1]))
-        return (slice(start, start + size) for start in range(0, len(self.hidden), size))
+        def fill(start: int) -> None:
+            rows = slice(start, start + size)
+            margin[rows] = lead(rows)
+
+        with on_one_thread():
+            spread(fill, range(0, len(self.hidden), size))
+        return np.asarray(margin + self.shift[:, None])
 
 
 def _on_its_side(guess: Floats, sign: Floats, error: float) -> Floats:

@@ -9,63 +9,15 @@ from fasterce.codec import Codec
 from fasterce.profile import Floats
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Edits, Indices, Mask, Verdict
+from fasterce.search.levels import Levels
 from fasterce.search.project import Domain
 from fasterce.search.task import Task
 
-COARSE, FEWEST, COARSE_IN_ALL = 11, 5, 700
-DENSE, DENSE_IN_ALL = 24, 700
-FINE, FINE_IN_ALL = 129, 1500
 TIE = 1e-6
 
 
-def coarse_levels(codec: Codec) -> tuple[Indices, Floats]:
-    """Which values to try for everyone: quantiles over people and over distinct values, and every frequent category."""
-    return _thinned(codec, _levels_each(codec, COARSE_IN_ALL, COARSE))
-
-
-def dense_levels(codec: Codec) -> tuple[Indices, Floats]:
-    """The same but more of them, where ranking them costs no question."""
-    return _thinned(codec, _levels_each(codec, DENSE_IN_ALL, DENSE))
-
-
-def _thinned(codec: Codec, count: int) -> tuple[Indices, Floats]:
-    numbers = [np.full(0, 0.0)] * len(codec.schema)
-    for j in codec.numeric:
-        merged = _quantiles(codec, int(j), count)
-        numbers[j] = merged[np.unique(np.round(np.linspace(0, len(merged) - 1, count)).astype(np.intp))]
-    for block in codec.blocks:
-        numbers[block.feature] = block.codes.astype(np.float64)
-    return _listed(numbers)
-
-
-def fine_levels(codec: Codec) -> tuple[Indices, Floats]:
-    """For the few rows where that finds nothing: many more values, and every category anyone has."""
-    count = _levels_each(codec, FINE_IN_ALL, FINE)
-    values = [np.full(0, 0.0)] * len(codec.schema)
-    for j in codec.numeric:
-        values[j] = _quantiles(codec, int(j), count)
-    for j, share in codec.shares.items():
-        values[j] = np.flatnonzero(share > 0).astype(np.float64)
-    return _listed(values)
-
-
-def _levels_each(codec: Codec, in_all: int, most: int) -> int:
-    """Fewer levels a feature where there are many features: questions cost memory and the model's time."""
-    return int(np.clip(in_all // max(len(codec.numeric), 1), FEWEST, most))
-
-
-def _quantiles(codec: Codec, j: int, count: int) -> Floats:
-    pick = np.round(np.linspace(0, codec.profile.levels.shape[1] - 1, count)).astype(np.intp)
-    return np.unique(np.concatenate([codec.profile.levels[j, pick], codec.profile.spread[j, pick]]))
-
-
-def _listed(values: list[Floats]) -> tuple[Indices, Floats]:
-    feature = np.repeat(np.arange(len(values)), [len(some) for some in values])
-    return feature.astype(np.intp), np.concatenate(values)
-
-
 def coarse(task: Task) -> Edits:
-    return edits(task.domain, coarse_levels(task.knowledge.codec))
+    return edits(task.domain, task.knowledge.coarse_levels)
 
 
 def fine(task: Task, examples: Floats) -> Edits:
@@ -73,12 +25,12 @@ def fine(task: Task, examples: Floats) -> Edits:
     rows, count, features = examples.shape
     feature = np.tile(np.arange(features), count)
     value = examples.reshape(rows, count * features)
-    return edits(task.domain, fine_levels(task.knowledge.codec)) + Edits(
+    return edits(task.domain, task.knowledge.fine_levels) + Edits(
         task.domain.base, feature, value, _legal(task.domain, feature, value)
     )
 
 
-def edits(domain: Domain, levels: tuple[Indices, Floats]) -> Edits:
+def edits(domain: Domain, levels: Levels) -> Edits:
     """The levels that are legal and different for each row, and the ends of its own range."""
     feature, value = levels
     ends = domain.numeric
@@ -152,28 +104,6 @@ def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Fl
 def gains(verdict: Verdict, start: NDArray[np.float64]) -> Floats:
     """How much of the way to the boundary each single change goes, in units of margin."""
     return np.where(np.isfinite(verdict.margin), verdict.margin - start[:, None], -np.inf)
-
-
-def nearest_level(codec: Codec) -> Indices:
-    """For every edit made of the fine levels the position of the coarse edit of the same feature with the nearest value;
-    -1 for the ends of a row's own range."""
-    (coarse, coarse_value), (fine, fine_value) = (_laid_out(codec, some(codec)) for some in (coarse_levels, fine_levels))
-    near = np.full(len(fine), -1, dtype=np.intp)
-    for j in np.unique(fine):
-        mine = np.flatnonzero((fine == j) & np.isfinite(fine_value))
-        known = np.flatnonzero((coarse == j) & np.isfinite(coarse_value))
-        if known.size:
-            near[mine] = known[np.abs(fine_value[mine][:, None] - coarse_value[known]).argmin(axis=1)]
-    return near
-
-
-def _laid_out(codec: Codec, levels: tuple[Indices, Floats]) -> tuple[Indices, Floats]:
-    """Levels in the order `edits` puts them, with NaN for the ends that differ from row to row."""
-    feature, value = levels
-    numeric, ends = np.isin(feature, codec.numeric), codec.numeric
-    gaps = np.full(2 * len(ends), np.nan)
-    order = np.concatenate([feature[numeric], ends, ends, feature[~numeric]])
-    return order, np.concatenate([value[numeric], gaps, value[~numeric]])
 
 
 def unlisted(codec: Codec, feature: Indices, value: Floats) -> Mask:

@@ -8,10 +8,12 @@ import numpy as np
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder
 from fasterce.profile import Floats
+from fasterce.search import levels
 from fasterce.search.directions import unit
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes
 from fasterce.search.judge import Indices, Judge
+from fasterce.search.levels import Levels
 from fasterce.search.project import Domain
 from fasterce.search.regions import Regions
 from fasterce.surrogate.runtime import Surrogate
@@ -33,6 +35,22 @@ class Knowledge:
     distance: Distance
     typical: float
     surrogate: Surrogate | None = None
+
+    @cached_property
+    def coarse_levels(self) -> Levels:
+        return levels.coarse_levels(self.codec)
+
+    @cached_property
+    def dense_levels(self) -> Levels:
+        return levels.dense_levels(self.codec)
+
+    @cached_property
+    def fine_levels(self) -> Levels:
+        return levels.fine_levels(self.codec)
+
+    @cached_property
+    def nearest_levels(self) -> Indices:
+        return levels.nearest_level(self.codec)
 
     @cached_property
     def example_matrix(self) -> Floats:

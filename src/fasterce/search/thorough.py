@@ -66,7 +66,7 @@ def finer_changes(task: Task) -> Search:
     """More values of every feature, in parts that fit in memory."""
     found = Pool.nothing(task.domain.base)
     every = np.arange(len(task.domain.base))
-    for part in task.parts(every, len(sweep.fine_levels(task.knowledge.codec)[0])):
+    for part in task.parts(every, len(task.knowledge.fine_levels[0])):
         found += yield from for_some(part, task, _finer)
     return found
 
@@ -83,7 +83,7 @@ def _last_resort(task: Task, gain: Floats | None) -> Search:
     alone = sweep.coarse(task)
     groups = [
         combine.stacks(alone, latent_gains(task, alone) if gain is None else gain),
-        combine.grid(task.domain, task.named, sweep.coarse_levels(task.knowledge.codec)),
+        combine.grid(task.domain, task.named, task.knowledge.coarse_levels),
         neighbours(task, more_examples(task)),
     ]
     verdicts = yield groups

@@ -12,7 +12,7 @@ from fasterce.latent.train import layer, one_thread, torch_or_none
 from fasterce.profile import Floats
 from fasterce.surrogate.runtime import Surrogate
 
-HIDDEN = 128
+HIDDEN = 96
 KNOTS = 16
 KNOTS_IN_ALL = 1000
 FEWEST_KNOTS = 6
