@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from fasterce import Schema, outcome
-from fasterce.errors import InputError
 from fasterce.explanation import Answers
 from fasterce.predictor import FAILED, Predictor
 from fasterce.table import Table
@@ -30,8 +29,15 @@ def predictor(model: Any = big, classes: tuple[Any, ...] = ("big", "small")) -> 
     return Predictor(model, TABLE, classes)
 
 
-def ledger(frame: pd.DataFrame = FRAME) -> outcome.Ledger:
-    return outcome.Ledger(TABLE.read(frame))
+def ledger(frame: pd.DataFrame = FRAME, wanted: int | None = None) -> outcome.Ledger:
+    return outcome.Ledger(TABLE.read(frame), wanted)
+
+
+def asked(book: outcome.Ledger, model: Any = big) -> list[int]:
+    """The model's labels on record, as a search that supposed just these would put them there."""
+    rows, own = book.open, predictor(model)
+    labels = own.label(TABLE.frame(book.codes[rows]))
+    return book.record(rows, labels, labels, own.failure).tolist()
 
 
 def answers(*query: int) -> Answers:
@@ -57,15 +63,15 @@ def test_a_new_ledger_is_open_but_for_bad_rows() -> None:
 
 def test_without_a_wanted_class_every_row_wants_the_other() -> None:
     book = ledger()
-    book.predict(predictor(), None)
+    assert asked(book) == []
     assert book.predicted.tolist() == [1, 1, 0, 0]
     assert book.target.tolist() == [0, 0, 1, 1]
     assert book.open.tolist() == [0, 1, 2, 3]
 
 
 def test_with_a_wanted_class_rows_already_there_are_closed() -> None:
-    book = ledger()
-    book.predict(predictor(), 0)
+    book = ledger(wanted=0)
+    asked(book)
     assert book.status.tolist() == ["", "", "already_target", "already_target"]
     assert book.reason.tolist() == [""] * 4
     assert book.target.tolist() == [0] * 4
@@ -73,7 +79,7 @@ def test_with_a_wanted_class_rows_already_there_are_closed() -> None:
 
 def test_rows_the_model_fails_on_are_closed_with_its_words() -> None:
     book = ledger()
-    book.predict(predictor(picky), None)
+    asked(book, picky)
     assert book.status.tolist() == ["", "", "model_error", ""]
     assert book.reason[2] == "The model raised ValueError: not two"
     assert book.predicted.tolist() == [1, 1, FAILED, 0]
@@ -82,58 +88,51 @@ def test_rows_the_model_fails_on_are_closed_with_its_words() -> None:
 
 
 def test_a_failing_row_is_no_model_success_even_with_a_target() -> None:
-    book = ledger()
-    book.predict(predictor(picky), 1)
+    book = ledger(wanted=1)
+    asked(book, picky)
     assert book.status.tolist() == ["already_target", "already_target", "model_error", ""]
+
+
+def test_a_row_whose_label_is_not_the_supposed_one_stays_open_and_is_named() -> None:
+    """The search went by scores that say otherwise: neither its answers nor its silence count."""
+    book = ledger(wanted=0)
+    doubtful = book.record(book.open, np.array([0, 1, 0, FAILED]), np.array([0, 0, 1, 0]), "The model raised KeyError: 'x'")
+    assert doubtful.tolist() == [1, 2]
+    assert book.status.tolist() == ["already_target", "", "", "model_error"]
+    assert book.reason[3] == "The model raised KeyError: 'x'"
 
 
 @pytest.mark.parametrize("method", ["closest", "sparse", "realistic", "all"])
 def test_settling_leaves_no_row_open(method: str) -> None:
-    book = ledger(FRAME.assign(c=["a", "q", "b", "a"]))
-    book.predict(predictor(), 0)
-    book.settle(answers(0), method)
-    assert book.status.tolist() == ["found", "invalid_input", "already_target", "already_target"]
     book = ledger()
-    book.settle(answers(3, 3, 1), method)
-    assert book.status.tolist() == ["none_found", "found", "none_found", "found"]
-    assert book.reason.tolist() == [outcome.NOTHING[method], "", outcome.NOTHING[method], ""]
+    book.settle_found(answers(3, 3))
+    book.settle_rest(book.open, method, np.array([False, True, False]), "Stopped at the budget of 9 rows asked")
+    assert book.open.size == 0
+    assert book.status.tolist() == ["none_found", "stopped", "none_found", "found"]
+    early = "Stopped at the budget of 9 rows asked before an answer was found."
+    assert book.reason.tolist() == [outcome.NOTHING[method], early, outcome.NOTHING[method], ""]
+
+
+def test_remarks_stand_beside_answers_only() -> None:
+    book = ledger()
+    book.settle_found(answers(0, 2))
+    book.remark(np.array([0, 1]), "One.")
+    book.remark(np.array([0, 2]), "Two.")
+    assert book.reason.tolist() == ["One. Two.", "", "Two.", ""]
+
+
+def test_sparse_says_how_many_features_it_took() -> None:
+    book, found = ledger(), answers(0, 1)
+    found.method[:] = "sparse"
+    found.codes[1, 1] = 0.0
+    book.settle_found(found)
+    book.remark_several(found)
+    assert book.reason.tolist() == ["No single feature was found that flips it alone; these 2 together do.", "", "", ""]
 
 
 def test_the_first_line_names_status_and_reason() -> None:
     book = ledger(FRAME.assign(c="q"))
     assert book.first_line().startswith("invalid_input: Column 'c' must be one of 'a', 'b'; got 'q'")
-
-
-def test_choosing_a_target() -> None:
-    assert outcome.choose_target(predictor(), None) is None
-    assert outcome.choose_target(predictor(), "small") == 1
-    assert outcome.choose_target(predictor(classes=(0, 1, 2)), np.int64(2)) == 2
-    assert outcome.choose_target(predictor(classes=(False, True)), False) == 0
-    with pytest.raises(InputError, match=r"Did you mean 'small'\?"):
-        outcome.choose_target(predictor(), "smal")
-    with pytest.raises(InputError, match=r"one of 0, 1, 2, because the model has 3 classes; got None\.$"):
-        outcome.choose_target(predictor(classes=(0, 1, 2)), None)
-
-
-@pytest.mark.parametrize("target", [["big"], np.array(["big", "small"]), {"big"}, float("nan"), pd.NA])
-def test_a_target_that_is_no_label_is_refused(target: Any) -> None:
-    with pytest.raises(InputError, match=r"target"):
-        outcome.choose_target(predictor(), target)
-
-
-def test_choosing_variants() -> None:
-    assert [name for name, _ in outcome.choose_variants("sparse", "movement")] == ["sparse"]
-    assert [name for name, _ in outcome.choose_variants("all", "paper")] == ["closest", "sparse", "realistic"]
-    movement, paper = (outcome.choose_variants("closest", reading)[0][1] for reading in ("movement", "paper"))
-    assert movement is not paper
-    with pytest.raises(InputError, match=r"Unknown method 'near'; expected one of 'closest', 'sparse', 'realistic', 'all'\."):
-        outcome.choose_variants("near", "movement")
-    with pytest.raises(InputError, match=r"Unknown reading 'fast'"):
-        outcome.choose_variants("closest", "fast")
-
-
-def test_options_in_range_pass() -> None:
-    outcome.check_options(np.int64(3), 1, np.float32(0.5))
 
 
 def test_labels_are_the_models_own_and_none_where_there_is_none() -> None:

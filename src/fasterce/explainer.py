@@ -89,7 +89,7 @@ class FasterCE(BaseEstimator):
         step: float = 0.1,
         margin: float = 0.0,
         distance: Prices = "percentile",
-        realism: float = 1.0,
+        realism: float = 0.5,
         budget: int | None = None,
         deadline: float | None = None,
     ) -> Explanation:

@@ -20,6 +20,7 @@ from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.schema import Schema, check_table
+from fasterce.search import peers
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import fit_hyperplanes
 from fasterce.search.regions import fit_regions
@@ -34,8 +35,8 @@ FEWEST_ROWS = 10
 LARGEST_NUMBER = 1e100
 MOST_TRAINING_ROWS = 60_000
 MOST_ASKED_ROWS = 10_000
-MOST_EXAMPLES = 3_000
-MEASURED_ROWS = 200
+MOST_POINTS = 3_000
+MOST_EXAMPLE_ROWS, MOST_EXAMPLES = 40_000, 20_000
 FEW_ROWS = 50
 CHECKED_SCORES = 1_000
 
@@ -103,12 +104,27 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
         points.latent, codec.encode(points.codes), len(codec.numeric), points.classes, len(predictor.classes)
     )
     regions, held_out = fit_regions(points.latent, points.classes, points.origin, planes, settings.random_state)
-    examples = _first_of_each_class(_with_samples(real, sampled) if settings.keep_rows else sampled)
-    distance = Distance.gower(codec.profile.span, codec.numeric)
-    typical = _typical(distance, examples.codes, real.codes)
     twin, about_twin = make(model, predictor, asked, settings.twin)
-    surrogate = _surrogate(twin.session() if twin else predictor, asked, answered_rows, codec, predictor, settings)
-    knowledge = Knowledge(codec, autoencoder, planes, regions, examples.codes, examples.classes, distance, typical, surrogate)
+    quick = twin.session() if twin else predictor
+    surrogate = _surrogate(quick, asked, answered_rows, codec, predictor, settings)
+    examples = _with_samples(_everyone(answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
+    examples = _first_of_each_class(examples, MOST_EXAMPLES)
+    distance = Distance.gower(codec.profile.span, codec.numeric)
+    centres, centre_classes = peers.prototypes(points.latent, points.classes, settings.random_state)
+    knowledge = Knowledge(
+        codec,
+        autoencoder,
+        planes,
+        regions,
+        examples.codes,
+        examples.classes,
+        distance,
+        peers.typical_distances(distance, examples.codes, examples.classes, len(predictor.classes)),
+        peers.linked_groups(asked, codec),
+        centres,
+        centre_classes,
+        surrogate,
+    )
     agreement, base = prediction_agreement(planes, answered.latent, answers)
     report = FitReport(
         features=quality_by_feature(codec, autoencoder, planes, unseen),
@@ -213,8 +229,8 @@ class Labelled:
         )
 
 
-def _first_of_each_class(points: Labelled) -> Labelled:
-    kept = [np.flatnonzero(points.classes == label)[:MOST_EXAMPLES] for label in np.unique(points.classes)]
+def _first_of_each_class(points: Labelled, most: int = MOST_POINTS) -> Labelled:
+    kept = [np.flatnonzero(points.classes == label)[:most] for label in np.unique(points.classes)]
     return points.take(np.sort(np.concatenate(kept)))
 
 
@@ -222,6 +238,19 @@ def _with_samples(real: Labelled, sampled: Labelled) -> Labelled:
     """Real rows, and decoded samples only of classes few real rows have: a decoder may mix what never goes together."""
     few = np.isin(sampled.classes, [k for k in np.unique(sampled.classes) if (real.classes == k).sum() < FEW_ROWS])
     return real + sampled.take(few)
+
+
+def _everyone(answered: Labelled, codes: Floats, quick: Predictor | Twin, rng: np.random.Generator) -> Labelled:
+    """The rows asked so far, and more training rows where there are: people to be near to."""
+    more = MOST_EXAMPLE_ROWS - len(answered.codes)
+    if len(codes) <= len(answered.codes) or more <= 0:
+        return answered.take(answered.classes != FAILED)
+    others = _some(codes, more, rng)
+    classes = quick.ask(others).classes
+    none = np.zeros((len(others), answered.latent.shape[1]))
+    every = answered + Labelled(others, none, classes, np.arange(len(others)))
+    once = np.sort(np.unique(every.codes, axis=0, return_index=True)[1])
+    return every.take(once[every.classes[once] != FAILED])
 
 
 def _surrogate(
@@ -247,9 +276,3 @@ def _check_classes(points: Labelled, predictor: Predictor) -> None:
             f"The model must answer at least two classes; got {predictor.classes[seen[0]]!r} for all training rows "
             "and all latent samples, so there is nothing to change it to."
         )
-
-
-def _typical(distance: Distance, examples: Floats, rows: Floats) -> float:
-    """How far a real row usually is from its nearest example, itself not counted."""
-    away = [distance.total(examples, row) for row in rows[:MEASURED_ROWS]]
-    return float(np.mean([gaps[gaps > 0].min(initial=gaps.max()) for gaps in away]))

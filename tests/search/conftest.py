@@ -1,7 +1,7 @@
 """Toy worlds for the search: models that are formulas over codes, an identity for an autoencoder, rules by hand."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from fasterce.search.judge import Judge
 from fasterce.search.project import Domain
 from fasterce.search.regions import Regions
 from fasterce.search.task import Knowledge, Task
+from fasterce.surrogate.runtime import Surrogate
+from fasterce.surrogate.train import _Tables
 from fasterce.table import Table
 
 IDENTITY = Callables(lambda matrix: matrix, lambda latent: latent)
@@ -130,21 +132,62 @@ class Toys:
         typical = float(np.mean([distance.total(examples, row).min() for row in codes[:100]]))
         return Knowledge(codec, autoencoder, planes, Regions.whole(planes), examples, labels[kept], distance, typical)
 
+    @staticmethod
+    def copy_of(
+        codec: Codec, parts: dict[int, Callable[[Floats], Floats]], constant: float, error: float = 0.05
+    ) -> Surrogate:
+        """A copy that gives class 1 a lead of `constant` plus, for some features, a part that depends on their value:
+        exact at the knots, straight in between."""
+        tables = _Tables(codec)
+        lead = np.zeros(len(tables.knots))
+        for j, part in parts.items():
+            mine = slice(tables.start[j], tables.start[j + 1])
+            lead[mine] = part(tables.knots[mine])
+        return Surrogate(
+            knots=tables.knots,
+            entries=np.stack([lead, -lead], axis=1).astype(np.float32),
+            start=tables.start,
+            numeric=tables.numeric,
+            bias=np.array([constant, -constant], dtype=np.float32),
+            weight=np.array([[1.0], [-1.0]], dtype=np.float32),
+            offset=np.zeros(1, dtype=np.float32),
+            error=error,
+            agreement=1.0,
+        )
+
+    @staticmethod
+    def any_copy(codec: Codec, classes: int = 2, seed: int = 0, hidden: int = 96) -> Surrogate:
+        """A copy of nothing: random tables and weights."""
+        rng, tables, outputs = np.random.default_rng(seed), _Tables(codec), 1 if classes == 2 else classes
+        return Surrogate(
+            knots=tables.knots,
+            entries=rng.normal(size=(len(tables.knots), hidden)).astype(np.float32),
+            start=tables.start,
+            numeric=tables.numeric,
+            bias=rng.normal(size=hidden).astype(np.float32),
+            weight=rng.normal(size=(hidden, outputs)).astype(np.float32),
+            offset=rng.normal(size=outputs).astype(np.float32),
+            error=0.3,
+            agreement=0.9,
+        )
+
     def task(self, knowledge: Knowledge, domain: Domain, model: ToyModel, **options: Any) -> Task:
         """Wants, for every row, the class the model does not give it now."""
         lead = np.asarray(model.lead(domain.row), dtype=float)
         target = (lead <= 0).astype(np.intp)
-        return Task(knowledge, domain, Judge(model, target, model.graded), **options)
+        start = -np.abs(lead) if model.graded else np.full(len(lead), -1.0)
+        return Task(knowledge, domain, Judge(model, target, model.graded), start=start, **options)
 
     def scene(
         self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **rules: Any
     ) -> tuple[Task, ToyModel]:
-        """The standard frame, a model and rows to explain, in one go."""
+        """The standard frame, a model and rows to explain, in one go; `copy` makes a surrogate from the codec."""
         options = {name: rules.pop(name) for name in ("named", "margin", "step") if name in rules}
+        copy = rules.pop("copy", None)
         codec, codes = self.codec(self.frame())
         model = ToyModel(lead, graded)
-        task = self.task(self.knowledge(codec, codes, model), self.domain(codec, rows, **rules), model, **options)
-        return task, model
+        knowledge = replace(self.knowledge(codec, codes, model), surrogate=copy and copy(codec))
+        return self.task(knowledge, self.domain(codec, rows, **rules), model, **options), model
 
 
 @pytest.fixture(scope="session")

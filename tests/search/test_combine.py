@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search import combine, sweep
+from fasterce.search import combine, levels, sweep
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Edits, Judge
 
@@ -15,7 +15,7 @@ ROW = [1.0, 1.0, 1.0, 2.0]
 def scene(toys: Any, lead: Any, rows: Any = ROW) -> Any:
     codec, _ = toys.codec(toys.frame())
     domain = toys.domain(codec, rows)
-    asked = sweep.edits(domain, sweep.coarse_levels(codec))
+    asked = sweep.edits(domain, levels.coarse_levels(codec))
     model = toys.Model(lead)
     judge = Judge(model, np.ones(len(domain.base), dtype=np.intp), True)
     (verdict,) = judge.judge(asked)
@@ -107,9 +107,9 @@ def test_one_feature_has_no_sets() -> None:
 def test_the_grid_holds_every_combination_of_the_named_features(toys: Any) -> None:
     codec, _ = toys.codec(toys.frame())
     domain = toys.domain(codec, [ROW, [9.0, 0.0, 9.0, 9.0]], upper={0: 6.0})
-    found = combine.grid(domain, (0, 1), sweep.coarse_levels(codec))
-    levels = sweep.coarse_levels(codec)
-    expected = {(min(a, 6.0), job) for a in levels[1][levels[0] == 0] for job in range(4)}
+    feature, value = levels.coarse_levels(codec)
+    found = combine.grid(domain, (0, 1), (feature, value))
+    expected = {(min(a, 6.0), job) for a in value[feature == 0] for job in range(4)}
     assert {tuple(row) for row in found.codes[0][:, [0, 1]]} == expected
     np.testing.assert_array_equal(found.codes[1][:, [2, 3]], 9.0)
     np.testing.assert_array_equal(found.open, (found.codes != domain.base[:, None]).any(axis=2))
@@ -120,7 +120,7 @@ def test_the_grid_holds_every_combination_of_the_named_features(toys: Any) -> No
 def test_the_grid_stays_small(toys: Any, named: tuple[int, ...]) -> None:
     codec, _ = toys.codec(toys.frame())
     domain = toys.domain(codec, ROW)
-    found = combine.grid(domain, named, sweep.coarse_levels(codec))
+    found = combine.grid(domain, named, levels.coarse_levels(codec))
     assert found.codes.shape[1] <= combine.GRID
     assert found.open.any() == (len(named) > 1)
     np.testing.assert_array_equal(domain.base, [ROW])

@@ -13,7 +13,7 @@ ROW = [1.0, 1.0, 1.0, 2.0]
 def pool_of(cost: list[list[float]], codes: Any = None) -> Pool:
     price = np.array(cost)
     codes = np.zeros((*price.shape, 2)) if codes is None else np.array(codes)
-    return Pool(codes, np.isfinite(price), price, codes + 100)
+    return Pool(codes, np.isfinite(price), price, codes + 100, -price)
 
 
 def test_start_prices_what_is_valid(toys: Any) -> None:
@@ -31,6 +31,7 @@ def test_best_sorts_by_price_and_keeps_parts_together() -> None:
     np.testing.assert_array_equal(pool.cost, [[1.0, 3.0, 3.0]])
     np.testing.assert_array_equal(pool.codes[0], codes[0, [2, 0, 3]])
     np.testing.assert_array_equal(pool.floor[0], codes[0, [2, 0, 3]] + 100)
+    np.testing.assert_array_equal(pool.lead, [[-1.0, -3.0, -3.0]])
     assert pool.best(10).codes.shape == (1, 3, 2)
 
 
@@ -47,6 +48,7 @@ def test_pools_add_up() -> None:
     both = pool_of([[1.0]], [[[1.0, 1.0]]]) + pool_of([[0.5, 2.0]], [[[2.0, 2.0], [3.0, 3.0]]])
     np.testing.assert_array_equal(both.cost, [[1.0, 0.5, 2.0]])
     np.testing.assert_array_equal(both.best(1).codes, [[[2.0, 2.0]]])
+    np.testing.assert_array_equal(both.lead, [[-1.0, -0.5, -2.0]])
 
 
 def test_different_puts_what_only_adds_to_a_cheaper_one_last() -> None:
@@ -66,4 +68,6 @@ def test_a_pool_of_some_rows_among_all() -> None:
     assert spread.valid.tolist() == [[False, False], [True, False], [False, False]]
     np.testing.assert_array_equal(spread.codes[1, 0], [1.0, 2.0])
     np.testing.assert_array_equal(spread.codes[[0, 2]], np.zeros((2, 2, 2)))
+    assert spread.lead[1, 0] == -1.0
+    assert spread.take_rows(np.array([1])).cost.tolist() == [[1.0, np.inf]]
     assert Pool.nothing(base).codes.shape == (3, 0, 2)

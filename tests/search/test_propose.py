@@ -135,7 +135,7 @@ def test_latent_gains_point_toward_the_wanted_class(toys: Any) -> None:
     from fasterce.search import sweep
 
     task, _ = toys.scene(lead, ROW)
-    edits = sweep.edits(task.domain, sweep.coarse_levels(task.knowledge.codec))
+    edits = sweep.coarse(task)
     gain = propose.latent_gains(task, edits)
     assert np.isneginf(gain[~edits.open]).all()
     opened = edits.open[0]

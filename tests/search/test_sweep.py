@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.search import sweep
+from fasterce.search import levels, sweep
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Edits, Judge, Verdict
 
@@ -19,40 +19,20 @@ def codec(toys: Any) -> Any:
     return toys.codec(toys.frame())[0]
 
 
-def run(toys: Any, codec: Any, lead: Any, rows: Any = ROW, levels: Any = sweep.coarse_levels, **rules: Any) -> Any:
+def run(toys: Any, codec: Any, lead: Any, rows: Any = ROW, **rules: Any) -> Any:
     domain = toys.domain(codec, rows, **rules)
-    asked = sweep.edits(domain, levels(codec))
+    asked = sweep.edits(domain, levels.coarse_levels(codec))
     judge = Judge(toys.Model(lead), np.ones(len(domain.base), dtype=np.intp), True)
     (verdict,) = judge.judge(asked)
     distance = Distance.gower(codec.profile.span, codec.numeric)
     return domain, asked, verdict, sweep.cheapest(asked, verdict, domain, distance)
 
 
-def test_levels_reach_the_ends_and_every_category(codec: Any) -> None:
-    for levels, most in ((sweep.coarse_levels, sweep.COARSE), (sweep.fine_levels, 2 * sweep.FINE)):
-        feature, value = levels(codec)
-        for j in (0, 2, 3):
-            mine = value[feature == j]
-            assert 5 < len(mine) <= most
-            assert (mine.min(), mine.max()) == (0.0, 20.0 if j == 3 else 10.0)
-            assert (np.diff(mine) > 0).all()
-        np.testing.assert_array_equal(value[feature == 1], [0, 1, 2, 3])
-    assert len(sweep.fine_levels(codec)[0]) > len(sweep.coarse_levels(codec)[0])
-
-
-def test_a_long_tail_is_covered_too(toys: Any) -> None:
-    import pandas as pd
-
-    skewed, _ = toys.codec(pd.DataFrame({"x": [0.0] * 500 + list(range(1, 11))}))
-    _, value = sweep.coarse_levels(skewed)
-    assert len(value) >= 6, "quantiles over people alone would give one value"
-
-
 def test_edits_are_legal_and_different(toys: Any, codec: Any) -> None:
     domain = toys.domain(
         codec, [ROW, [10.0, 3.0, 0.0, 20.0]], frozen=[2], lower={0: 2.0}, upper={0: 8.0, 3: 12.0}, allowed={1: [1, 2]}
     )
-    asked = sweep.edits(domain, sweep.coarse_levels(codec))
+    asked = sweep.edits(domain, levels.coarse_levels(codec))
     rows, codes = asked.flat()
     for row, candidate in zip(rows, codes, strict=True):
         changed = np.flatnonzero(candidate != domain.base[row])
@@ -66,7 +46,7 @@ def test_edits_are_legal_and_different(toys: Any, codec: Any) -> None:
 
 def test_unbounded_ranges_try_nothing_infinite(toys: Any, codec: Any) -> None:
     domain = toys.domain(codec, ROW, upper={0: np.inf}, lower={0: -np.inf})
-    asked = sweep.edits(domain, sweep.coarse_levels(codec))
+    asked = sweep.edits(domain, levels.coarse_levels(codec))
     assert np.isfinite(asked.value[asked.open]).all()
     assert (asked.open & (asked.feature == 0)).any()
 

@@ -68,10 +68,10 @@ def test_sparse_finds_the_cheapest_single_change(toys: Any) -> None:
     assert {tuple(np.flatnonzero(code != ROWS[0])) for code in pool.codes[pool.valid]} == {(3,), (0,)}
 
 
-def test_sparse_says_none_where_one_change_is_not_enough(toys: Any) -> None:
+@pytest.mark.parametrize("variant", [variants.sparse, variants.closest])
+def test_two_features_where_one_is_not_enough(toys: Any, variant: Any) -> None:
     task, _ = toys.scene(lambda codes: np.minimum(codes[:, 0] - 6.0, codes[:, 2] - 7.0), ROWS[0])
-    assert not run(variants.sparse, task).valid.any()
-    found = run(variants.closest, task)
+    found = run(variant, task)
     assert found.valid.any()
     np.testing.assert_allclose(best(found), [[6.01, 1.0, 7.01, 7.0]], atol=0.3)
 
@@ -216,7 +216,7 @@ def test_a_plain_function_and_a_frame(learned: tuple[fitting.Learned, pd.DataFra
 
         return Answers((approve(table.frame(codes)) == "yes").astype(np.intp))
 
-    task = Task(made.knowledge, domain, Judge(ask, np.ones(20, dtype=np.intp), False))
+    task = Task(made.knowledge, domain, Judge(ask, np.ones(20, dtype=np.intp), False), start=np.full(20, -1.0))
     pool = run(variant, task).best(1)
     assert pool.valid.all()
     assert (approve(table.frame(pool.codes[:, 0])) == "yes").all()

@@ -26,7 +26,7 @@ def run(toys: Any) -> Any:
         points = np.array(codes, dtype=float)
         domain = toys.domain(codec, rules.pop("row", [ROW] * len(points)), **rules)
         known = np.ones(points.shape[:2], dtype=bool) if valid is None else np.array(valid)
-        pool = Pool(points, known, np.zeros(points.shape[:2]), points)
+        pool = Pool(points, known, np.zeros(points.shape[:2]), points, np.zeros(points.shape[:2]))
         group = np.zeros(points.shape[1], dtype=np.intp) if group is None else np.array(group)
         target = np.ones(len(points), dtype=np.intp)
         return verify(pool, group, domain, target, label, wanted).tolist(), asked
@@ -82,7 +82,7 @@ def test_a_row_moved_into_its_range_counts_as_changed(run: Any) -> None:
 def test_a_failed_answer_confirms_nothing(toys: Any) -> None:
     codec, _ = toys.codec(toys.frame())
     points = np.array([with_a(6.0, 7.0)])
-    pool = Pool(points, np.ones((1, 2), dtype=bool), np.zeros((1, 2)), points)
+    pool = Pool(points, np.ones((1, 2), dtype=bool), np.zeros((1, 2)), points, np.zeros((1, 2)))
     kept = verify(
         pool,
         np.zeros(2, dtype=np.intp),

@@ -40,7 +40,8 @@ def arrays_of_knowledge(knowledge: Knowledge) -> Named:
         parts["surrogate"] = knowledge.surrogate
     network = {"network": knowledge.autoencoder} if isinstance(knowledge.autoencoder, Network) else {}
     named = {f"{part}.{name}": a for part, owner in (parts | network).items() for name, a in _arrays_of(owner).items()}
-    return named | _arrays_of(knowledge) | {"example_classes": knowledge.example_classes.astype(np.int64)}
+    whole = {name: getattr(knowledge, name).astype(np.int64) for name in ("example_classes", "prototype_classes", "groups")}
+    return named | _arrays_of(knowledge) | whole
 
 
 def _arrays_of(owner: Any) -> Named:
@@ -114,6 +115,10 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
         "example_classes": answers.astype(np.intp),
         "distance": _distance(stored, Distance.gower(profile.span, codec.numeric)),
         "surrogate": _surrogate(stored, schema, classes),
+        "typical": stored.take("typical", (classes,)),
+        "groups": stored.codes("groups", (len(schema),), np.int64, [len(schema)]).astype(np.intp),
+        "prototypes": stored.take("prototypes", (None, latent)),
+        "prototype_classes": _prototype_classes(stored, classes),
     }
     numbers = {f.name: float(stored.take(f.name, ())) for f in fields(Knowledge) if f.name not in parts}
     knowledge = Knowledge(**parts | numbers)
@@ -128,6 +133,11 @@ def _regions(stored: Stored, classes: int, latent: int) -> Regions:
     centres = stored.take("regions.centres", (None, latent))
     normals = stored.take("regions.normals", (len(centres), classes, latent))
     return Regions(centres, normals, stored.take("regions.offsets", (len(centres), classes)))
+
+
+def _prototype_classes(stored: Stored, classes: int) -> NDArray[np.intp]:
+    count = len(stored.take("prototypes", (None, None)))
+    return stored.codes("prototype_classes", (count,), np.int64, [classes]).astype(np.intp)
 
 
 def _distance(stored: Stored, template: Distance) -> Distance:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fasterce.latent.runtime import product
+from fasterce.latent.runtime import BLOCK_ROWS, on_one_thread, spread
 from fasterce.profile import Floats
 from fasterce.search.directions import height, orthogonal_part, unit
 from fasterce.search.judge import Candidates, Edits, Indices
@@ -131,10 +131,23 @@ def without_trifles(task: Task, candidates: Candidates) -> Candidates:
 def _nearest(task: Task, rows: Indices, wanted: Indices, most: int) -> Indices:
     """Shortlisted by squared distance, a product of matrices, then sorted by the distance itself."""
     known = task.knowledge
-    examples = known.example_places[wanted]
-    squared = (examples**2).sum(axis=1) - 2 * product(known.place(task.domain.base[rows]), np.ascontiguousarray(examples.T))
-    short = wanted[np.argsort(np.round(squared, 6), axis=1, kind="stable")[:, : SHORTLIST * most]]
-    exact = task.distance.total(known.examples[short], task.domain.base[rows][:, None, :])
+    places = known.example_places[wanted]
+    lengths, across = (places**2).sum(axis=1), np.ascontiguousarray(places.T)
+    own = known.place(task.domain.base[rows]).astype(np.float32)
+    count = min(SHORTLIST * most, len(wanted))
+    short = np.empty((len(rows), count), dtype=np.intp)
+
+    def shorten(start: int) -> None:
+        part = slice(start, start + BLOCK_ROWS)
+        block = np.zeros((BLOCK_ROWS, own.shape[1]), dtype=np.float32)
+        block[: len(own[part])] = own[part]
+        squared = (lengths - 2 * (block @ across))[: len(own[part])]
+        short[part] = np.argpartition(squared, count - 1, axis=1)[:, :count]
+
+    with on_one_thread():
+        spread(shorten, range(0, len(rows), BLOCK_ROWS))
+    short = wanted[np.sort(short, axis=1)]
+    exact = known.distance.total(known.examples[short], task.domain.base[rows][:, None, :])
     return np.take_along_axis(short, np.argsort(exact, axis=1, kind="stable")[:, :most], 1)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder
@@ -23,8 +24,15 @@ MOST_CELLS = 100_000_000
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What `fit` leaves behind. `examples` are rows, real or decoded, with the class the model gave them, `typical` is
-    how far a real row usually is from its nearest example."""
+    """What `fit` leaves behind.
+
+    examples     rows, real or decoded, with the class the model gave them
+    distance     the plain one (gower) in which realism is measured
+    typical      for each class how far its rows usually are from the next one of their class
+    groups       for each feature the number of its group: features of one group change together
+    prototypes   centres of each class in latent space
+    surrogate    the model's distilled copy, None where it could not be trained
+    """
 
     codec: Codec
     autoencoder: Autoencoder
@@ -33,7 +41,10 @@ class Knowledge:
     examples: Floats
     example_classes: Indices
     distance: Distance
-    typical: float
+    typical: Floats
+    groups: Indices
+    prototypes: Floats
+    prototype_classes: Indices
     surrogate: Surrogate | None = None
 
     @cached_property
@@ -65,8 +76,8 @@ class Knowledge:
         return matrix
 
     @cached_property
-    def example_places(self) -> Floats:
-        return self.place(self.examples)
+    def example_places(self) -> NDArray[np.float32]:
+        return self.place(self.examples).astype(np.float32)
 
     @cached_property
     def example_latent(self) -> Floats:
@@ -95,7 +106,7 @@ class Task:
     regional: bool = True
     priced: Distance | None = None
     start: Floats | None = None
-    realism: float = 1.0
+    realism: float = 0.5
 
     def parts(self, rows: Indices, questions: int) -> list[Indices]:
         """`rows` in parts, so that so many candidates of each row of a part fit in memory together."""

@@ -8,22 +8,16 @@ import numpy as np
 from fasterce.profile import Floats
 from fasterce.search import ranked, thorough
 from fasterce.search.dialogue import Search, for_some, side_by_side
-from fasterce.search.judge import Edits, Indices, Verdict, any_of
+from fasterce.search.judge import Candidates, Edits, Indices, Verdict, any_of
 from fasterce.search.pool import Pool
-from fasterce.search.propose import (
-    NEIGHBOURS,
-    keeping_frozen_still,
-    nearest_examples,
-    neighbours,
-    walk,
-    without_trifles,
-)
+from fasterce.search.propose import different, keeping_frozen_still, nearest_examples, walk, without_trifles
+from fasterce.search.realism import BLIND_STOPS, STOPS, Box, allowed, priced, retreats
 from fasterce.search.robust import beyond
 from fasterce.search.task import Task
-from fasterce.search.thorough import KEPT, flipping, needed_changes
+from fasterce.search.thorough import flipping
 
-TYPICAL = 0.8
-REALISM = 3.0
+EXAMPLES, TRIED = 12, 3
+STEPS_ASKED = 2
 
 
 def closest(task: Task, n: int = 1) -> Search:
@@ -58,20 +52,20 @@ def sparse(task: Task, n: int = 1) -> Search:
 
 
 def realistic(task: Task, n: int = 1) -> Search:
-    """CE3: walk orthogonally to what must not change, keep what the decoder moves together, stay near known examples.
-
-    Rows for which that finds nothing get what `closest` finds.
-    """
-    examples = nearest_examples(task, 2 * NEIGHBOURS)
-    walked = without_trifles(task, walk(task, keeping_frozen_still(task)))
-    known = without_trifles(task, neighbours(task, examples[:, :NEIGHBOURS]))
-    on_walk, of_known = yield [walked, known]
-    far = _judged_real(task, flipping(task, walked, on_walk, walked.codes.shape[1]), examples).best(1)
-    far += _judged_real(task, flipping(task, known, of_known), examples).best(1)
-    stuck = np.flatnonzero(~any_of(far.valid))
-    fewer, others = yield from side_by_side([needed_changes(task, far), for_some(stuck, task, closest)])
-    pool = _judged_real(task, far + fewer + others, examples).distinct(task.domain.base)
-    return (yield from beyond(task, pool.best(max(KEPT, n))))
+    """CE3: toward people like the row who have the wanted answer, what belongs together together; and the paper's walk,
+    orthogonal to what must not change. Rows for which that finds nothing get what `closest` finds."""
+    if task.realism == 0:
+        return (yield from closest(task, n))
+    examples = nearest_examples(task, EXAMPLES)
+    between = _toward_examples(task, examples[:, :TRIED])
+    walked = _likely_steps(task)
+    verdicts = yield [*between, walked]
+    pool = reduce(Pool.__add__, (flipping(task, *pair) for pair in zip([*between, walked], verdicts, strict=True)))
+    pool = _judged_real(task, pool, examples)
+    stuck = np.flatnonzero(~any_of(pool.valid))
+    nearer, others = yield from side_by_side([_retreated(task, pool, examples), for_some(stuck, task, closest)])
+    pool = _judged_real(task, pool + nearer + others, examples).distinct(task.domain.base)
+    return (yield from beyond(task, pool.best(max(2, n))))
 
 
 VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
@@ -108,9 +102,29 @@ def _beyond_the_sweep(task: Task, swept: Edits, verdict: Verdict) -> Search:
     return reduce(Pool.__add__, (yield from side_by_side(searches)))
 
 
+def _toward_examples(task: Task, examples: Floats) -> list[Candidates]:
+    """The nearest example itself, and stops on the way back from each."""
+    box = Box.around(task, examples)
+    room = np.maximum(allowed(task)[:, None] - box.apart, 0.0)
+    stops = BLIND_STOPS if task.knowledge.surrogate is None else STOPS
+    return [different(task, box.legal[:, :1]), *(box.stop(share * room, safety) for share, safety in stops)]
+
+
+def _likely_steps(task: Task) -> Candidates:
+    """The first steps of the walk that the copy expects to flip."""
+    walked = without_trifles(task, walk(task, keeping_frozen_still(task)))
+    if task.knowledge.surrogate is None:
+        return walked
+    lead = np.where(walked.open, task.knowledge.surrogate.margins_of(walked.codes, task.judge.target), -np.inf)
+    likely = np.argsort(~(lead > 0), axis=1, kind="stable")[:, :STEPS_ASKED]
+    return Candidates(np.take_along_axis(walked.codes, likely[:, :, None], 1), np.take_along_axis(walked.open, likely, 1))
+
+
+def _retreated(task: Task, pool: Pool, examples: Floats) -> Search:
+    asked = retreats(task, pool.best(1), examples)
+    (verdict,) = yield [asked]
+    return flipping(task, asked, verdict)
+
+
 def _judged_real(task: Task, pool: Pool, examples: Floats) -> Pool:
-    """Priced by distance, and dearly by how much farther from its nearest example a candidate is than people are."""
-    away = task.distance.total(pool.codes[:, :, None, :], examples[:, None, :, :]).min(axis=2)
-    excess = np.maximum(away - TYPICAL * task.knowledge.typical, 0.0)
-    priced = np.where(pool.valid, task.distance.total(pool.codes, task.domain.row[:, None, :]), np.inf)
-    return replace(pool, cost=np.round(priced + REALISM * excess, 9))
+    return replace(pool, cost=priced(task, pool, examples))

@@ -16,19 +16,21 @@ HIDDEN = 96
 KNOTS = 16
 KNOTS_IN_ALL = 1000
 FEWEST_KNOTS = 6
-EDITED = 80_000
+EDITED_A_FEATURE, FEWEST_EDITED, MOST_EDITED = 5_000, 15_000, 80_000
 MOST_EDITS = 3
 HELD_OUT = 4_000
-STEPS, BATCH = 1200, 512
+STEPS_A_FEATURE, FEWEST_STEPS, MOST_STEPS = 100, 400, 1200
+BATCH = 512
 LEARNING_RATE = 1e-2
 LABEL_ERROR, TINY = 1.0, 1e-6
 
 Indices = NDArray[np.intp]
 
 
-def edited_rows(codes: Floats, classes: Indices, codec: Codec, rng: np.random.Generator, count: int = EDITED) -> Floats:
+def edited_rows(codes: Floats, classes: Indices, codec: Codec, rng: np.random.Generator) -> Floats:
     """Rows of every class as often, with one to three features changed: to another person's value, to one anywhere in
     the range, to any category."""
+    count = int(np.clip(EDITED_A_FEATURE * codes.shape[1], FEWEST_EDITED, MOST_EDITED))
     seen = np.unique(classes[classes >= 0])
     anchors = [rng.choice(np.flatnonzero(classes == label), count) for label in seen]
     base = codes[np.stack(anchors, axis=1).reshape(-1)[:count]].copy()
@@ -164,10 +166,11 @@ def _descend(torch: Any, tables: _Tables, codes: Floats, truth: Floats, scored: 
     output = torch.nn.Linear(HIDDEN, truth.shape[1])
     parameters = [*hidden.parameters(), *output.parameters()]
     optimiser = torch.optim.Adam(parameters, lr=LEARNING_RATE / 2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, LEARNING_RATE, total_steps=STEPS)
-    order = torch.cat([torch.randperm(len(codes)) for _ in range(STEPS * BATCH // len(codes) + 1)])
+    steps = int(np.clip(STEPS_A_FEATURE * codes.shape[1], FEWEST_STEPS, MOST_STEPS))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, LEARNING_RATE, total_steps=steps)
+    order = torch.cat([torch.randperm(len(codes)) for _ in range(steps * BATCH // len(codes) + 1)])
     above = torch.clamp(below + 1, max=width - 1)
-    for step in range(STEPS):
+    for step in range(steps):
         batch = order[step * BATCH : (step + 1) * BATCH]
         rows = torch.zeros(len(batch), width).scatter_(1, below[batch], 1 - share[batch])
         rows.scatter_add_(1, above[batch], share[batch])

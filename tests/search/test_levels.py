@@ -1,0 +1,84 @@
+"""Values to try for everyone."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fasterce.search import levels, sweep
+
+SETS = (levels.coarse_levels, levels.dense_levels, levels.fine_levels)
+
+
+@pytest.fixture(scope="module")
+def codec(toys: Any) -> Any:
+    return toys.codec(toys.frame())[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "most"),
+    list(zip(SETS, (levels.COARSE, levels.DENSE, 2 * levels.FINE), strict=True)),
+    ids=["coarse", "dense", "fine"],
+)
+def test_levels_reach_the_ends_and_every_category(codec: Any, made: Any, most: int) -> None:
+    feature, value = made(codec)
+    for j in (0, 2, 3):
+        mine = value[feature == j]
+        assert 5 < len(mine) <= most
+        assert (mine.min(), mine.max()) == (0.0, 20.0 if j == 3 else 10.0)
+        assert (np.diff(mine) > 0).all()
+    np.testing.assert_array_equal(value[feature == 1], [0, 1, 2, 3])
+
+
+def test_dense_are_more_than_coarse_and_fine_more_than_dense(codec: Any) -> None:
+    coarse, dense, fine = (len(made(codec)[0]) for made in SETS)
+    assert coarse < dense < fine
+
+
+def test_a_long_tail_is_covered_too(toys: Any) -> None:
+    skewed, _ = toys.codec(pd.DataFrame({"x": [0.0] * 500 + list(range(1, 11))}))
+    _, value = levels.coarse_levels(skewed)
+    assert len(value) >= 6, "quantiles over people alone would give one value"
+
+
+def test_many_columns_get_fewer_levels_each_but_never_too_few(toys: Any) -> None:
+    rng = np.random.default_rng(0)
+    wide, _ = toys.codec(pd.DataFrame(rng.normal(size=(60, 150)), columns=[f"x{j}" for j in range(150)]))
+    for made in SETS:
+        feature, _ = made(wide)
+        assert (np.bincount(feature, minlength=150) >= levels.FEWEST).all()
+    assert len(levels.dense_levels(wide)[0]) <= 2 * levels.DENSE_IN_ALL
+
+
+def test_fine_levels_hold_categories_too_rare_for_a_column_of_their_own(toys: Any) -> None:
+    names = [f"s{k:02d}" for k in range(80)]
+    codec, _ = toys.codec(pd.DataFrame({"shop": names + names[:70] * 9, "x": np.arange(710.0)}))
+    offered = {made: set(made(codec)[1][made(codec)[0] == 0]) for made in SETS}
+    assert len(offered[levels.fine_levels]) == 80
+    assert offered[levels.coarse_levels] == offered[levels.dense_levels] < offered[levels.fine_levels]
+
+
+def test_every_fine_edit_knows_its_nearest_coarse_edit(toys: Any, codec: Any) -> None:
+    domain = toys.domain(
+        codec, [[3.0, 1.0, 5.0, 7.0]], lower={0: -99.0, 2: -99.0, 3: -99.0}, upper={0: 99.0, 2: 99.0, 3: 99.0}
+    )
+    coarse, fine = (sweep.edits(domain, made(codec)) for made in (levels.coarse_levels, levels.fine_levels))
+    near = levels.nearest_level(codec)
+    assert near.shape == fine.feature.shape
+    for k, place in enumerate(near):
+        feature, value = fine.feature[k], fine.value[0, k]
+        if place < 0:
+            assert abs(value) == 99.0, "only the ends of a row's own range have none"
+            continue
+        others = coarse.value[0][(coarse.feature == feature) & (np.abs(coarse.value[0]) < 99)]
+        assert coarse.feature[place] == feature
+        assert abs(coarse.value[0, place] - value) == np.abs(others - value).min()
+
+
+def test_levels_are_worked_out_once(toys: Any) -> None:
+    task, _ = toys.scene(lambda codes: codes[:, 0] - 5.0, [[3.0, 1.0, 5.0, 7.0]])
+    known = task.knowledge
+    for name in ("coarse_levels", "dense_levels", "fine_levels", "nearest_levels"):
+        assert getattr(known, name) is getattr(known, name)
+    np.testing.assert_array_equal(known.dense_levels[1], levels.dense_levels(known.codec)[1])

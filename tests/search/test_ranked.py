@@ -1,0 +1,201 @@
+"""Asking only about what looks best: with a copy that knows, with one that errs, and with one that lies."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fasterce.search import ranked, variants
+from fasterce.search.dialogue import Search, converse
+from fasterce.search.judge import Verdict
+from fasterce.search.pool import Pool
+from fasterce.search.task import Task
+from fasterce.surrogate.runtime import Surrogate
+
+ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0]]
+
+
+def lead(codes: np.ndarray) -> np.ndarray:
+    return codes[:, 0] + codes[:, 2] - 12.0
+
+
+def knowing(toys: Any, factor: float = 1.0, off: float = 0.0) -> Any:
+    """A copy of `lead`, or one off by a factor and a constant."""
+
+    def made(codec: Any) -> Surrogate:
+        parts = {j: lambda value: factor * value for j in (0, 2)}
+        return toys.copy_of(codec, parts, factor * -12.0 + off, error=max(0.05, abs(off)))
+
+    return made
+
+
+def asked_of(model: Any) -> int:
+    return sum(len(question) for question in model.questions)
+
+
+def talk(task: Task, search: Any) -> Any:
+    """What a generator of questions returns in the end."""
+    try:
+        wish = next(search)
+        while True:
+            wish = search.send(task.judge.judge(*wish))
+    except StopIteration as done:
+        return done.value
+
+
+def run(search: Search, task: Task) -> Pool:
+    return converse(task.judge, [search])[0]
+
+
+def flips(task: Task, pool: Pool) -> bool:
+    rows, _ = np.nonzero(pool.valid)
+    return bool(((lead(pool.codes[pool.valid]) > 0) == task.judge.target[rows]).all())
+
+
+def test_the_first_round_is_one_call_of_a_few_rows_and_flips(toys: Any) -> None:
+    task, model = toys.scene(lead, ROWS, copy=knowing(toys))
+    known = talk(task, ranked.first_round(task))
+    assert len(model.questions) == 1
+    assert asked_of(model) <= len(ROWS) * (len(ranked.FIRST) + ranked.SUREST)
+    assert known.pool.valid.any(axis=1).all()
+    assert flips(task, known.pool)
+    some = known.take(np.array([2, 0]))
+    np.testing.assert_array_equal(some.pool.codes, known.pool.codes[[2, 0]])
+    np.testing.assert_array_equal(some.listed.margin(), known.listed.margin()[[2, 0]])
+
+
+@pytest.mark.parametrize("graded", [True, False])
+def test_nearer_is_never_dearer(toys: Any, graded: bool) -> None:
+    task, _ = toys.scene(lead, ROWS, graded=graded, copy=knowing(toys, off=0.3))
+    known = talk(task, ranked.first_round(task))
+    pool = run(ranked.nearer(task, known), task)
+    assert flips(task, pool)
+    assert (pool.cost.min(axis=1) <= known.pool.cost.min(axis=1)).all()
+
+
+@pytest.mark.parametrize(("factor", "off"), [(1.0, 0.0), (0.5, 0.0), (1.0, 0.4), (1.0, -0.4)])
+def test_a_good_copy_and_a_fair_one_lead_to_the_boundary_with_few_questions(toys: Any, factor: float, off: float) -> None:
+    task, model = toys.scene(lead, ROWS, copy=knowing(toys, factor, off))
+    pool = run(variants.closest(task), task)
+    least = np.abs(lead(np.array(ROWS))) / 10
+    assert (pool.cost.min(axis=1) >= least - 1e-9).all()
+    assert (pool.cost.min(axis=1) <= least + 0.03).all()
+    assert asked_of(model) <= 60 * len(ROWS)
+
+
+@pytest.mark.parametrize("graded", [True, False])
+@pytest.mark.parametrize("variant", [variants.closest, variants.sparse])
+def test_a_copy_that_lies_costs_questions_but_no_answers(toys: Any, variant: Any, graded: bool) -> None:
+    """It believes the opposite of everything: whatever it proposes fails, and the thorough search takes over."""
+    task, _ = toys.scene(lead, ROWS, graded=graded, copy=knowing(toys, factor=-1.0))
+    pool = run(variant(task), task)
+    assert pool.valid.any(axis=1).all()
+    assert flips(task, pool)
+    assert (pool.cost.min(axis=1) <= np.abs(lead(np.array(ROWS))) / 10 + 0.1).all()
+
+
+def test_several_answers_change_different_features(toys: Any) -> None:
+    task, _ = toys.scene(lead, ROWS[:1], copy=knowing(toys))
+    pool = run(variants.closest(task, 2), task)
+    sets = {tuple(np.flatnonzero(code != ROWS[0])) for code in pool.codes[0][pool.valid[0]]}
+    assert {(0,), (2,)} <= sets
+
+
+def test_one_feature_where_one_is_enough_though_two_are_cheaper(toys: Any) -> None:
+    """Cheapest is half of the way by a and half by k, where k stops; sparse must not."""
+
+    def bent(codes: np.ndarray) -> np.ndarray:
+        return codes[:, 0] + 4 * np.minimum(codes[:, 3], 8.0) - 37.0
+
+    def copy(codec: Any) -> Surrogate:
+        return toys.copy_of(codec, {0: lambda value: value, 3: lambda value: 4 * np.minimum(value, 8.0)}, -37.0)
+
+    task, _ = toys.scene(bent, ROWS[0], copy=copy)
+    close, few = run(variants.closest(task), task).best(1), run(variants.sparse(task), task).best(1)
+    assert np.flatnonzero(close.codes[0, 0] != ROWS[0]).tolist() == [0, 3]
+    assert np.flatnonzero(few.codes[0, 0] != ROWS[0]).tolist() == [0]
+    assert few.cost[0, 0] > close.cost[0, 0]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_sets_of_so_many_changes(toys: Any, size: int) -> None:
+    task, _ = toys.scene(lead, ROWS, copy=knowing(toys))
+    pool = run(ranked.sets(task, size), task)
+    assert pool.valid.any()
+    assert flips(task, pool)
+    assert ((pool.codes != task.domain.base[:, None]).sum(axis=2)[pool.valid] == size).all()
+
+
+def test_finer_finds_a_window_between_the_levels_by_what_the_copy_expects(toys: Any) -> None:
+    def window(codes: np.ndarray) -> np.ndarray:
+        return 0.2 - np.abs(codes[:, 0] - 4.55)
+
+    def copy(codec: Any) -> Surrogate:
+        return toys.copy_of(codec, {0: lambda value: -np.abs(value - 4.55)}, 0.2)
+
+    task, model = toys.scene(window, ROWS[0], copy=copy)
+    swept, verdict, found = talk(task, variants.thorough.sweep_all(task))
+    assert not found.valid.any()
+    model.questions.clear()
+    pool = run(ranked.finer(task, swept, verdict), task)
+    assert pool.valid.any()
+    assert abs(pool.best(1).codes[0, 0, 0] - 4.55) < 0.2
+    assert asked_of(model) <= ranked.FINER
+
+
+def test_finer_asks_about_every_rare_category(toys: Any) -> None:
+    import pandas as pd
+
+    names = [f"s{k:02d}" for k in range(80)]
+    codec, codes = toys.codec(pd.DataFrame({"shop": names + names[:70] * 9, "x": np.arange(710.0)}))
+    model = toys.Model(lambda points: (points[:, 0] == 79) - 0.5)
+    from dataclasses import replace
+
+    knowledge = replace(toys.knowledge(codec, codes, model), surrogate=toys.copy_of(codec, {}, -0.5))
+    task = toys.task(knowledge, toys.domain(codec, codes[:1]), model)
+    swept, verdict, found = talk(task, variants.thorough.sweep_all(task))
+    assert not found.valid.any()
+    pool = run(ranked.finer(task, swept, verdict), task)
+    assert pool.best(1).codes[0, 0].tolist() == [79.0, codes[0, 1]]
+
+
+def test_the_start_of_a_row_moved_into_its_range_is_what_the_copy_expects(toys: Any) -> None:
+    rows, moved = [ROWS[0], ROWS[1]], [[6.0, 1.0, 5.0, 7.0], ROWS[1]]
+    task, _ = toys.scene(lead, rows, base=moved, lower={0: 6.0}, copy=knowing(toys))
+    np.testing.assert_allclose(task.start, [-4.0, -6.0])
+    np.testing.assert_allclose(ranked.at_the_start(task), [-1.0, -6.0], atol=0.02)
+    np.testing.assert_allclose(task.start, [-4.0, -6.0], err_msg="the task keeps its own")
+
+
+def test_shrinking_keeps_what_flips_and_never_grows(toys: Any) -> None:
+    task, _ = toys.scene(lead, ROWS[:1], copy=knowing(toys))
+    codes = np.array([[[10.0, 1.0, 5.0, 7.0], [3.0, 1.0, 10.0, 7.0], [8.0, 1.0, 9.0, 7.0]]])
+    start = Pool.start(codes, np.ones((1, 3), dtype=bool), task.domain, task.distance)
+    pool = run(ranked.shrunk(task, start), task)
+    assert flips(task, pool)
+    assert pool.cost.min() <= 0.4 + 0.02
+    for code, cost in zip(pool.codes[0], pool.cost[0], strict=True):
+        same = [
+            old
+            for old, before in zip(start.cost[0], codes[0], strict=True)
+            if ((code != ROWS[0]) == (before != ROWS[0])).all()
+        ]
+        assert cost <= same[0]
+
+
+def test_no_rows_ask_nothing(toys: Any) -> None:
+    task, model = toys.scene(lead, np.zeros((0, 4)), copy=knowing(toys))
+    for variant in (variants.closest, variants.sparse):
+        assert run(variant(task), task).codes.shape[0] == 0
+    assert model.questions == []
+
+
+def test_verdicts_that_were_not_allowed_close_nothing_found(toys: Any) -> None:
+    """Where a budget forbids the question nothing flips, and nothing breaks."""
+    task, _ = toys.scene(lead, ROWS, copy=knowing(toys))
+    search = ranked.first_round(task)
+    wish = next(search)
+    silent = [Verdict(np.zeros(group.open.shape, dtype=bool), np.full(group.open.shape, -np.inf)) for group in wish]
+    with pytest.raises(StopIteration) as done:
+        search.send(silent)
+    assert not done.value.value.pool.valid.any()
