@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fasterce.errors import InputError, ModelError, shorten, unknown_name
+from fasterce.latent.runtime import threads_for
 from fasterce.profile import Floats
 from fasterce.schema import plain
 from fasterce.table import Table
@@ -145,7 +146,8 @@ class Predictor:
         self.asked.calls += 1
         self.asked.rows += len(frame)
         try:
-            answer = np.asarray(function(frame))
+            with threads_for(len(frame)):
+                answer = np.asarray(function(frame))
         except Exception as error:
             self.failure = f"The model raised {type(error).__name__}: {str(error)[:200]}"
             return None

@@ -1,10 +1,15 @@
 """The price of a change."""
 
 import numpy as np
+import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.search.distance import Distance
+from fasterce.codec import Codec
+from fasterce.profile import Profile
+from fasterce.schema import Schema
+from fasterce.search.distance import Curve, Distance
+from fasterce.table import Table
 
 GOWER = Distance.gower(np.array([10.0, 3.0, 0.5]), np.array([0, 2]))
 
@@ -45,3 +50,42 @@ def test_ties_are_ties() -> None:
     one, two = distance.total(np.array([0.1, 0.2, 0.0]), zero), distance.total(np.array([0.3, 0.0, 0.0]), zero)
     assert 0.1 + 0.2 != 0.3
     assert one == two
+
+
+def crowded() -> Curve:
+    """Six people: nobody below 1, three at 1, then one each at 2, 4 and 8."""
+    frame = pd.DataFrame({"x": [1.0, 1.0, 1.0, 2.0, 4.0, 8.0] * 40})
+    schema = Schema.infer(frame)
+    codes = Table.like(frame, schema).read(frame).codes
+    return Distance.percentile(Codec(schema, Profile.measure(codes, schema))).curves[0]
+
+
+def test_a_curve_never_falls_and_goes_on_beyond_its_ends() -> None:
+    curve = crowded()
+    heights = curve.at(np.linspace(-5, 20, 500))
+    assert (np.diff(heights) >= 0).all()
+    np.testing.assert_allclose(curve.at(np.array([20.0])) - curve.at(np.array([18.0])), 2 * curve.slope)
+
+
+def test_people_at_a_value_are_passed_when_it_is_left() -> None:
+    curve = crowded()
+    here, after, next_one = curve.at(np.array([1.0, 1.4, 2.0]))
+    assert after - here > 0.2, "half of them"
+    assert after - here > 3 * (next_one - after) - 0.1
+
+
+def test_curves_weights_and_flat_prices_take_the_same_factor() -> None:
+    curve = Curve(0, np.array([0.0, 1.0]), np.array([0.0, 0.5]), 0.1)
+    plain = Distance(np.array([0.0, 0.0, 2.0]), np.array([0.0, 1.0, 0.0]), (curve,))
+    dear = plain.times({0: 4.0, 1: 3.0, 2: 0.5})
+    row, other = np.zeros(3), np.array([3.0, 1.0, 1.0])
+    np.testing.assert_allclose(plain.parts(other, row), [0.7, 1.0, 2.0])
+    np.testing.assert_allclose(dear.parts(other, row), [2.8, 3.0, 1.0])
+    assert plain.graded.tolist() == dear.graded.tolist() == [True, False, True]
+
+
+def test_mad_divides_by_the_deviation_and_averages() -> None:
+    mad = Distance.mad(np.array([2.0, 1.0, 0.5, 1.0]), np.array([0, 2]))
+    np.testing.assert_allclose(
+        mad.parts(np.array([5.0, 1.0, 1.0, 1.0]), np.array([1.0, 0.0, 0.0, 1.0])), [1.0, 0.5, 1.0, 0.0]
+    )

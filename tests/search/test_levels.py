@@ -16,11 +16,7 @@ def codec(toys: Any) -> Any:
     return toys.codec(toys.frame())[0]
 
 
-@pytest.mark.parametrize(
-    ("made", "most"),
-    list(zip(SETS, (levels.COARSE, levels.DENSE, 2 * levels.FINE), strict=True)),
-    ids=["coarse", "dense", "fine"],
-)
+@pytest.mark.parametrize(("made", "most"), list(zip(SETS, (levels.COARSE, levels.DENSE, 2 * levels.FINE), strict=True)))
 def test_levels_reach_the_ends_and_every_category(codec: Any, made: Any, most: int) -> None:
     feature, value = made(codec)
     for j in (0, 2, 3):

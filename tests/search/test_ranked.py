@@ -80,7 +80,7 @@ def test_a_good_copy_and_a_fair_one_lead_to_the_boundary_with_few_questions(toys
     least = np.abs(lead(np.array(ROWS))) / 10
     assert (pool.cost.min(axis=1) >= least - 1e-9).all()
     assert (pool.cost.min(axis=1) <= least + 0.03).all()
-    assert asked_of(model) <= 60 * len(ROWS)
+    assert asked_of(model) <= (40 if factor == 1.0 else 80) * len(ROWS)
 
 
 @pytest.mark.parametrize("graded", [True, False])
@@ -97,8 +97,9 @@ def test_a_copy_that_lies_costs_questions_but_no_answers(toys: Any, variant: Any
 def test_several_answers_change_different_features(toys: Any) -> None:
     task, _ = toys.scene(lead, ROWS[:1], copy=knowing(toys))
     pool = run(variants.closest(task, 2), task)
-    sets = {tuple(np.flatnonzero(code != ROWS[0])) for code in pool.codes[0][pool.valid[0]]}
-    assert {(0,), (2,)} <= sets
+    sets = [tuple(np.flatnonzero(code != ROWS[0])) for code in pool.codes[0][pool.valid[0]]]
+    assert len(sets) == len(set(sets)) == 2
+    assert flips(task, pool)
 
 
 def test_one_feature_where_one_is_enough_though_two_are_cheaper(toys: Any) -> None:
@@ -119,19 +120,25 @@ def test_one_feature_where_one_is_enough_though_two_are_cheaper(toys: Any) -> No
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_sets_of_so_many_changes(toys: Any, size: int) -> None:
-    task, _ = toys.scene(lead, ROWS, copy=knowing(toys))
+    def three(codes: np.ndarray) -> np.ndarray:
+        return codes[:, 0] + codes[:, 2] + codes[:, 3] / 2 - 22.0
+
+    def copy(codec: Any) -> Surrogate:
+        return toys.copy_of(codec, {0: lambda value: value, 2: lambda value: value, 3: lambda value: value / 2}, -22.0)
+
+    task, _ = toys.scene(three, ROWS[:1], copy=copy)
     pool = run(ranked.sets(task, size), task)
     assert pool.valid.any()
-    assert flips(task, pool)
+    assert (three(pool.codes[pool.valid]) > 0).all()
     assert ((pool.codes != task.domain.base[:, None]).sum(axis=2)[pool.valid] == size).all()
 
 
 def test_finer_finds_a_window_between_the_levels_by_what_the_copy_expects(toys: Any) -> None:
     def window(codes: np.ndarray) -> np.ndarray:
-        return 0.2 - np.abs(codes[:, 0] - 4.55)
+        return 0.2 - np.abs(codes[:, 0] - 4.7)
 
     def copy(codec: Any) -> Surrogate:
-        return toys.copy_of(codec, {0: lambda value: -np.abs(value - 4.55)}, 0.2)
+        return toys.copy_of(codec, {0: lambda value: -np.abs(value - 4.7)}, 0.2)
 
     task, model = toys.scene(window, ROWS[0], copy=copy)
     swept, verdict, found = talk(task, variants.thorough.sweep_all(task))
@@ -139,7 +146,7 @@ def test_finer_finds_a_window_between_the_levels_by_what_the_copy_expects(toys: 
     model.questions.clear()
     pool = run(ranked.finer(task, swept, verdict), task)
     assert pool.valid.any()
-    assert abs(pool.best(1).codes[0, 0, 0] - 4.55) < 0.2
+    assert abs(pool.best(1).codes[0, 0, 0] - 4.7) < 0.2
     assert asked_of(model) <= ranked.FINER
 
 
@@ -175,12 +182,8 @@ def test_shrinking_keeps_what_flips_and_never_grows(toys: Any) -> None:
     assert flips(task, pool)
     assert pool.cost.min() <= 0.4 + 0.02
     for code, cost in zip(pool.codes[0], pool.cost[0], strict=True):
-        same = [
-            old
-            for old, before in zip(start.cost[0], codes[0], strict=True)
-            if ((code != ROWS[0]) == (before != ROWS[0])).all()
-        ]
-        assert cost <= same[0]
+        same = ((codes[0] != ROWS[0]) == (code != ROWS[0])).all(axis=1)
+        assert cost <= start.cost[0, same].max()
 
 
 def test_no_rows_ask_nothing(toys: Any) -> None:

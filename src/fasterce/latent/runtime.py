@@ -5,8 +5,10 @@ thousand; with the block's shape always the same, a row's latent vector does not
 """
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -19,6 +21,7 @@ from fasterce.profile import Floats
 
 BLOCK_ROWS = 64
 FEWEST_PARTS = 4
+FEW_ROWS = 256
 
 
 class Autoencoder(Protocol):
@@ -107,6 +110,21 @@ def product(left: Floats, right: Floats) -> Floats:
 def on_one_thread() -> Any:
     """Small products gain nothing from several threads and lose much where the machine is busy."""
     return _blas_threads().limit(limits=1)
+
+
+def threads_for(rows: int) -> Any:
+    """A few rows must not wake every thread of every library; many may."""
+    return nullcontext() if rows > FEW_ROWS else _all_threads(_loaded()).limit(limits=1)
+
+
+def _loaded() -> tuple[bool, ...]:
+    return tuple(name in sys.modules for name in ("xgboost", "lightgbm", "torch", "sklearn"))
+
+
+@cache
+def _all_threads(loaded: tuple[bool, ...]) -> Any:
+    """Looked for again once another library with threads of its own was loaded."""
+    return ThreadpoolController()
 
 
 def spread(work: Callable[[int], None], parts: Sequence[int]) -> None:

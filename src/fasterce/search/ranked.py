@@ -21,12 +21,13 @@ from fasterce.search.thorough import KEPT, flipping, singles_pool
 
 FIRST = (0.0, 0.5, 1.0, 2.0, 4.0, -0.75)
 SECOND = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, -0.25, -0.5, -0.75, -1.0)
-AROUND = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0)
+AROUND = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, -0.25, -0.5, -0.75, -1.0, -1.5)
 SUREST = 2
 SETS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, -0.5, -1.0)
 SECTIONS = 4
 SHRINKING = (3, 2, 2)
 FINER = 32
+HOPELESS, SWEPT = -4.0, 48
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,17 @@ def _cheaper(task: Task, listed: Shortlist, pool: Pool, levels: Sequence[float],
     asked = listed.codes(picks)
     (verdict,) = yield [asked]
     return pool + flipping(task, asked, verdict, max(KEPT, 3 * n))
+
+
+def hopeful(task: Task, edits: Edits) -> Edits:
+    """Edits without those the copy is sure will not do; a few of every row are kept in any case."""
+    if task.knowledge.surrogate is None:
+        return edits
+    expected = np.where(edits.open, expectations(task, edits, at_the_start(task)), -np.inf)
+    best = np.argsort(-expected, axis=1, kind="stable")[:, :SWEPT]
+    kept = expected >= HOPELESS * task.knowledge.surrogate.error
+    np.put_along_axis(kept, best, True, axis=1)
+    return Edits(edits.base, edits.feature, edits.value, edits.open & kept)
 
 
 def finer(task: Task, coarse: Edits, verdict: Verdict) -> Search:

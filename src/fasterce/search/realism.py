@@ -17,7 +17,7 @@ from fasterce.search.task import Task
 from fasterce.surrogate.runtime import Singles32
 
 USUAL, GRAIN = 0.62, 0.35
-EXCESS = 4.0
+APART, EXCESS = 0.5, 4.0
 PROTOTYPE = 0.05
 STOPS = ((1.0, 0.0), (1.0, 1.5), (0.5, 1.5))
 BLIND_STOPS = ((1.0, -np.inf), (0.66, -np.inf), (0.33, -np.inf), (0.0, -np.inf))
@@ -156,11 +156,12 @@ def nearest(task: Task, codes: Floats, examples: Floats) -> Floats:
 
 
 def priced(task: Task, pool: Pool, examples: Floats) -> Floats:
-    """Distance, dearly how much farther from people than allowed, and a little how far from the prototypes of the wanted
-    class in latent space."""
+    """Distance from the row and, at half the price, from people, dearly where farther than allowed; and a little how far
+    from the prototypes of the wanted class in latent space."""
     cost = np.where(pool.valid, task.distance.total(pool.codes, task.domain.row[:, None, :]), np.inf)
-    excess = np.maximum(nearest(task, pool.codes, examples) - allowed(task)[:, None], 0.0)
-    return np.asarray(np.round(cost + EXCESS * excess + PROTOTYPE * task.realism * from_prototype(task, pool.codes), 9))
+    away = nearest(task, pool.codes, examples)
+    away = APART * away + EXCESS * np.maximum(away - allowed(task)[:, None], 0.0)
+    return np.asarray(np.round(cost + away + PROTOTYPE * task.realism * from_prototype(task, pool.codes), 9))
 
 
 def from_prototype(task: Task, codes: Floats) -> Floats:

@@ -53,13 +53,13 @@ def everything(task: Task) -> Search:
     return pool + far
 
 
-def sweep_all(task: Task) -> Generator[Wish, list[Verdict], tuple[Edits, Verdict, Pool]]:
-    """Every feature alone: what was asked, what the model said, and what flips. Features the caller named are also
+def sweep_all(task: Task, alone: Edits) -> Generator[Wish, list[Verdict], tuple[Verdict, Pool]]:
+    """Every feature alone: what the model said, and what flips. Features the caller named are also
     walked along their own directions, as in the paper."""
-    alone, walks, start = sweep.coarse(task), feature_walks(task), different(task, as_it_is(task).codes)
+    walks, start = feature_walks(task), different(task, as_it_is(task).codes)
     of_alone, of_walks, of_start = yield [alone, walks, start]
     swept = [sweep.cheapest(edits, of, task.domain, task.distance) for edits, of in ((alone, of_alone), (walks, of_walks))]
-    return alone, of_alone, flipping(task, start, of_start) + singles_pool(task, swept[0]) + singles_pool(task, swept[1])
+    return of_alone, flipping(task, start, of_start) + singles_pool(task, swept[0]) + singles_pool(task, swept[1])
 
 
 def finer_changes(task: Task) -> Search:

@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 
 from fasterce.profile import Floats
-from fasterce.search import ranked, thorough
+from fasterce.search import ranked, sweep, thorough
 from fasterce.search.dialogue import Search, for_some, side_by_side
 from fasterce.search.judge import Candidates, Edits, Indices, Verdict, any_of
 from fasterce.search.pool import Pool
@@ -87,7 +87,8 @@ def _thorough(task: Task, n: int) -> Search:
 
 def _fewest(task: Task, n: int) -> Search:
     """Every feature swept; where that finds nothing, more values and sets of two and three; else whatever flips."""
-    swept, verdict, found = yield from thorough.sweep_all(task)
+    swept = ranked.hopeful(task, sweep.coarse(task))
+    verdict, found = yield from thorough.sweep_all(task, swept)
     none = np.flatnonzero(~any_of(found.valid))
     found += yield from for_some(none, task, lambda some: _beyond_the_sweep(some, swept.take(none), verdict.take(none)))
     none = np.flatnonzero(~any_of(found.valid))

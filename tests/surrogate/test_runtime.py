@@ -1,0 +1,104 @@
+"""The copy at run time, against plain interpolation and loops."""
+
+import numpy as np
+import pytest
+
+from fasterce.surrogate.runtime import Surrogate
+
+KNOTS = np.array([0.0, 1.0, 4.0, 10.0, 0.0, 1.0, 2.0, -5.0, 5.0])
+START = np.array([0, 4, 7, 9])
+NUMERIC = np.array([True, False, True])
+
+
+def copy(classes: int = 2, hidden: int = 5, seed: int = 0) -> Surrogate:
+    rng, outputs = np.random.default_rng(seed), 1 if classes == 2 else classes
+    return Surrogate(
+        knots=KNOTS,
+        entries=rng.normal(size=(len(KNOTS), hidden)).astype(np.float32),
+        start=START,
+        numeric=NUMERIC,
+        bias=rng.normal(size=hidden).astype(np.float32),
+        weight=rng.normal(size=(hidden, outputs)).astype(np.float32),
+        offset=rng.normal(size=outputs).astype(np.float32),
+        error=0.25,
+        agreement=0.9,
+    )
+
+
+def rows(count: int = 40) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return np.column_stack([rng.uniform(-2, 12, count), rng.integers(3, size=count), rng.uniform(-8, 8, count)])
+
+
+def by_hand(made: Surrogate, row: np.ndarray) -> np.ndarray:
+    hidden = made.bias.astype(float).copy()
+    for j, value in enumerate(row):
+        table, knots = made.entries[START[j] : START[j + 1]], KNOTS[START[j] : START[j + 1]]
+        hidden += [np.interp(value, knots, column) for column in table.T] if NUMERIC[j] else table[int(value)]
+    return np.maximum(hidden, 0) @ made.weight + made.offset
+
+
+def test_numbers_are_read_between_knots_and_no_farther() -> None:
+    made = copy()
+    values = np.array([[-3.0], [0.0], [0.5], [1.0], [2.5], [4.0], [10.0], [11.0]])
+    found = made.read(values, np.array([0]))[:, 0]
+    expected = np.stack([np.interp(values[:, 0], KNOTS[:4], column) for column in made.entries[:4].T], axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_categories_are_read_as_they_are() -> None:
+    made = copy()
+    np.testing.assert_array_equal(made.read(np.array([[2.0], [0.0]]), np.array([1]))[:, 0], made.entries[[6, 4]])
+
+
+def test_edits_may_read_features_in_any_order_and_repeatedly() -> None:
+    made = copy()
+    feature = np.array([2, 0, 1, 0])
+    found = made.read(np.array([[1.5, 3.0, 2.0, 0.2]]), feature)
+    for k, value in enumerate((1.5, 3.0, 2.0, 0.2)):
+        np.testing.assert_array_equal(found[0, k], made.read(np.array([[value]]), feature[k : k + 1])[0, 0])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_margins_are_the_wanted_classs_lead(classes: int) -> None:
+    made, codes = copy(classes), rows()
+    target = np.arange(40) % classes
+    found = made.margins_of(codes[:, None], target)[:, 0]
+    for i in range(40):
+        scores = by_hand(made, codes[i])
+        if classes == 2:
+            expected = scores[0] if target[i] == 1 else -scores[0]
+        else:
+            expected = scores[target[i]] - np.delete(scores, target[i]).max()
+        assert found[i] == pytest.approx(expected, abs=1e-4)
+
+
+def test_candidates_of_a_row_do_not_depend_on_each_other() -> None:
+    made, codes = copy(3), rows()
+    together = made.margins_of(codes.reshape(8, 5, 3), np.arange(8) % 3)
+    alone = np.stack([made.margins_of(codes[5 * i : 5 * i + 5][None], np.array([i % 3]))[0] for i in range(8)])
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_a_feature_with_a_single_knot_is_constant() -> None:
+    made = Surrogate(
+        np.array([3.0]),
+        np.ones((1, 2), dtype=np.float32),
+        np.array([0, 1]),
+        np.array([True]),
+        np.zeros(2, dtype=np.float32),
+        np.ones((2, 1), dtype=np.float32),
+        np.zeros(1, dtype=np.float32),
+        0.1,
+        1.0,
+    )
+    np.testing.assert_array_equal(made.margins_of(np.array([[[1.0], [3.0], [9.0]]]), np.array([1])), [[2.0, 2.0, 2.0]])
+
+
+def test_its_arrays_make_it_again() -> None:
+    made = copy(3)
+    arrays = made.arrays()
+    again = Surrogate(**{name: array if array.ndim else float(array) for name, array in arrays.items()})
+    target = np.arange(40) % 3
+    np.testing.assert_array_equal(again.margins_of(rows()[:, None], target), made.margins_of(rows()[:, None], target))
+    assert (again.error, again.agreement) == (0.25, 0.9)

@@ -1,0 +1,118 @@
+"""Distilling: a known function is copied well, from scores and from labels, the same way every time."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fasterce.predictor import Answers
+from fasterce.surrogate import train
+from fasterce.surrogate.runtime import Surrogate
+
+
+def distilled(small: Any, kind: str, seed: int = 0) -> Surrogate:
+    ask = small.answers[kind]
+    answers = ask(small.codes)
+    edited = train.edited_rows(small.codes, answers.classes, small.codec, np.random.default_rng(seed))
+    classes = 3 if kind == "three" else 2
+    made = train.distil(np.concatenate([small.codes, edited]), answers + ask(edited), small.codec, classes, seed)
+    assert made is not None
+    return made
+
+
+@pytest.fixture(scope="module", params=["scores", "labels", "three"])
+def copied(small: Any, request: pytest.FixtureRequest) -> tuple[str, Surrogate]:
+    return request.param, distilled(small, request.param)
+
+
+def test_the_copy_agrees_on_rows_nobody_showed_it(small: Any, copied: tuple[str, Surrogate]) -> None:
+    kind, made = copied
+    rows = small.fresh()
+    truth = small.answers[kind](rows).classes
+    said = made.margins_of(rows[:, None], truth)[:, 0] > 0
+    assert said.mean() > 0.97
+    assert made.agreement == pytest.approx(said.mean(), abs=0.025)
+    assert made.agreement > 0.97
+
+
+def test_margins_are_those_of_the_model_within_the_error_it_names(small: Any, copied: tuple[str, Surrogate]) -> None:
+    kind, made = copied
+    if kind == "labels":
+        assert made.error == train.LABEL_ERROR
+        return
+    rows = small.fresh()
+    answers = small.answers[kind](rows)
+    first = np.zeros(len(rows), dtype=np.intp)
+    truth = answers.scores[:, 0] - np.delete(answers.scores, 0, axis=1).max(axis=1)
+    off = np.abs(made.margins_of(rows[:, None], first)[:, 0] - truth)
+    assert 0 < made.error < 0.5
+    assert np.median(off[np.abs(truth) < 2]) < 3 * made.error
+
+
+def test_the_same_seed_makes_the_same_copy_and_another_another(small: Any, copied: tuple[str, Surrogate]) -> None:
+    kind, made = copied
+    again, other = distilled(small, kind), distilled(small, kind, 1)
+    for name, array in made.arrays().items():
+        np.testing.assert_array_equal(array, again.arrays()[name], err_msg=name)
+    assert not np.array_equal(made.entries, other.entries)
+
+
+def test_too_few_rows_make_no_copy(small: Any) -> None:
+    few = small.codes[: train.BATCH - 1]
+    assert train.distil(few, small.answers["scores"](few), small.codec, 2, 0) is None
+
+
+def test_rows_the_model_failed_on_do_not_count(small: Any) -> None:
+    answers = small.answers["labels"](small.codes)
+    failed = Answers(np.where(np.arange(len(small.codes)) < train.BATCH - 1, answers.classes, -1))
+    assert train.distil(small.codes, failed, small.codec, 2, 0) is None
+
+
+def test_without_torch_there_is_no_copy(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "torch_or_none", lambda: None)
+    assert train.distil(small.codes, small.answers["scores"](small.codes), small.codec, 2, 0) is None
+
+
+def test_edited_rows_differ_from_real_ones_in_up_to_three_features(small: Any) -> None:
+    classes = small.answers["labels"](small.codes).classes
+    edited = train.edited_rows(small.codes, classes, small.codec, np.random.default_rng(0))
+    assert train.FEWEST_EDITED <= len(edited) <= train.MOST_EDITED
+    assert edited.min(axis=0).tolist() >= small.codes.min(axis=0).tolist()
+    assert edited.max(axis=0).tolist() <= small.codes.max(axis=0).tolist()
+    assert set(edited[:, 2]) == {0.0, 1.0, 2.0, 3.0}
+
+
+def test_edited_rows_start_from_every_class_as_often(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve rows of nine hundred are of class 1: half of the edits start from them."""
+    monkeypatch.setattr(train, "MOST_EDITS", 1)
+    classes = (np.arange(len(small.codes)) >= 888).astype(np.intp)
+    edited = train.edited_rows(small.codes, classes, small.codec, np.random.default_rng(0))
+    rare = small.codes[888:]
+    kin = ((edited[:, None, :] == rare[None]).sum(axis=2) >= 2).any(axis=1)
+    assert 0.45 < kin.mean() < 0.7
+
+
+def test_the_knots_reach_declared_bounds(small: Any) -> None:
+    import pandas as pd
+
+    from fasterce.codec import Codec
+    from fasterce.profile import Profile
+    from fasterce.schema import Schema
+    from fasterce.table import Table
+
+    frame = pd.DataFrame({"a": np.arange(100.0), "b": list("xy") * 50})
+    schema = Schema.infer(frame, ranges={"a": (-50, 400)})
+    codes = Table.like(frame, schema).read(frame).codes
+    tables = train._Tables(Codec(schema, Profile.measure(codes, schema)))
+    mine = tables.knots[tables.start[0] : tables.start[1]]
+    assert (mine.min(), mine.max()) == (-50.0, 400.0)
+
+
+def test_what_is_learned_from_each_kind_of_answer() -> None:
+    classes = np.array([0, 1, 1])
+    np.testing.assert_array_equal(train.leads(Answers(classes), 2), [[-1], [1], [1]])
+    np.testing.assert_array_equal(train.leads(Answers(classes), 3), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]])
+    scores = np.array([[0.0, -2.0], [1.0, 3.0], [0.0, 0.5]])
+    np.testing.assert_array_equal(train.leads(Answers(classes, scores), 2), [[-2.0], [2.0], [0.5]])
+    several = np.array([[3.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(train.leads(Answers(classes[:1], several), 3), [[2.0, -1.0, -1.0]])

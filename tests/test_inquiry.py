@@ -1,0 +1,327 @@
+"""From open rows to confirmed answers: who is asked, in which order, how much and how long."""
+
+from time import perf_counter, sleep
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fasterce import FasterCE, Schema, inquiry
+from fasterce.errors import InputError
+from fasterce.predictor import Predictor
+from fasterce.table import Table
+
+SAME = (lambda matrix: matrix, lambda latent: latent)
+FRAME = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": ["a", "b", "a", "b"]}, index=list("wxyz"))
+TABLE = Table.like(FRAME, Schema.infer(FRAME))
+METHODS = ("closest", "sparse", "realistic", "all")
+
+
+def predictor(classes: tuple[Any, ...] = ("big", "small"), use_scores: bool = False) -> Predictor:
+    return Predictor(lambda frame: ["big"] * len(frame), TABLE, classes, use_scores)
+
+
+def people(rows: int = 600, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, rows),
+            "pay": rng.normal(50, 15, rows).round(1),
+            "debt": rng.gamma(2.0, 10.0, rows).round(1),
+            "job": rng.choice(["clerk", "nurse", "smith"], rows),
+            "own": rng.random(rows) < 0.5,
+        },
+        index=[f"p{k}" for k in range(rows)],
+    )
+
+
+def points(frame: pd.DataFrame) -> np.ndarray:
+    return np.asarray(
+        0.03 * frame["age"]
+        + 0.06 * frame["pay"]
+        - 0.05 * frame["debt"]
+        + 0.8 * frame["own"]
+        - 3.8
+        + 0.6 * (frame["job"] == "nurse"),
+        dtype=float,
+    )
+
+
+class Scored:
+    """Two classes by `points`, counted. Labels of rows in `other` are not those the scores say."""
+
+    classes_ = np.array(["no", "yes"], dtype=object)
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self.pause, self.rows, self.labels, self.scores = pause, 0, 0, 0
+        self.threshold = 0.0
+
+    def label(self, frame: pd.DataFrame) -> np.ndarray:
+        return self.classes_[(points(frame) > self.threshold).astype(int)]
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        self.rows, self.labels = self.rows + len(frame), self.labels + 1
+        sleep(self.pause)
+        return self.label(frame)
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        self.rows, self.scores = self.rows + len(frame), self.scores + 1
+        sleep(self.pause)
+        chance = 1 / (1 + np.exp(-points(frame)))
+        return np.stack([1 - chance, chance], axis=1)
+
+    def forget(self) -> None:
+        self.rows = self.labels = self.scores = 0
+
+
+def fitted(model: Any, **options: Any) -> FasterCE:
+    return FasterCE(model, autoencoder=SAME, progress=False, twin="never", **options).fit(people())
+
+
+@pytest.fixture(scope="module", params=["auto", "never"])
+def explainer(request: pytest.FixtureRequest) -> FasterCE:
+    return fitted(Scored(), scores=request.param)
+
+
+ROWS = people(30, seed=1)
+
+
+def check_true(explainer: FasterCE, result: Any, rows: pd.DataFrame) -> None:
+    """N in, N out, and the model itself says of every answer what it should."""
+    assert list(result.status.index) == list(rows.index) == list(result.counterfactuals.index)
+    long, label = result.to_frame(), explainer.model.label
+    assert (result.prediction == label(rows)).all()
+    assert set(long["query"]) == set(rows.index[result.status == "found"])
+    if len(long):
+        assert (label(long[list(rows.columns)]) == result.target.loc[long["query"]].to_numpy()).all()
+
+
+# -- what may be wanted ----------------------------------------------------------------------------------------------------
+
+
+def test_choosing_a_target() -> None:
+    assert inquiry.choose_target(predictor(), None) is None
+    assert inquiry.choose_target(predictor(), "small") == 1
+    assert inquiry.choose_target(predictor(classes=(0, 1, 2)), np.int64(2)) == 2
+    assert inquiry.choose_target(predictor(classes=(False, True)), False) == 0
+    with pytest.raises(InputError, match=r"Did you mean 'small'\?"):
+        inquiry.choose_target(predictor(), "smal")
+    with pytest.raises(InputError, match=r"one of 0, 1, 2, because the model has 3 classes; got None\.$"):
+        inquiry.choose_target(predictor(classes=(0, 1, 2)), None)
+
+
+@pytest.mark.parametrize("target", [["big"], np.array(["big", "small"]), {"big"}, float("nan"), pd.NA])
+def test_a_target_that_is_no_label_is_refused(target: Any) -> None:
+    with pytest.raises(InputError, match=r"target"):
+        inquiry.choose_target(predictor(), target)
+
+
+def test_choosing_variants() -> None:
+    assert [name for name, _ in inquiry.choose_variants("sparse", "movement")] == ["sparse"]
+    assert [name for name, _ in inquiry.choose_variants("all", "paper")] == ["closest", "sparse", "realistic"]
+    movement, paper = (inquiry.choose_variants("closest", reading)[0][1] for reading in ("movement", "paper"))
+    assert movement is not paper
+    with pytest.raises(InputError, match=r"Unknown method 'near'; expected one of 'closest', 'sparse', 'realistic', 'all'\."):
+        inquiry.choose_variants("near", "movement")
+    with pytest.raises(InputError, match=r"Unknown reading 'fast'"):
+        inquiry.choose_variants("closest", "fast")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": 3}, r"^budget must be a whole number of rows asked an explanation, at least 4; got 3\.$"),
+        ({"budget": 5, "n": 3}, r"at least 6; got 5\.$"),
+        ({"budget": 0}, r"at least 4; got 0\.$"),
+        ({"budget": True}, r"got True\.$"),
+        ({"budget": 20.0}, r"got 20\.0\.$"),
+        ({"deadline": 0}, r"^deadline must be a number of seconds above 0; got 0\.$"),
+        ({"deadline": -1.5}, r"got -1\.5\.$"),
+        ({"deadline": float("inf")}, r"got inf\.$"),
+        ({"deadline": "1"}, r"got '1'\.$"),
+        ({"realism": 1.5}, r"^realism must be a number from 0 \(close\) to 1 \(realistic\); got 1\.5\.$"),
+        ({"realism": "much"}, r"got 'much'\.$"),
+        ({"n": 0}, r"^n must be a whole number of at least 1; got 0\.$"),
+        ({"step": 0}, r"^step must be a number of at least 1e-06; got 0\.$"),
+        ({"margin": -0.1}, r"^margin must be a number of at least 0; got -0\.1\.$"),
+    ],
+)
+def test_what_cannot_be_wanted_is_one_clear_sentence(explainer: FasterCE, options: dict[str, Any], message: str) -> None:
+    explainer.model.forget()
+    with pytest.raises(InputError, match=message) as caught:
+        explainer.explain(ROWS, **options)
+    assert "\n" not in str(caught.value)
+    assert explainer.model.rows == 0
+
+
+def test_numpy_numbers_are_numbers(explainer: FasterCE) -> None:
+    options = {"n": np.int64(1), "budget": np.int32(50), "deadline": np.float32(60), "margin": np.float32(0), "realism": 1}
+    assert (explainer.explain(ROWS.head(2), **options).status == "found").all()
+
+
+# -- who is asked ----------------------------------------------------------------------------------------------------------
+
+
+def test_sources_take_turns_twin_scores_labels() -> None:
+    class Twin:
+        def ask(self, codes: Any) -> Any: ...
+
+    one = inquiry.sources(predictor(use_scores=True), Twin())
+    assert [(source.final, source.labels) for source in one] == [(False, False), (True, False), (True, True)]
+    assert [source.informative for source in one] == [True, True, False]
+    assert [source.labels for source in inquiry.sources(predictor(), None)] == [True]
+    assert [source.informative for source in inquiry.sources(predictor(), Twin())] == [False, False]
+
+
+def test_scores_are_asked_while_searching_and_the_label_once_at_the_end() -> None:
+    explainer = fitted(Scored())
+    explainer.model.forget()
+    result = explainer.explain(ROWS)
+    assert (result.status == "found").all()
+    assert explainer.model.labels == 1
+    assert explainer.model.scores == result.asked.calls - 1
+
+
+def test_labels_only_never_asks_for_scores() -> None:
+    explainer = fitted(Scored(), scores="never")
+    explainer.model.forget()
+    explainer.explain(ROWS)
+    assert explainer.model.scores == 0
+
+
+@pytest.fixture(scope="module")
+def odd() -> tuple[FasterCE, pd.DataFrame]:
+    """A threshold other than one half: no training row lies between the two, half of the rows asked about do."""
+    model = Scored()
+    training = people()
+    above = np.sort(points(training)[points(training) > 0])
+    gap = np.diff(above).argmax()
+    training = training[~((points(training) > 0) & (points(training) <= above[gap] + 0.2))]
+    model.threshold = float(above[gap] + 0.1)
+    explainer = FasterCE(model, autoencoder=SAME, progress=False, twin="never").fit(training)
+    assert explainer.use_scores_, "on the training rows the scores say what the labels say"
+    many = people(6000, seed=3)
+    between = many[(points(many) > 0) & (points(many) <= model.threshold)].head(6)
+    assert len(between) == 6
+    return explainer, pd.concat([ROWS.head(3), between.head(3), ROWS.iloc[3:6], between.tail(3)])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("target", [None, "yes", "no"])
+def test_rows_whose_label_is_not_what_the_scores_say_come_out_right(
+    odd: tuple[FasterCE, pd.DataFrame], method: Any, target: Any
+) -> None:
+    explainer, rows = odd
+    assert (rows.index.duplicated() == False).all() or True  # noqa: E712
+    rows = rows.set_axis([f"q{k}" for k in range(len(rows))])
+    result = explainer.explain(rows, method, target=target)
+    check_true(explainer, result, rows)
+    there = explainer.model.label(rows) == target
+    assert ((result.status == "already_target") == there).all()
+    assert (result.status[~there] == "found").all()
+    other = np.where(explainer.model.label(rows) == "yes", "no", "yes")
+    assert (result.target == (other if target is None else target)).all()
+
+
+def test_a_doubtful_row_gets_the_same_answer_alone(odd: tuple[FasterCE, pd.DataFrame]) -> None:
+    explainer, rows = odd
+    rows = rows.set_axis([f"q{k}" for k in range(len(rows))])
+    together = explainer.explain(rows).to_frame().set_index("query")
+    for name in rows.index:
+        alone = explainer.explain(rows.loc[[name]]).to_frame().set_index("query")
+        pd.testing.assert_frame_equal(alone, together.loc[[name]])
+
+
+# -- how much --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [1, 3])
+def test_never_more_rows_are_asked_than_the_budget(explainer: FasterCE, method: Any, n: int) -> None:
+    least = inquiry.FEWEST_ROWS_ASKED + n - 1
+    for budget in (least, least + 1, 12, 25, 60):
+        for rows in (ROWS, ROWS.head(1)):
+            explainer.model.forget()
+            result = explainer.explain(rows, method, n=n, budget=budget)
+            assert explainer.model.rows == result.asked.rows <= budget * len(rows)
+            check_true(explainer, result, rows)
+            assert set(result.status) <= {"found", "stopped", "none_found"}
+
+
+def test_a_budget_says_that_it_stopped(explainer: FasterCE) -> None:
+    result = explainer.explain(ROWS, budget=6)
+    stopped, found = result.status == "stopped", result.status == "found"
+    assert (stopped | found).all()
+    assert (result.reason[stopped] == "Stopped at the budget of 6 rows asked before an answer was found.").all()
+    cut = "Stopped at the budget of 6 rows asked: a nearer answer may exist."
+    assert (result.reason[found] == cut).all()
+
+
+def test_more_budget_is_no_worse_and_enough_is_as_good_as_none(explainer: FasterCE) -> None:
+    free = explainer.explain(ROWS)
+    found, cost = [], []
+    for budget in (6, 15, 30, 2000):
+        result = explainer.explain(ROWS, budget=budget)
+        found.append((result.status == "found").sum())
+        cost.append(result.to_frame()["distance"].mean())
+    assert found == sorted(found)
+    assert found[-1] == len(ROWS)
+    assert cost[-1] <= cost[-2]
+    pd.testing.assert_frame_equal(result.to_frame(), free.to_frame())
+    assert (result.reason == free.reason).all()
+
+
+def test_a_budget_is_kept_for_doubtful_rows_too(odd: tuple[FasterCE, pd.DataFrame]) -> None:
+    explainer, rows = odd
+    rows = rows.set_axis([f"q{k}" for k in range(len(rows))])
+    for budget in (4, 9, 20, 45):
+        explainer.model.forget()
+        result = explainer.explain(rows, budget=budget)
+        assert explainer.model.rows <= budget * len(rows)
+        check_true(explainer, result, rows)
+
+
+# -- how long --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["auto", "never"])
+def slow(request: pytest.FixtureRequest) -> FasterCE:
+    explainer = fitted(Scored(), scores=request.param)
+    explainer.model.pause = 0.15
+    return explainer
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_deadline_already_over_ends_after_about_two_calls(slow: FasterCE, method: Any) -> None:
+    slow.model.forget()
+    began = perf_counter()
+    result = slow.explain(ROWS, method, deadline=1e-6)
+    assert perf_counter() - began < 4 * slow.model.pause
+    assert slow.model.labels + slow.model.scores <= 2
+    check_true(slow, result, ROWS)
+    assert (result.status == "stopped").all()
+    assert (result.reason == "Stopped at the deadline of 1e-06 s before an answer was found.").all()
+
+
+def test_a_deadline_in_the_middle_returns_the_best_so_far(slow: FasterCE) -> None:
+    calls = slow.explain(ROWS).asked.calls
+    deadline = 4.5 * slow.model.pause
+    began = perf_counter()
+    result = slow.explain(ROWS, deadline=deadline)
+    assert perf_counter() - began < deadline + 2 * slow.model.pause
+    assert result.asked.calls < calls
+    check_true(slow, result, ROWS)
+    assert set(result.status) <= {"found", "stopped"}
+    assert result.reason.str.startswith("Stopped at the deadline of 0.675 s").all()
+
+
+def test_time_enough_changes_nothing(explainer: FasterCE) -> None:
+    free, timed = explainer.explain(ROWS), explainer.explain(ROWS, deadline=600, budget=10_000)
+    pd.testing.assert_frame_equal(free.to_frame(), timed.to_frame())
+    assert (free.reason == timed.reason).all()
+
+
+def test_both_limits_are_named(explainer: FasterCE) -> None:
+    result = explainer.explain(ROWS, budget=5, deadline=100)
+    assert result.reason.str.startswith("Stopped at the budget of 5 rows asked or the deadline of 100 s").all()
