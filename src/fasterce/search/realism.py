@@ -5,7 +5,9 @@ features that go together change together. However it is chosen, its distance fr
 nearest example add up to no less than the row's own distance from that example; the dial says where in between to stop.
 """
 
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -60,21 +62,24 @@ class Box:
             price[:, :, g] += parts[:, :, j]
         return cls(task, examples, legal, plain.total(legal, examples), price)
 
+    @cached_property
+    def mover(self) -> "_Mover":
+        return _Mover(self)
+
     def stop(self, room: Floats, safety: float) -> Candidates:
         """Examples with as many groups as possible left as they were: those the answer needs least for their price
         first, as long as the way back stays within `room` (rows, K) and the copy expects the answer to hold."""
-        mover = _Mover(self)
+        mover = self.mover.afresh()
         left = np.zeros(self.price.shape, dtype=bool)
         used = np.zeros(self.price.shape[:2])
-        for group in np.moveaxis(mover.order(), 2, 0):
-            cost = np.take_along_axis(self.price, group[:, :, None], 2)[:, :, 0]
+        at = np.ix_(*map(np.arange, used.shape))
+        for group in np.moveaxis(self.mover.order, 2, 0):
+            cost = self.price[(*at, group)]
             fits = (cost > 0) & (used + cost <= room + 1e-9)
-            going = fits & mover.would_hold(group, safety)
-            mover.leave(group, going)
-            used = used + np.where(going, cost, 0.0)
-            np.put_along_axis(
-                left, group[:, :, None], np.take_along_axis(left, group[:, :, None], 2) | going[:, :, None], axis=2
-            )
+            if fits.any():
+                going = mover.leave(group, fits, safety)
+                used += np.where(going, cost, 0.0)
+                left[(*at, group)] |= going
         base = self.task.domain.base[:, None, :]
         return different(self.task, np.where(left[:, :, self.task.knowledge.groups], base, self.legal))
 
@@ -101,29 +106,31 @@ class _Mover:
         # An example has the wanted answer, whatever the copy says of it.
         self.shift = np.maximum(self.surrogate.error - lead, 0.0)
 
+    def afresh(self) -> "_Mover":
+        """The same standing at the examples again."""
+        return copy(self)
+
+    @cached_property
     def order(self) -> Indices:
         """Groups by what leaving each alone would lose for its price, the least first."""
         price = np.maximum(self.box.price, 1e-9)
         if self.surrogate is None:
             return np.argsort(price, axis=2, kind="stable")
-        rows, count, groups = price.shape
-        without = self.hidden[:, :, None] + self.swap
-        lead = self._lead(without.reshape(rows, count * groups, -1)).reshape(rows, count, groups)
-        loss = self._lead(self.hidden)[:, :, None] - lead
+        loss = np.empty(price.shape)
+        whole = self._lead(self.hidden)
+        for g in range(price.shape[2]):
+            loss[:, :, g] = whole - self._lead(self.hidden + self.swap[:, :, g])
         return np.argsort(np.round(loss / price, 6), axis=2, kind="stable")
 
-    def would_hold(self, group: Indices, safety: float) -> Mask:
+    def leave(self, group: Indices, fits: Mask, safety: float) -> Mask:
+        """Take the group back to the row's own values where it fits and the answer is still expected to hold."""
         if self.surrogate is None:
-            return np.ones(group.shape, dtype=bool)
-        lead = self._lead(self.hidden + self._of(group)) + self.shift
-        return np.asarray(lead >= safety * self.surrogate.error)
-
-    def leave(self, group: Indices, going: Mask) -> None:
-        if self.surrogate is not None:
-            self.hidden = self.hidden + np.where(going[:, :, None], self._of(group), np.float32(0.0))
-
-    def _of(self, group: Indices) -> Singles32:
-        return np.asarray(np.take_along_axis(self.swap, group[:, :, None, None], 2)[:, :, 0])
+            return fits
+        at = np.ix_(*map(np.arange, group.shape))
+        ahead = self.hidden + self.swap[(*at, group)]
+        going = fits & (self._lead(ahead) + self.shift >= safety * self.surrogate.error)
+        self.hidden = np.where(going[:, :, None], ahead, self.hidden)
+        return np.asarray(going)
 
     def _lead(self, hidden: Singles32) -> Singles32:
         assert self.surrogate is not None

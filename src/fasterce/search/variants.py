@@ -17,7 +17,6 @@ from fasterce.search.task import Task
 from fasterce.search.thorough import flipping
 
 EXAMPLES, TRIED = 12, 3
-STEPS_ASKED = 2
 
 
 def closest(task: Task, n: int = 1) -> Search:
@@ -52,19 +51,20 @@ def sparse(task: Task, n: int = 1) -> Search:
 
 
 def realistic(task: Task, n: int = 1) -> Search:
-    """CE3: toward people like the row who have the wanted answer, what belongs together together; and the paper's walk,
-    orthogonal to what must not change. Rows for which that finds nothing get what `closest` finds."""
+    """CE3: toward people like the row who have the wanted answer, what belongs together together. Rows for which that
+    finds nothing are walked orthogonally to what must not change, as in the paper, and get what `closest` finds."""
     if task.realism == 0:
         return (yield from closest(task, n))
     examples = nearest_examples(task, EXAMPLES)
     between = _toward_examples(task, examples[:, :TRIED])
-    walked = _likely_steps(task)
-    verdicts = yield [*between, walked]
-    pool = reduce(Pool.__add__, (flipping(task, *pair) for pair in zip([*between, walked], verdicts, strict=True)))
+    verdicts = yield between
+    pool = reduce(Pool.__add__, (flipping(task, *pair) for pair in zip(between, verdicts, strict=True)))
     pool = _judged_real(task, pool, examples)
     stuck = np.flatnonzero(~any_of(pool.valid))
-    nearer, others = yield from side_by_side([_retreated(task, pool, examples), for_some(stuck, task, closest)])
-    pool = _judged_real(task, pool + nearer + others, examples).distinct(task.domain.base)
+    nearer, walked, others = yield from side_by_side(
+        [_retreated(task, pool, examples), for_some(stuck, task, _walked), for_some(stuck, task, closest)]
+    )
+    pool = _judged_real(task, pool + nearer + walked + others, examples).distinct(task.domain.base)
     return (yield from beyond(task, pool.best(max(2, n))))
 
 
@@ -111,14 +111,10 @@ def _toward_examples(task: Task, examples: Floats) -> list[Candidates]:
     return [different(task, box.legal[:, :1]), *(box.stop(share * room, safety) for share, safety in stops)]
 
 
-def _likely_steps(task: Task) -> Candidates:
-    """The first steps of the walk that the copy expects to flip."""
-    walked = without_trifles(task, walk(task, keeping_frozen_still(task)))
-    if task.knowledge.surrogate is None:
-        return walked
-    lead = np.where(walked.open, task.knowledge.surrogate.margins_of(walked.codes, task.judge.target), -np.inf)
-    likely = np.argsort(~(lead > 0), axis=1, kind="stable")[:, :STEPS_ASKED]
-    return Candidates(np.take_along_axis(walked.codes, likely[:, :, None], 1), np.take_along_axis(walked.open, likely, 1))
+def _walked(task: Task) -> Search:
+    steps = without_trifles(task, walk(task, keeping_frozen_still(task)))
+    (verdict,) = yield [steps]
+    return flipping(task, steps, verdict)
 
 
 def _retreated(task: Task, pool: Pool, examples: Floats) -> Search:
