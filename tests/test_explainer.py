@@ -723,6 +723,19 @@ def test_a_constant_column_is_harmless_and_never_changes(training: pd.DataFrame,
     assert {(line.tax, line.rate, line.land) for line in long.itertuples()} == {(7, 0.25, "here")}
 
 
+@pytest.mark.parametrize("last", [True, False])
+def test_a_column_constant_in_training_may_differ_in_the_rows(
+    training: pd.DataFrame, refused: pd.DataFrame, last: bool
+) -> None:
+    place = training.shape[1] if last else 0
+    constant, odd = training.copy(), refused.head(4).copy()
+    constant.insert(place, "year", 2020.0)
+    odd.insert(place, "year", [2020.0, 2021.0, 1900.0, 2020.5])
+    result = fit(approve, constant).explain(odd)
+    assert (result.status == "found").all()
+    assert (result.counterfactuals["year"] == odd["year"]).all()
+
+
 def test_a_table_of_one_column_is_enough() -> None:
     numbers = pd.DataFrame({"x": np.linspace(0, 1, 50).round(3)})
     result = fit(lambda frame: (frame["x"] > 0.6).to_numpy(), numbers).explain(numbers, "all")

@@ -58,16 +58,47 @@ def test_a_narrow_window_is_found_by_one_feature() -> None:
     assert set(result.to_frame()["changed"].map(tuple)) == {("a",)}
 
 
-def test_closest_is_hardly_ever_dearer_than_one_feature_alone() -> None:
+@pytest.fixture(scope="module", params=["auto", "never"])
+def tumours(request: pytest.FixtureRequest) -> tuple[FasterCE, pd.DataFrame, np.ndarray]:
+    """Thirty numbers and a linear model, by scores and by labels; with the best gower distance one feature can do, inf
+    where none can."""
     X, y = load_breast_cancer(as_frame=True, return_X_y=True)
-    explainer = fitted(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), X)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    slope, lead, codes = model[-1].coef_[0] / model[0].scale_, model.decision_function(X), X.to_numpy()
+    end = codes - lead[:, None] / slope
+    reached = (end > codes.min(axis=0)) & (end < codes.max(axis=0))
+    alone = np.where(reached, np.abs(end - codes) / np.ptp(codes, axis=0), np.inf).min(axis=1)
+    return fitted(model, X, scores=request.param, twin="never"), X, alone
+
+
+@pytest.mark.parametrize("distance", ["gower", "percentile"])
+def test_sparse_changes_one_feature_wherever_one_is_enough(tumours: Any, distance: Any) -> None:
+    explainer, X, alone = tumours
+    found = explainer.explain(X, "sparse", distance=distance).to_frame().set_index("query")["n_changed"]
+    assert np.isfinite(alone).sum() > 300
+    assert (found[np.isfinite(alone)] == 1).mean() > 0.995
+    assert (found[np.isinf(alone)] > 1).all()
+
+
+@pytest.mark.parametrize("distance", ["gower", "percentile"])
+def test_closest_is_hardly_ever_dearer_than_one_feature_alone(tumours: Any, distance: Any) -> None:
+    explainer, X, _ = tumours
     close, alone = (
-        explainer.explain(X, method).to_frame().set_index("query")["distance"] for method in ("closest", "sparse")
+        explainer.explain(X, method, distance=distance).to_frame().set_index("query") for method in ("closest", "sparse")
     )
-    both = close.index.intersection(alone.index)
-    assert len(both) > 300
-    assert (close[both] > 1.02 * alone[both]).mean() < 0.03
-    assert close[both].mean() <= alone[both].mean()
+    one = alone[alone["n_changed"] == 1]["distance"]
+    close = close["distance"].reindex(one.index)
+    assert len(one) > 300
+    assert (close > 1.02 * one).mean() < 0.03
+    assert close.mean() <= one.mean()
+
+
+def test_closest_is_near_the_best_single_change(tumours: Any) -> None:
+    """For a linear model no set of changes is cheaper than the best single one."""
+    explainer, X, alone = tumours
+    close = explainer.explain(X, distance="gower").to_frame().set_index("query")["distance"].to_numpy()
+    one = np.isfinite(alone)
+    assert close[one].mean() <= 1.05 * alone[one].mean()
 
 
 @pytest.mark.parametrize("keep_rows", [True, False])

@@ -1,5 +1,6 @@
 """A compiled twin is asked instead of the model while searching; the model has the last word all the same."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -232,12 +233,10 @@ def test_loading_where_no_twin_can_be_made_warns_and_asks_the_model(
 def test_loading_without_the_extra_says_what_to_install(
     model: Any, saved: tuple[FasterCE, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fasterce.twin import build
-
     def missing(name: str) -> Any:
         raise ModuleNotFoundError("No module named 'skl2onnx'")
 
-    monkeypatch.setattr(build, "import_module", missing)
+    monkeypatch.setattr(sys.modules["fasterce.twin.build"], "import_module", missing)
     with pytest.warns(UserWarning, match=r"No module named 'skl2onnx'\); expected: pip install 'fasterce\[onnx\]'"):
         fasterce.load(saved[1], model)
 

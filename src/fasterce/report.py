@@ -20,7 +20,8 @@ class FitReport:
     `agreement` is the share of training rows where the prediction hyperplane says what the model says,
     `agreement_base` what always naming the commonest class would reach. `agreement_one_plane` and `agreement_by_region`
     are the shares of held-out points, all classes counting the same, on the right side of their class's hyperplane: of
-    the one for the whole latent space, and of that of the point's region, of which there are `regions`."""
+    the one for the whole latent space, and of that of the point's region, of which there are `regions`.
+    `copy_agreement` is the distilled copy's share on edited rows it did not learn from; `twin` says what twin there is."""
 
     features: pd.DataFrame
     agreement: float
@@ -46,9 +47,15 @@ class FitReport:
             f"prediction hyperplane agrees with the model on {self.agreement:.1%} of training rows "
             f"(guessing: {self.agreement_base:.1%}); search goes by {source}\n"
             f"{self._regions()}\n"
+            f"{self._copy()}; twin: {self.twin or 'none'}\n"
             f"autoencoder: {self.latent} latent dimensions, {self.epochs} epochs; "
             f"{self.samples} latent samples; {self.calls} calls, {self.rows_asked} rows asked; {self.seconds:.1f} s"
         )
+
+    def _copy(self) -> str:
+        if self.copy_agreement is None:
+            return "no distilled copy: the search asks the model about everything"
+        return f"distilled copy says what the model says on {self.copy_agreement:.1%} of unseen edited rows"
 
     def _regions(self) -> str:
         one = f"{self.agreement_one_plane:.1%} of held-out points (classes balanced)"

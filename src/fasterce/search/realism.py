@@ -8,6 +8,7 @@ nearest example add up to no less than the row's own distance from that example;
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Box:
         mover = self.mover.afresh()
         left = np.zeros(self.price.shape, dtype=bool)
         used = np.zeros(self.price.shape[:2])
-        at = np.ix_(*map(np.arange, used.shape))
+        at: Any = np.ix_(*map(np.arange, used.shape))
         for group in np.moveaxis(self.mover.order, 2, 0):
             cost = self.price[(*at, group)]
             fits = (cost > 0) & (used + cost <= room + 1e-9)
@@ -126,7 +127,7 @@ class _Mover:
         """Take the group back to the row's own values where it fits and the answer is still expected to hold."""
         if self.surrogate is None:
             return fits
-        at = np.ix_(*map(np.arange, group.shape))
+        at: Any = np.ix_(*map(np.arange, group.shape))
         ahead = self.hidden + self.swap[(*at, group)]
         going = fits & (self._lead(ahead) + self.shift >= safety * self.surrogate.error)
         self.hidden = np.where(going[:, :, None], ahead, self.hidden)
