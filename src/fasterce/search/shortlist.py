@@ -21,7 +21,8 @@ SHARES = (0.2, 0.4, 0.6, 0.8)
 EACH = 3
 LEADERS = 4
 MOST_WEIGHED = 64
-CHUNK_CELLS = 250_000
+CHUNK_CELLS = 500_000
+FEW_ROWS = 64
 NOBODY = -1
 LITTLE = 0.1
 
@@ -273,26 +274,28 @@ def _options(feature: Indices, gain: Floats, change: Floats, need: Floats) -> In
     every = np.arange(len(gain))[:, None]
     merits = [(np.where(there & (gain >= share * need[:, None]), -change, -np.inf), EACH) for share in SHARES]
     merits += [(np.where(there & (gain > 0), gain, -np.inf), EACH // 2), (np.where(there, -change, -np.inf), EACH // 2)]
-    column = _columns_of_each_feature(feature)
+    best_of_each = _side_by_side(feature) if len(gain) < FEW_ROWS else _one_after_another(feature)
     chosen = []
     for merit, count in merits:
-        best = _best_of_each_feature(column, merit)
+        best = best_of_each(merit)
         order = np.argsort(-merit[every, best], axis=1, kind="stable")[:, :count]
         chosen.append(np.take_along_axis(best, order, 1))
     return np.concatenate(chosen, axis=1)
 
 
-def _columns_of_each_feature(feature: Indices) -> Indices:
-    """The edits of each feature side by side (features, most), padded with the first."""
+def _one_after_another(feature: Indices) -> Callable[[Floats], Indices]:
+    """The position of every feature's best edit, for many rows: feature by feature."""
+    columns = [np.flatnonzero(feature == j) for j in np.unique(feature)]
+    return lambda merit: np.stack([own[merit[:, own].argmax(axis=1)] for own in columns], axis=1)
+
+
+def _side_by_side(feature: Indices) -> Callable[[Floats], Indices]:
+    """The same for a few rows: all features at once, padded with their first edit."""
     order = np.argsort(feature, kind="stable")
     _, first, count = np.unique(feature[order], return_index=True, return_counts=True)
     place = np.arange(count.max(initial=0))
-    return np.asarray(order[first[:, None] + np.where(place < count[:, None], place, 0)])
-
-
-def _best_of_each_feature(column: Indices, merit: Floats) -> Indices:
-    best = merit[:, column].argmax(axis=2)
-    return np.asarray(column[np.arange(len(column)), best])
+    column = order[first[:, None] + np.where(place < count[:, None], place, 0)]
+    return lambda merit: np.asarray(column[np.arange(len(column)), merit[:, column].argmax(axis=2)])
 
 
 class _Copy:
