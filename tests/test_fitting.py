@@ -149,7 +149,8 @@ def test_examples_keep_declared_ranges_and_precision() -> None:
     assert set(knowledge.examples[:, 2]) <= set(range(20))
     assert set(knowledge.examples[:, 3]) <= {0, 1, 2}
     np.testing.assert_allclose(knowledge.examples[:, 1], knowledge.examples[:, 1].round(3), atol=1e-12)
-    assert knowledge.typical > 0
+    assert knowledge.typical.shape == (2,)
+    assert (knowledge.typical > 0).all()
 
 
 def test_fit_asks_a_bounded_number_of_rows_in_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,10 +119,12 @@ class FasterCE(BaseEstimator):
         """
         started = perf_counter()
         self._check_fitted()
+        module = inquiry.choose_reading(reading)
         wanted = inquiry.check_options(
             inquiry.Wanted(
                 method=method,
-                variants=inquiry.choose_variants(method, reading),
+                variants=inquiry.choose_variants(method, module),
+                reading=module,
                 rules=Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range),
                 distance=pricing.choose(distance, self.knowledge_.codec),
                 n=n,

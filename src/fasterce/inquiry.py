@@ -20,7 +20,7 @@ from fasterce.predictor import Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
 from fasterce.rules import Rules
-from fasterce.search import paper, shortlist, variants
+from fasterce.search import paper, variants
 from fasterce.search.dialogue import Search, converse
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Asks, Indices, Judge, Limits, Mask, margins
@@ -49,6 +49,7 @@ class Wanted:
 
     method: str
     variants: Sequence[tuple[str, Variant]]
+    reading: Any
     rules: Rules
     distance: Distance
     n: int
@@ -137,7 +138,8 @@ def _search(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -
 
     `rows` are the positions of the task's rows in the table that came in.
     """
-    blocks = task.parts(np.arange(len(rows)), shortlist.width(task.knowledge) * len(wanted.variants))
+    size = wanted.reading.rows_at_once(task.knowledge)
+    blocks = [np.arange(start, min(start + size, len(rows))) for start in range(0, len(rows), size)]
     progress = Progress(wanted.progress if len(blocks) > 1 else False)
     parts = [_search_block(task.take(b), rows[b], confirming, wanted) for b in progress.track(blocks, "explaining")]
     return Answers.merge(parts) if parts else _empty(task.domain.row)
@@ -184,11 +186,16 @@ def choose_target(predictor: Predictor, target: Any) -> int | None:
     return None
 
 
-def choose_variants(method: str, reading: str) -> list[tuple[str, Variant]]:
-    readings = {"movement": variants.VARIANTS, "paper": paper.VARIANTS}
+def choose_reading(reading: str) -> Any:
+    """The module whose variants are run."""
+    readings = {"movement": variants, "paper": paper}
     if reading not in readings:
         raise InputError(unknown_name("reading", reading, readings))
-    known = readings[reading]
+    return readings[reading]
+
+
+def choose_variants(method: str, reading: Any) -> list[tuple[str, Variant]]:
+    known = reading.VARIANTS
     if method == "all":
         return list(known.items())
     if method not in known:

@@ -13,6 +13,7 @@ from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import sample
 from fasterce.profile import Floats, Profile
 from fasterce.schema import Schema
+from fasterce.search import peers
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import fit_hyperplanes
 from fasterce.search.judge import Judge
@@ -129,8 +130,20 @@ class Toys:
         distance = Distance.gower(codec.profile.span, codec.numeric)
         kept = np.concatenate([np.flatnonzero(labels == label)[:500] for label in (0, 1)])
         examples = samples.codes[kept]
-        typical = float(np.mean([distance.total(examples, row).min() for row in codes[:100]]))
-        return Knowledge(codec, autoencoder, planes, Regions.whole(planes), examples, labels[kept], distance, typical)
+        centres, centre_classes = peers.prototypes(samples.latent, labels, 0)
+        return Knowledge(
+            codec=codec,
+            autoencoder=autoencoder,
+            hyperplanes=planes,
+            regions=Regions.whole(planes),
+            examples=examples,
+            example_classes=labels[kept],
+            distance=distance,
+            typical=peers.typical_distances(distance, examples, labels[kept], 2),
+            groups=peers.linked_groups(codes, codec),
+            prototypes=centres,
+            prototype_classes=centre_classes,
+        )
 
     @staticmethod
     def copy_of(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search import ranked, variants
+from fasterce.search import ranked, sweep, thorough, variants
 from fasterce.search.dialogue import Search, converse
 from fasterce.search.judge import Verdict
 from fasterce.search.pool import Pool
@@ -141,7 +141,8 @@ def test_finer_finds_a_window_between_the_levels_by_what_the_copy_expects(toys: 
         return toys.copy_of(codec, {0: lambda value: -np.abs(value - 4.7)}, 0.2)
 
     task, model = toys.scene(window, ROWS[0], copy=copy)
-    swept, verdict, found = talk(task, variants.thorough.sweep_all(task))
+    swept = sweep.coarse(task)
+    verdict, found = talk(task, thorough.sweep_all(task, swept))
     assert not found.valid.any()
     model.questions.clear()
     pool = run(ranked.finer(task, swept, verdict), task)
@@ -160,7 +161,8 @@ def test_finer_asks_about_every_rare_category(toys: Any) -> None:
 
     knowledge = replace(toys.knowledge(codec, codes, model), surrogate=toys.copy_of(codec, {}, -0.5))
     task = toys.task(knowledge, toys.domain(codec, codes[:1]), model)
-    swept, verdict, found = talk(task, variants.thorough.sweep_all(task))
+    swept = sweep.coarse(task)
+    verdict, found = talk(task, thorough.sweep_all(task, swept))
     assert not found.valid.any()
     pool = run(ranked.finer(task, swept, verdict), task)
     assert pool.best(1).codes[0, 0].tolist() == [79.0, codes[0, 1]]
@@ -184,6 +186,26 @@ def test_shrinking_keeps_what_flips_and_never_grows(toys: Any) -> None:
     for code, cost in zip(pool.codes[0], pool.cost[0], strict=True):
         same = ((codes[0] != ROWS[0]) == (code != ROWS[0])).all(axis=1)
         assert cost <= start.cost[0, same].max()
+
+
+def test_a_sweep_leaves_out_what_is_hopeless_but_for_the_best(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranked, "SWEPT", 3)
+    task, _ = toys.scene(lead, [ROWS[0], [11.9, 1.0, 0.0, 7.0], [0.1, 1.0, 0.1, 7.0]], copy=knowing(toys))
+    every = sweep.coarse(task)
+    kept = ranked.hopeful(task, every)
+    reached = np.abs(np.stack([lead(task.domain.base)] * every.value.shape[1], axis=1))
+    gain = np.where(np.isin(every.feature, [0, 2]), every.value - task.domain.base[:, every.feature], 0.0)
+    flipping = (gain - reached > 0) & every.open
+    assert (kept.open <= every.open).all()
+    assert kept.open[flipping].all(), "nothing that flips is left out"
+    assert kept.open.sum() < every.open.sum() / 2
+    assert kept.open[2].sum() == 3, "for the last row nothing flips alone"
+
+
+def test_without_a_copy_all_is_swept(toys: Any) -> None:
+    task, _ = toys.scene(lead, ROWS)
+    every = sweep.coarse(task)
+    assert ranked.hopeful(task, every) is every
 
 
 def test_no_rows_ask_nothing(toys: Any) -> None:

@@ -213,6 +213,22 @@ def test_a_row_alone_is_ranked_as_in_company_to_the_last_bit(toys: Any, informat
         np.testing.assert_array_equal(taken.margin(), alone.margin())
 
 
+def test_a_row_is_ranked_the_same_among_many(toys: Any) -> None:
+    """Large batches go another way through the options of every feature, in several chunks."""
+    codec, codes = toys.codec(toys.frame())
+    model = toys.Model(lambda points: points[:, 0] + points[:, 2] - 10.0)
+    knowledge = replace(toys.knowledge(codec, codes, model), surrogate=toys.any_copy(codec))
+    task = toys.task(knowledge, toys.domain(codec, codes), model)
+    many = shortlist(task, task.domain.base, task.start)
+    for i in (0, 63, 64, 150, 299):
+        one = task.take(np.array([i]))
+        alone = shortlist(one, one.domain.base, one.start)
+        np.testing.assert_array_equal(alone.expected[0], many.expected[i])
+        np.testing.assert_array_equal(alone.price[0], many.price[i])
+        np.testing.assert_array_equal(alone.sets.option[0], many.sets.option[i])
+        np.testing.assert_array_equal(alone.sets.leaders[0], many.sets.leaders[i])
+
+
 def test_labels_only_starts_on_the_side_the_model_says(toys: Any) -> None:
     """The copy may believe a row flips already: then it is put just on the other side, and all it expects with it."""
     task = scene(toys, informative=False)

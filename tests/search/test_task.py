@@ -59,7 +59,8 @@ def test_a_category_without_a_column_has_no_plane(toys: Any) -> None:
     planes = Hyperplanes(np.ones((count, 3)), np.arange(1.0, count + 1), np.ones(count), np.ones(count), 2)
     distance = Distance.gower(codec.profile.span, codec.numeric)
     answers = np.zeros(len(codes), dtype=np.intp)
-    knowledge = Knowledge(codec, toys.identity, planes, Regions.whole(planes), codes, answers, distance, 0.0)
+    peers = {"typical": np.zeros(2), "groups": np.arange(2), "prototypes": np.zeros((1, 3)), "prototype_classes": np.zeros(1)}
+    knowledge = Knowledge(codec, toys.identity, planes, Regions.whole(planes), codes, answers, distance, **peers)
     task = toys.task(knowledge, toys.domain(codec, [[69.0, 5.0], [3.0, 5.0]]), toys.Model(lambda points: points[:, 1] - 60))
     normals, offsets = task.feature_planes
     np.testing.assert_array_equal(normals[0, 0], 0.0)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search import thorough
+from fasterce.search import sweep, thorough
 from fasterce.search.dialogue import converse
 from fasterce.search.judge import Candidates, Verdict
 from fasterce.search.pool import Pool
@@ -52,11 +52,12 @@ def test_a_corner_that_takes_three_changes_is_found(toys: Any, graded: bool) -> 
 
 def test_the_sweep_finds_the_cheapest_single_change_and_returns_what_was_said(toys: Any) -> None:
     task, model = toys.scene(lambda codes: np.maximum(codes[:, 0] - 9.0, codes[:, 3] - 12.2), ROWS[0])
-    search = thorough.sweep_all(task)
+    asked = sweep.coarse(task)
+    search = thorough.sweep_all(task, asked)
     wish = next(search)
     with pytest.raises(StopIteration) as done:
         search.send(task.judge.judge(*wish))
-    asked, verdict, pool = done.value.value
+    verdict, pool = done.value.value
     assert len(model.questions) == 1
     np.testing.assert_array_equal(verdict.valid[0], (model.label(_edited(asked)) == 1) & asked.open[0])
     assert ((pool.codes != task.domain.base[:, None]).sum(axis=2)[pool.valid] == 1).all()

@@ -15,7 +15,7 @@ from fasterce.search.linesearch import along, cumulative
 from fasterce.search.pool import Pool
 from fasterce.search.project import decode_plainly
 from fasterce.search.propose import different, keeping_frozen_still, own_direction, turned
-from fasterce.search.task import Task
+from fasterce.search.task import MOST_CELLS, Knowledge, Task
 
 STEPS = 40
 
@@ -65,6 +65,12 @@ def realistic(task: Task, n: int = 1) -> Search:
 
 
 VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
+
+
+def rows_at_once(knowledge: Knowledge) -> int:
+    """How many rows can be searched together: each feature's walk and sweep are whole rows."""
+    features = len(knowledge.codec.schema)
+    return max(1, MOST_CELLS // ((len(knowledge.fine_levels[0]) + STEPS * features) * features))
 
 
 def _first_on_walk(task: Task, start: Floats, direction: Floats) -> Search:

@@ -23,6 +23,7 @@ LEADERS = 4
 MOST_WEIGHED = 64
 CHUNK_CELLS = 500_000
 FEW_ROWS = 64
+MOST_LISTED, MOST_READ = 6_000_000, 300_000
 NOBODY = -1
 LITTLE = 0.1
 
@@ -211,11 +212,12 @@ def shortlist(task: Task, state: Floats, start: Floats, together: bool = True) -
     return Shortlist(edits, sets, expected, price, empty, empty.copy())
 
 
-def width(knowledge: Knowledge) -> int:
-    """About how many candidates of a row are weighed at once."""
-    options = len(SHARES) * EACH + 2 * (EACH // 2)
-    singles = len(knowledge.dense_levels[0]) + 3 * len(knowledge.codec.schema)
-    return singles + options * (options - 1) // 2 + LEADERS * options
+def rows_at_once(knowledge: Knowledge) -> int:
+    """How many rows can be searched together in a few hundred megabytes."""
+    options, features = len(SHARES) * EACH + 2 * (EACH // 2), len(knowledge.codec.schema)
+    singles = len(knowledge.dense_levels[0]) + 3 * features
+    listed = singles + options * (options - 1) // 2 + LEADERS * options
+    return max(1, min(MOST_LISTED // listed, MOST_READ // features))
 
 
 def expectations(task: Task, edits: Edits, start: Floats) -> Floats:

@@ -1,5 +1,6 @@
 """The three variants, each a short path through the stages. All rows go together; the number of calls is fixed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 
@@ -13,10 +14,12 @@ from fasterce.search.pool import Pool
 from fasterce.search.propose import different, keeping_frozen_still, nearest_examples, walk, without_trifles
 from fasterce.search.realism import BLIND_STOPS, STOPS, Box, allowed, priced, retreats
 from fasterce.search.robust import beyond
+from fasterce.search.shortlist import rows_at_once
 from fasterce.search.task import Task
 from fasterce.search.thorough import flipping
 
 EXAMPLES, TRIED = 12, 3
+BESIDES = 100
 
 
 def closest(task: Task, n: int = 1) -> Search:
@@ -68,6 +71,8 @@ def realistic(task: Task, n: int = 1) -> Search:
     return (yield from beyond(task, pool.best(max(2, n))))
 
 
+__all__ = ["VARIANTS", "rows_at_once"]
+
 VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 
 
@@ -82,10 +87,29 @@ def _ranked(pool: Pool, task: Task, n: int) -> Pool:
 
 
 def _thorough(task: Task, n: int) -> Search:
-    return (yield from thorough.shrunk(task, (yield from thorough.everything(task)), n))
+    """Asking about everything takes memory: as many rows at a time as fit."""
+
+    def some(part: Task) -> Search:
+        return (yield from thorough.shrunk(part, (yield from thorough.everything(part)), n))
+
+    return (yield from _in_parts(task, some))
+
+
+def _in_parts(task: Task, search: Callable[[Task], Search]) -> Search:
+    parts = task.parts(np.arange(len(task.domain.base)), len(task.knowledge.coarse_levels[0]) + BESIDES)
+    if len(parts) == 1:
+        return (yield from search(task))
+    found = Pool.nothing(task.domain.base)
+    for part in parts:
+        found += yield from for_some(part, task, search)
+    return found
 
 
 def _fewest(task: Task, n: int) -> Search:
+    return (yield from _in_parts(task, lambda part: _fewest_of_part(part, n)))
+
+
+def _fewest_of_part(task: Task, n: int) -> Search:
     """Every feature swept; where that finds nothing, more values and sets of two and three; else whatever flips."""
     swept = ranked.hopeful(task, sweep.coarse(task))
     verdict, found = yield from thorough.sweep_all(task, swept)
