@@ -1,7 +1,6 @@
 """Speed and quality beside the rivals, on the same black boxes and rows: `make bench-speed`."""
 
 import argparse
-import inspect
 import json
 import subprocess
 import sys
@@ -162,30 +161,28 @@ def black_box(setting: Setting, plan: Plan) -> str:
 
 def ours(setting: Setting, plan: Plan) -> Iterator[Line]:
     both = ("never", "auto") if plan.twins else ("never",)
-    for twin in both if accepts(FasterCE, "twin") else ("",):
-        say(f"{setting.data}, {setting.box}: fasterce {twin and 'twin ' + twin}")
-        options = {"twin": twin} if twin else {}
+    for twin in both:
+        say(f"{setting.data}, {setting.box}: fasterce, twin {twin}")
         started = perf_counter()
-        explainer = FasterCE(setting.model, setting.schema, random_state=setting.seed, **options).fit(setting.X_train)
+        explainer = FasterCE(setting.model, setting.schema, random_state=setting.seed, twin=twin).fit(setting.X_train)
         fitted = perf_counter() - started
         for method in METHODS:
             yield own_line(explainer, setting, method, fitted, plan, with_twin=twin == "auto")
 
 
 def own_line(explainer: FasterCE, setting: Setting, method: str, fitted: float, plan: Plan, *, with_twin: bool) -> Line:
-    distance = {"distance": "gower"} if accepts(explainer.explain, "distance") else {}
     batch = setting.batch(plan.batch)
-    explainer.explain(batch.iloc[:5], method, **distance)
+    explainer.explain(batch.iloc[:5], method, distance="gower")
     each, inside = [], []
     for _ in range(plan.repeats):
         with measuring.timed(setting.model) as model:
             started = perf_counter()
-            result = explainer.explain(batch, method, **distance)
+            result = explainer.explain(batch, method, distance="gower")
             each.append(perf_counter() - started)
         inside.append(model.seconds / each[-1])
     rows = [setting.rows.iloc[k : k + 1] for k in range(min(plan.singles, len(setting.rows)))]
-    single = [measuring.seconds_of(lambda row=row: explainer.explain(row, method, **distance), 1)[0] for row in rows]
-    twin = getattr(result, "twin", None)
+    single = [measuring.seconds_of(lambda row=row: explainer.explain(row, method, distance="gower"), 1)[0] for row in rows]
+    twin, alone = result.twin, explainer.explain(rows[0], method, distance="gower")
     twin_rows = f" + {twin.rows / len(batch):.1f} of the twin" if twin is not None else ""
     attempted = min(plan.rival_rows, len(setting.rows), len(batch))
     return Line(
@@ -193,7 +190,7 @@ def own_line(explainer: FasterCE, setting: Setting, method: str, fitted: float, 
         fit=fitted,
         each=[seconds / len(batch) for seconds in each],
         single=single,
-        calls=f"{result.asked.calls} / {explainer.explain(rows[0], method, **distance).asked.calls}",
+        calls=f"{result.asked.calls} / {alone.asked.calls}",
         asked=f"{result.asked.rows / len(batch):.1f}{twin_rows}",
         inside=inside,
         attempted=attempted,
@@ -209,10 +206,6 @@ def twin_note(twin: Any) -> str:
 def answered(result: Any, attempted: int, setting: Setting) -> pd.DataFrame:
     found = np.flatnonzero((result.status == "found").to_numpy()[:attempted])
     return result.counterfactuals.iloc[found].astype(setting.X_train.dtypes.to_dict()).set_axis(found)
-
-
-def accepts(function: Any, parameter: str) -> bool:
-    return parameter in inspect.signature(function).parameters
 
 
 def rival(title: str, module: str, variant: str, folder: Path, plan: Plan) -> Line:

@@ -118,14 +118,14 @@ def test_a_target_that_is_no_label_is_refused(target: Any) -> None:
 
 
 def test_choosing_variants() -> None:
-    assert [name for name, _ in inquiry.choose_variants("sparse", "movement")] == ["sparse"]
-    assert [name for name, _ in inquiry.choose_variants("all", "paper")] == ["closest", "sparse", "realistic"]
-    movement, paper = (inquiry.choose_variants("closest", reading)[0][1] for reading in ("movement", "paper"))
-    assert movement is not paper
+    movement, paper = (inquiry.choose_reading(name) for name in ("movement", "paper"))
+    assert [name for name, _ in inquiry.choose_variants("sparse", movement)] == ["sparse"]
+    assert [name for name, _ in inquiry.choose_variants("all", paper)] == ["closest", "sparse", "realistic"]
+    assert inquiry.choose_variants("closest", movement) != inquiry.choose_variants("closest", paper)
     with pytest.raises(InputError, match=r"Unknown method 'near'; expected one of 'closest', 'sparse', 'realistic', 'all'\."):
-        inquiry.choose_variants("near", "movement")
+        inquiry.choose_variants("near", movement)
     with pytest.raises(InputError, match=r"Unknown reading 'fast'"):
-        inquiry.choose_variants("closest", "fast")
+        inquiry.choose_reading("fast")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fasterce import FasterCE
+from fasterce.search import shortlist
 from fasterce.search import task as task_module
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
@@ -133,6 +134,7 @@ def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame, monkeypatch: 
     explainer = fitted(lambda frame: (frame["x"] + frame["y"] > 0).to_numpy(), shops)
     whole = explainer.explain(shops.head(40), "all")
     monkeypatch.setattr(task_module, "MOST_CELLS", 20_000)
+    monkeypatch.setattr(shortlist, "MOST_LISTED", 2_000)
     blocks = explainer.explain(shops.head(40), "all")
     assert blocks.asked.calls > 2 * whole.asked.calls
     pd.testing.assert_frame_equal(whole.to_frame(), blocks.to_frame())

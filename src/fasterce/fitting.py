@@ -26,7 +26,7 @@ from fasterce.search.hyperplanes import fit_hyperplanes
 from fasterce.search.regions import fit_regions
 from fasterce.search.task import Knowledge
 from fasterce.surrogate.runtime import Surrogate
-from fasterce.surrogate.train import distil, edited_rows
+from fasterce.surrogate.train import distil, edited_rows, lowest_score
 from fasterce.table import Table
 from fasterce.twin.compiled import Twin
 from fasterce.twin.use import make
@@ -106,7 +106,8 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     regions, held_out = fit_regions(points.latent, points.classes, points.origin, planes, settings.random_state)
     twin, about_twin = make(model, predictor, asked, settings.twin)
     quick = twin.session() if twin else predictor
-    surrogate = _surrogate(quick, asked, answered_rows, codec, predictor, settings)
+    lowest = lowest_score(answered_rows.scores)
+    surrogate = _surrogate(quick, asked, answered_rows, codec, predictor, settings, lowest)
     examples = _with_samples(_everyone(answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
     examples = _first_of_each_class(examples, MOST_EXAMPLES)
     distance = Distance.gower(codec.profile.span, codec.numeric)
@@ -123,6 +124,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
         peers.linked_groups(asked, codec),
         centres,
         centre_classes,
+        lowest,
         surrogate,
     )
     agreement, base = prediction_agreement(planes, answered.latent, answers)
@@ -254,12 +256,18 @@ def _everyone(answered: Labelled, codes: Floats, quick: Predictor | Twin, rng: n
 
 
 def _surrogate(
-    asked: Predictor | Twin, rows: Floats, answers: Answers, codec: Codec, predictor: Predictor, settings: Settings
+    asked: Predictor | Twin,
+    rows: Floats,
+    answers: Answers,
+    codec: Codec,
+    predictor: Predictor,
+    settings: Settings,
+    lowest: float,
 ) -> Surrogate | None:
     """A copy distilled from the model's answers about edited rows, or from those of its twin where there is one."""
     edited = edited_rows(rows, answers.classes, codec, np.random.default_rng(settings.random_state))
     known = answers + asked.ask(edited)
-    return distil(np.concatenate([rows, edited]), known, codec, len(predictor.classes), settings.random_state)
+    return distil(np.concatenate([rows, edited]), known, codec, len(predictor.classes), settings.random_state, lowest)
 
 
 def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:

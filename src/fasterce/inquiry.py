@@ -23,13 +23,13 @@ from fasterce.rules import Rules
 from fasterce.search import paper, variants
 from fasterce.search.dialogue import Search, converse
 from fasterce.search.distance import Distance
-from fasterce.search.judge import Asks, Indices, Judge, Limits, Mask, margins
+from fasterce.search.judge import Asks, Indices, Judge, Limits, Mask, any_of, margins
 from fasterce.search.pool import Pool
 from fasterce.search.task import Knowledge, Task
 from fasterce.search.verify import verify
 
 Variant = Callable[[Task, int], Search]
-FEWEST_ROWS_ASKED = 4
+FEWEST_SEARCHED, TRIES = 1, 2
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,16 @@ class Wanted:
     deadline: float | None
     progress: bool | None
 
-    def limits(self, rows: int, started: float, free: bool) -> Limits:
-        """Asking the row itself, its label and the labels of its answers is set aside; a twin may be asked for free."""
-        each = None if self.budget is None or free else self.budget - 2 - self.n
+    @property
+    def set_aside(self) -> int:
+        """Questions kept back for a row's own label and for those of its answers."""
+        return 1 + self.n * len(self.variants)
+
+    def limits(self, spent: Indices, started: float, free: bool) -> Limits:
+        """What is left of each row's budget; a twin may be asked for free."""
+        left = None if self.budget is None or free else np.maximum(self.budget - self.set_aside - spent, 0)
         until = None if self.deadline is None else started + self.deadline
-        return Limits.of(rows, each, until)
+        return Limits(left, until, np.zeros(len(spent), dtype=bool))
 
     def why_stopped(self) -> str:
         limits = [f"budget of {self.budget} rows asked"] if self.budget is not None else []
@@ -89,16 +94,19 @@ def inquire(ledger: Ledger, confirming: Confirming, asked: Sequence[Source], kno
 def _attempt(
     ledger: Ledger, confirming: Confirming, source: Source, knowledge: Knowledge, wanted: Wanted, started: float
 ) -> Answers:
-    rows = ledger.open
+    rows = _affordable(ledger, confirming, source, wanted)
     answered = source.ask(ledger.codes[rows])
+    confirming.asked[rows] += source.final
     target = ledger.target_for(answered.classes)
     domain, blocked = wanted.rules.domain(ledger.codes[rows])
     searching = (answered.classes >= 0) & (answered.classes != target)
     searching[list(blocked)] = False
     place = np.flatnonzero(searching)
-    start = margins(answered.classes[place], None if answered.scores is None else answered.scores[place], target[place])
-    limits = wanted.limits(len(place), started, free=not source.final)
-    judge = Judge(source.ask, target[place], source.informative, limits)
+    scores = None if answered.scores is None else answered.scores[place]
+    start = margins(answered.classes[place], scores, target[place], knowledge.lowest)
+    limits = wanted.limits(confirming.asked[rows[place]], started, free=not source.final)
+    before = limits.left
+    judge = Judge(source.ask, target[place], source.informative, limits, knowledge.lowest)
     task = Task(
         knowledge,
         domain.take(place),
@@ -114,14 +122,27 @@ def _attempt(
     confirming.pending = np.zeros(0, dtype=np.intp) if source.labels else rows
     answers = _search(task, rows[place], confirming, wanted)
     confirming(np.zeros(0, dtype=np.intp), ledger.codes[:0])
+    if before is not None and limits.left is not None:
+        confirming.asked[rows[place]] += before - limits.left
     doubtful = ledger.record(rows, confirming.own[rows], answered.classes, confirming.predictor.failure)
     answers = answers.without(doubtful)
     ledger.settle_found(answers)
     for position, sentence in blocked.items():
         if ledger.status[rows[position]] == "":
             ledger.close(rows[position], NONE_FOUND, f"{sentence} (row {rows[position]}).")
-    _finish(ledger, rows[place], doubtful, limits.stopped, source, wanted)
+    refused = rows[:0] if source.labels else rows[confirming.refused[rows]]
+    _finish(ledger, rows[place], np.union1d(doubtful, refused), limits.stopped, source, wanted)
     return answers
+
+
+def _affordable(ledger: Ledger, confirming: Confirming, source: Source, wanted: Wanted) -> Indices:
+    """Open rows with enough of their budget left to be asked at all; the others are stopped."""
+    rows = ledger.open
+    if wanted.budget is None or not source.final:
+        return rows
+    spent = confirming.asked[rows] + 1 + wanted.set_aside > wanted.budget
+    ledger.settle_rest(rows[spent], wanted.method, np.ones(int(spent.sum()), dtype=bool), wanted.why_stopped())
+    return rows[~spent]
 
 
 def _finish(ledger: Ledger, rows: Indices, doubtful: Indices, stopped: Mask, source: Source, wanted: Wanted) -> None:
@@ -151,7 +172,10 @@ def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wan
     pools = converse(task.judge, [variant(task, wanted.n) for _, variant in wanted.variants])
     pool = reduce(Pool.__add__, pools)
     group = np.repeat(np.arange(len(pools)), [part.codes.shape[1] for part in pools])
-    kept = verify(pool, group, task.domain, task.judge.target, lambda own, codes: confirming(rows[own], codes), wanted.n)
+    tries = 1 if wanted.budget is not None else TRIES
+    label: Callable[[Indices, Floats], Indices] = lambda own, codes: confirming(rows[own], codes)  # noqa: E731
+    kept = verify(pool, group, task.domain, task.judge.target, label, wanted.n, tries)
+    confirming.refused[rows] = any_of(pool.valid) & ~any_of(kept)
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
     row, candidate = row[order], candidate[order]
@@ -211,7 +235,7 @@ def check_options(wanted: Wanted) -> Wanted:
             raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")
     if not isinstance(wanted.realism, Real) or not 0.0 <= float(wanted.realism) <= 1.0:
         raise InputError(f"realism must be a number from 0 (close) to 1 (realistic); got {wanted.realism!r}.")
-    _check_limits(wanted.budget, wanted.deadline, FEWEST_ROWS_ASKED + int(wanted.n) - 1)
+    _check_limits(wanted.budget, wanted.deadline, 1 + wanted.set_aside + FEWEST_SEARCHED)
     return replace(wanted, n=int(wanted.n), realism=float(wanted.realism))
 
 

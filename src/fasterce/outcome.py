@@ -103,6 +103,8 @@ class Confirming:
         self.codes = codes
         self.own = np.full(len(codes), FAILED, dtype=np.intp)
         self.pending = np.zeros(0, dtype=np.intp)
+        self.refused = np.zeros(len(codes), dtype=bool)
+        self.asked = np.zeros(len(codes), dtype=np.intp)
 
     def __call__(self, positions: Indices, codes: Floats) -> Indices:
         every = np.concatenate([self.pending, positions])
@@ -111,6 +113,7 @@ class Confirming:
             return every
         frame = self.predictor.table.as_returned(self.rows.iloc[every], self.codes[every], every_codes)
         labels = self.predictor.label(frame)
+        np.add.at(self.asked, every, 1)
         self.own[self.pending] = labels[: len(self.pending)]
         self.pending, found = np.zeros(0, dtype=np.intp), labels[len(self.pending) :]
         return found

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fasterce.search import shortlist as lists
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Judge, Verdict
-from fasterce.search.shortlist import NOBODY, Sets, Shortlist, expectations, shortlist, width
+from fasterce.search.shortlist import NOBODY, Sets, Shortlist, expectations, rows_at_once, shortlist
 from fasterce.search.task import Task
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0], [6.2, 3.0, 0.4, 0.0], [0.0, 1.0, 10.0, 12.0]]
@@ -265,4 +266,12 @@ def test_single_edits_only(toys: Any) -> None:
     np.testing.assert_array_equal(alone.expected, expectations(task, alone.edits, START))
     both = shortlist(task, task.domain.base, START)
     np.testing.assert_array_equal(both.price[:, : alone.price.shape[1]], alone.price)
-    assert both.price.shape[1] <= width(task.knowledge)
+
+
+def test_rows_are_listed_together_as_far_as_memory_goes(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = scene(toys)
+    listed = shortlist(task, task.domain.base, START).price.shape[1]
+    monkeypatch.setattr(lists, "MOST_LISTED", 50_000)
+    assert 1 <= rows_at_once(task.knowledge) * listed <= 50_000
+    monkeypatch.setattr(lists, "MOST_READ", 0)
+    assert rows_at_once(task.knowledge) == 1

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fasterce.profile import Floats
 
 DIGITS = 9
+NO_LIMIT = -1e300
 SPARE = 2.5
 
 Mask = NDArray[np.bool_]
@@ -111,8 +112,16 @@ class Limits:
 class Judge:
     """Knows the wanted class of every row. `informative` tells margins that grade from mere labels (+1, -1)."""
 
-    def __init__(self, ask: Asks, target: Indices, informative: bool, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        ask: Asks,
+        target: Indices,
+        informative: bool,
+        limits: Limits | None = None,
+        lowest: float = NO_LIMIT,
+    ) -> None:
         self.ask = ask
+        self.lowest = lowest
         self.target = target
         self.informative = informative
         self.limits = limits or Limits.of(len(target))
@@ -120,7 +129,7 @@ class Judge:
 
     def take(self, rows: Indices) -> "Judge":
         """The judge of some rows; what they use up and where they are stopped is seen here too."""
-        return Judge(self.ask, self.target[rows], self.informative, _Part(self.limits, rows))
+        return Judge(self.ask, self.target[rows], self.informative, _Part(self.limits, rows), self.lowest)
 
     def judge(self, *groups: Candidates | Edits) -> list[Verdict]:
         """One call for all groups; identical candidates are asked once."""
@@ -154,7 +163,8 @@ class Judge:
             once = back = np.arange(len(codes))
         answers = self.ask(codes if len(once) == len(codes) else codes[once])
         self.longest = max(self.longest, perf_counter() - began)
-        return margins(answers.classes[back], None if answers.scores is None else answers.scores[back], self.target[rows])
+        scores = None if answers.scores is None else answers.scores[back]
+        return margins(answers.classes[back], scores, self.target[rows], self.lowest)
 
 
 class _Part(Limits):
@@ -177,8 +187,8 @@ def _turn(rows: Indices) -> Indices:
     return turn
 
 
-def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
-    """Positive where the class is the wanted one; graded by the scores if there are any.
+def margins(classes: Indices, scores: Floats | None, target: Indices, lowest: float = NO_LIMIT) -> Floats:
+    """Positive where the class is the wanted one; graded by the scores if there are any, none counted below `lowest`.
 
     Rounded: a model's scores may differ in their last bits between a batch and a single row.
     """
@@ -187,8 +197,8 @@ def margins(classes: Indices, scores: Floats | None, target: Indices) -> Floats:
     if scores is None:
         return np.where(failed, -np.inf, np.where(hit, 1.0, -1.0))
     every = np.arange(len(target))
-    own = scores[every, target]
-    others = scores.copy()
+    others = np.maximum(scores, lowest)
+    own = others[every, target]
     others[every, target] = -np.inf
     lead = np.round(own - others.max(axis=1), DIGITS)
     tiny = np.finfo(np.float64).tiny

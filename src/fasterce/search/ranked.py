@@ -22,10 +22,13 @@ from fasterce.search.thorough import KEPT, flipping, singles_pool
 FIRST = (0.0, 0.5, 1.0, 2.0, 4.0, -0.75)
 SECOND = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, -0.25, -0.5, -0.75, -1.0)
 AROUND = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, -0.25, -0.5, -0.75, -1.0, -1.5)
+ALONE = (0.0, 0.5, 1.5)
+NOT_MUCH_DEARER = 1.25
 SUREST = 2
 SETS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, -0.5, -1.0)
+CLIMBED, HIGHEST = (0.0, 0.5, 1.0, 2.0, 4.0), 10
 SECTIONS = 4
-SHRINKING = (3, 2, 2)
+SHRINKING = (4, 2, 2)
 FINER = 32
 HOPELESS, SWEPT = -4.0, 48
 
@@ -55,21 +58,60 @@ def first_round(task: Task, n: int = 1, together: bool = True) -> Generator[Wish
     return Round(listed, flipping(task, start, of_start) + flipping(task, asked, verdict, kept))
 
 
-def nearer(task: Task, known: Round, n: int = 1) -> Search:
+def nearer(task: Task, known: Round, n: int = 1, together: bool = True) -> Search:
     """Cheaper sets by what was learned, then sets around the best so far: change back, change less, change another."""
-    pool = yield from _cheaper(task, known.listed, known.pool, SECOND, n)
+    pool = yield from _cheaper(task, known.listed, known.pool, SECOND, n, ALONE)
+    return (yield from (around if together else shrunk)(task, pool, n))
+
+
+def again(task: Task, known: Round, n: int = 1) -> Search:
+    """For rows where nothing flipped: by what was learned, the cheapest and the surest once more."""
+    margin = known.listed.margin()
+    picks = known.listed.cheapest(margin, _safety(task, SETS), np.full(len(margin), np.inf))
+    surest = known.listed.surest(margin, 2 * SUREST, picks)
+    asked = known.listed.codes(np.concatenate([picks, surest], axis=1))
+    (verdict,) = yield [asked]
+    return flipping(task, asked, verdict, max(KEPT, 3 * n))
+
+
+def climb(task: Task) -> Search:
+    """For rows where few changes are not enough: the copy's most useful change, again and again, and the states on that
+    way that are expected to flip with less and more to spare."""
+    state, lead = task.domain.base, at_the_start(task)
+    states, leads = [], []
+    for _ in range(HIGHEST):
+        listed = shortlist(task, state, lead, together=False)
+        step, lead = listed.most_useful(lead)
+        state = listed.codes(step).codes[:, 0]
+        states.append(state)
+        leads.append(lead)
+    expected = np.stack(leads, axis=1)
+    first = [(expected >= level).argmax(axis=1) for level in _safety(task, CLIMBED)]
+    reached = [(expected >= level).any(axis=1) for level in _safety(task, CLIMBED)]
+    pick = np.stack([np.where(there, at, HIGHEST - 1) for there, at in zip(reached, first, strict=True)], axis=1)
+    asked = different(task, np.take_along_axis(np.stack(states, axis=1), pick[:, :, None], 1))
+    (verdict,) = yield [asked]
+    return flipping(task, asked, verdict)
+
+
+def around(task: Task, pool: Pool, n: int = 1) -> Search:
+    """Sets around the best so far: change back, change less, change another; then shrink."""
     if n == 1:
         best = pool.best(1)
-        around = shortlist(task, best.codes[:, 0], best.lead[:, 0])
-        pool = yield from _cheaper(task, around, pool, AROUND, n)
+        listed = shortlist(task, best.codes[:, 0], best.lead[:, 0])
+        pool = yield from _cheaper(task, listed, pool, AROUND, n)
     return (yield from shrunk(task, pool, n))
 
 
-def _cheaper(task: Task, listed: Shortlist, pool: Pool, levels: Sequence[float], n: int) -> Search:
+def _cheaper(
+    task: Task, listed: Shortlist, pool: Pool, levels: Sequence[float], n: int, alone_too: Sequence[float] = ()
+) -> Search:
+    """Sets cheaper than the best so far, and single changes that may become so once shrunk."""
     margin = listed.margin()
     ceiling = pool.cost.min(axis=1) if n == 1 else np.full(len(margin), np.inf)
     picks = listed.cheapest(margin, _safety(task, levels), ceiling)
-    asked = listed.codes(picks)
+    alone = listed.without(picks).of_size(1).cheapest(margin, _safety(task, alone_too), NOT_MUCH_DEARER * ceiling)
+    asked = listed.codes(np.concatenate([picks, alone], axis=1))
     (verdict,) = yield [asked]
     return pool + flipping(task, asked, verdict, max(KEPT, 3 * n))
 

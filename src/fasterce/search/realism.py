@@ -97,11 +97,11 @@ class _Mover:
         target = box.task.judge.target
         own = self.surrogate.read(box.task.domain.base, np.arange(features))
         there = self.surrogate.read(box.legal.reshape(rows * count, features), np.arange(features))
-        back = own[:, None] - there.reshape(rows, count, features, -1)
+        back = own[:, None] - there.reshape(rows, count, features, there.shape[-1])
         self.swap = np.zeros((rows, count, box.price.shape[2], back.shape[3]), dtype=np.float32)
         for j, g in enumerate(box.task.knowledge.groups):
             self.swap[:, :, g] += back[:, :, j]
-        self.hidden = self.surrogate.hidden(there).reshape(rows, count, -1)
+        self.hidden = self.surrogate.hidden(there).reshape(rows, count, there.shape[-1])
         self.target = target
         lead = self._lead(self.hidden)
         # An example has the wanted answer, whatever the copy says of it.
@@ -151,7 +151,7 @@ def retreats(task: Task, best: Pool, examples: Floats) -> Candidates:
     value = task.domain.round_own(here + (there - here) * share, feature)
     moved = np.repeat(codes[:, None, None, :], feature.shape[1], axis=1).repeat(len(RETREATS), axis=2)
     np.put_along_axis(moved, np.broadcast_to(feature[:, :, None, None], (*value.shape, 1)), value[..., None], axis=3)
-    moved = moved.reshape(len(codes), -1, codes.shape[1])
+    moved = moved.reshape(len(codes), feature.shape[1] * len(RETREATS), codes.shape[1])
     found = different(task, moved)
     useful = (np.repeat(cost > 0, len(RETREATS), axis=1)) & best.valid[:, :1] & (room > 0)[:, None]
     return Candidates(found.codes, found.open & useful & (moved != codes[:, None, :]).any(axis=2))

@@ -45,7 +45,7 @@ class Sets:
         one, two = self.pair
         rows = np.arange(len(each))[:, None]
         led = each[rows, self.leaders[:, :, 0]] + each[rows, self.leaders[:, :, 1]]
-        triples = (led[:, :, None] + each[:, None, :]).reshape(len(each), -1)
+        triples = (led[:, :, None] + each[:, None, :]).reshape(len(each), led.shape[1] * each.shape[1])
         return np.concatenate([each[:, one] + each[:, two], triples], axis=1)
 
     def members(self, place: Indices) -> Indices:
@@ -90,6 +90,13 @@ class Shortlist:
         price[:, first:end] = self.price[:, first:end]
         return replace(self, price=price)
 
+    def without(self, picks: Indices) -> "Shortlist":
+        """The same with some sets closed."""
+        price = self.price.copy()
+        rows, column = np.nonzero(picks >= 0)
+        price[rows, picks[rows, column]] = np.inf
+        return replace(self, price=price)
+
     def take(self, rows: Indices) -> "Shortlist":
         return Shortlist(
             self.edits.take(rows),
@@ -120,7 +127,7 @@ class Shortlist:
     def cheapest(self, margin: Floats, safety: Sequence[float], ceiling: Floats) -> Indices:
         """For each level of safety the cheapest expected to reach it, all different; -1 where there is none."""
         picks = np.full((len(margin), len(safety)), NOBODY, dtype=np.intp)
-        if margin.shape[1] == 0:
+        if margin.shape[1] == 0 or not safety:
             return picks
         open_ = (self.price < ceiling[:, None]) & (margin >= min(safety))
         near, price = _least(np.where(open_, self.price, np.inf), MOST_WEIGHED)
@@ -149,6 +156,18 @@ class Shortlist:
             mine = self.edits.feature[np.arange(width) if first is None else first]
             worth[(mine if first is not None else mine[None]) == feature[:, None]] = np.inf
         return picks
+
+    def most_useful(self, lead: Floats) -> tuple[Indices, Floats]:
+        """Of the single changes that bring at least half of the most any brings, the cheapest for what it brings: its
+        place (rows, 1), and the margin then expected. Where nothing helps, none."""
+        gain = np.where(np.isfinite(self.price), self.expected - lead[:, None], -np.inf)
+        least = np.maximum(0.5 * gain.max(axis=1, initial=-np.inf), 1e-9)[:, None]
+        gap = self.price - self.price.min(axis=1, keepdims=True)
+        merit = np.where(gain >= least, (gap + 1e-3) / np.maximum(gain, 1e-9), np.inf)
+        pick = merit.argmin(axis=1)
+        every = np.arange(len(pick))
+        there = np.isfinite(merit[every, pick])
+        return np.where(there, pick, NOBODY)[:, None], np.where(there, self.expected[every, pick], lead)
 
     def codes(self, picks: Indices) -> Candidates:
         """The chosen sets as candidates."""
@@ -250,7 +269,8 @@ def _with_sets(copy: "_Copy", alone: Floats, change: Floats) -> tuple[Sets, Floa
     sets = Sets(option, np.stack([one[leaders], two[leaders]], axis=2))
     of_triples = copy.triples(option, sets.leaders)
     rows = np.arange(len(option))[:, None, None]
-    again = (kind[:, None, :, None] == kind[rows, sets.leaders][:, :, None, :]).any(axis=3).reshape(len(option), -1)
+    again = (kind[:, None, :, None] == kind[rows, sets.leaders][:, :, None, :]).any(axis=3)
+    again = again.reshape(len(option), again.shape[1] * again.shape[2])
     together = sets.add_up(each)
     together[:, : len(one)] = cost
     together[:, len(one) :][again] = np.inf
@@ -339,7 +359,7 @@ class _Copy:
 
         def states(rows: slice) -> Singles32:
             left = self.hidden[rows][:, None] - self.own[rows]
-            hidden = left[:, self.edits.feature]
+            hidden = np.take(left, self.edits.feature, axis=1)
             hidden += self.entries
             hidden[:, private] += self.private[rows]
             return np.asarray(hidden)

@@ -13,7 +13,7 @@ from fasterce.search import levels
 from fasterce.search.directions import unit
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes
-from fasterce.search.judge import Indices, Judge
+from fasterce.search.judge import NO_LIMIT, Indices, Judge
 from fasterce.search.levels import Levels
 from fasterce.search.project import Domain
 from fasterce.search.regions import Regions
@@ -31,6 +31,7 @@ class Knowledge:
     typical      for each class how far its rows usually are from the next one of their class
     groups       for each feature the number of its group: features of one group change together
     prototypes   centres of each class in latent space
+    lowest       scores below this count as this: a forest's chance of nothing is no more than a small one
     surrogate    the model's distilled copy, None where it could not be trained
     """
 
@@ -45,6 +46,7 @@ class Knowledge:
     groups: Indices
     prototypes: Floats
     prototype_classes: Indices
+    lowest: float = NO_LIMIT
     surrogate: Surrogate | None = None
 
     @cached_property

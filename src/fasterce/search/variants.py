@@ -32,7 +32,7 @@ def closest(task: Task, n: int = 1) -> Search:
     nearer, others = yield from side_by_side(
         [
             for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n)),
-            for_some(stuck, task, lambda some: _thorough(some, n)),
+            for_some(stuck, task, lambda some: _at_last(some, known.take(stuck), n)),
         ]
     )
     return (yield from beyond(task, _ranked(nearer + others + known.pool, task, n)))
@@ -46,7 +46,7 @@ def sparse(task: Task, n: int = 1) -> Search:
     solved, stuck = _split(known.pool, n)
     alone, others = yield from side_by_side(
         [
-            for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n)),
+            for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n, together=False)),
             for_some(stuck, task, lambda some: _fewest(some, n)),
         ]
     )
@@ -86,6 +86,20 @@ def _ranked(pool: Pool, task: Task, n: int) -> Pool:
     return pool.best(2) if n == 1 else pool.distinct(task.domain.base).different(task.domain.base, n)
 
 
+def _at_last(task: Task, known: ranked.Round, n: int) -> Search:
+    """For rows the first round did not help: once more by what was learned, or many changes; then thoroughly."""
+    few, many = yield from side_by_side([ranked.again(task, known, n), ranked.climb(task)])
+    found = few + many
+    solved, stuck = _split(found, n)
+    nearer, others = yield from side_by_side(
+        [
+            for_some(solved, task, lambda some: ranked.around(some, found.take_rows(solved), n)),
+            for_some(stuck, task, lambda some: _thorough(some, n)),
+        ]
+    )
+    return nearer + others
+
+
 def _thorough(task: Task, n: int) -> Search:
     """Asking about everything takes memory: as many rows at a time as fit."""
 
@@ -123,7 +137,7 @@ def _fewest_of_part(task: Task, n: int) -> Search:
 def _beyond_the_sweep(task: Task, swept: Edits, verdict: Verdict) -> Search:
     if task.knowledge.surrogate is None:
         return (yield from thorough.finer_changes(task))
-    searches = [ranked.finer(task, swept, verdict), ranked.sets(task, 2), ranked.sets(task, 3)]
+    searches = [ranked.finer(task, swept, verdict), ranked.sets(task, 2), ranked.sets(task, 3), ranked.climb(task)]
     return reduce(Pool.__add__, (yield from side_by_side(searches)))
 
 

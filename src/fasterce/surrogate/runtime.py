@@ -58,8 +58,9 @@ class Surrogate:
             value = codes[..., numeric]
             place = np.clip((value[..., None] >= knots[j]).sum(axis=-1) - 1, 0, last[j])
             low, high = knots[j, place], knots[j, np.minimum(place + 1, knots.shape[1] - 1)]
-            width = np.where(np.isfinite(high), high - low, 1.0)
-            share[..., numeric] = np.clip((value - low) / width, 0.0, 1.0)
+            between = np.isfinite(high)
+            width = np.where(between, high - low, 1.0)
+            share[..., numeric] = np.clip((value - low) / width, 0.0, 1.0) * between
             below[..., numeric] = place
         if not numeric.all():
             below[..., ~numeric] = codes[..., ~numeric]
@@ -91,7 +92,7 @@ class Surrogate:
         """The same for candidates given as codes (rows, K, features)."""
         rows, count, features = codes.shape
         own = self.read(codes.reshape(rows * count, features), np.arange(features))
-        return self.margins(self.outputs(self.hidden(own).reshape(rows, count, -1)), target)
+        return self.margins(self.outputs(self.hidden(own).reshape(rows, count, own.shape[-1])), target)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         names = ("knots", "entries", "start", "numeric", "bias", "weight", "offset")

@@ -23,6 +23,8 @@ STEPS_A_FEATURE, FEWEST_STEPS, MOST_STEPS = 100, 400, 1200
 BATCH = 512
 LEARNING_RATE = 1e-2
 LABEL_ERROR, TINY = 1.0, 1e-6
+NO_LIMIT = -1e300
+NOTHING, OFTEN = np.log(1e-12) + 1e-6, 0.02
 
 Indices = NDArray[np.intp]
 
@@ -62,16 +64,26 @@ def _anywhere(codec: Codec, feature: Indices, rng: np.random.Generator) -> Float
     return np.asarray(value)
 
 
-def leads(answers: Any, classes: int) -> Floats:
+def lowest_score(scores: Floats | None) -> float:
+    """Averages of trees are often exactly 0, and no logarithm of that means anything: then half the smallest chance seen
+    is as low as it gets."""
+    if scores is None or not len(scores):
+        return NO_LIMIT
+    nothing = scores <= NOTHING
+    often = float(nothing.any(axis=1).mean()) > OFTEN
+    return float(np.where(nothing, np.inf, scores).min() - np.log(2.0)) if often and not nothing.all() else NO_LIMIT
+
+
+def leads(answers: Any, classes: int, lowest: float = NO_LIMIT) -> Floats:
     """What the network learns: log-odds of two classes, centred scores of several, or the labels as ±1 targets."""
     if answers.scores is None:
         truth = np.where(answers.classes[:, None] == np.arange(classes), 1.0, -1.0)
         return np.asarray(truth[:, 1:2] if classes == 2 else truth)
-    scores = answers.scores
+    scores = np.maximum(answers.scores, lowest)
     return np.asarray(scores[:, 1:2] - scores[:, :1] if classes == 2 else scores - scores.mean(axis=1, keepdims=True))
 
 
-def distil(codes: Floats, answers: Any, codec: Codec, classes: int, seed: int) -> Surrogate | None:
+def distil(codes: Floats, answers: Any, codec: Codec, classes: int, seed: int, lowest: float = NO_LIMIT) -> Surrogate | None:
     """None where PyTorch is missing: the search then asks the model instead."""
     torch = torch_or_none()
     usable = np.flatnonzero(answers.classes >= 0)
@@ -79,7 +91,7 @@ def distil(codes: Floats, answers: Any, codec: Codec, classes: int, seed: int) -
         return None
     usable = np.random.default_rng(seed).permutation(usable)
     tables = _Tables(codec)
-    truth = leads(answers, classes)[usable]
+    truth = leads(answers, classes, lowest)[usable]
     scored = answers.scores is not None
     scale = float(truth.std()) or 1.0 if scored else 1.0
     held = min(HELD_OUT, len(usable) // 5)
