@@ -1,5 +1,6 @@
 """The three variants on problems whose best answer is known."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,11 @@ import pytest
 
 from fasterce import fitting
 from fasterce.rules import Rules
-from fasterce.search import variants
+from fasterce.search import realism, variants
 from fasterce.search.dialogue import converse
 from fasterce.search.judge import Judge
 from fasterce.search.pool import Pool
-from fasterce.search.propose import NEIGHBOURS, nearest_examples
+from fasterce.search.propose import nearest_examples
 from fasterce.search.task import Task
 
 
@@ -173,16 +174,27 @@ def test_realistic_stays_near_known_examples(toys: Any) -> None:
     assert abs(close[0] - close[1]) > abs(real[0] - real[1])
 
 
-def test_realism_is_priced_once(toys: Any) -> None:
-    """A candidate costs its distance and, three times, what it lies beyond most of the typical gap to an example."""
+@pytest.mark.parametrize("dial", [0.3, 0.5, 0.8])
+def test_realistic_stays_as_near_to_people_as_the_dial_says(toys: Any, dial: float) -> None:
+    """Distances from the row and from the nearest person add up to no less than the row's own from that person."""
     task, _ = toys.scene(lambda codes: codes[:, 0] + codes[:, 2] + 0.1 * codes[:, 3] - 16.0, ROWS)
-    pool = run(variants.realistic, task)
-    examples = nearest_examples(task, 2 * NEIGHBOURS)
-    away = task.distance.total(pool.codes[:, :, None, :], examples[:, None, :, :]).min(axis=2)
-    excess = np.maximum(away - variants.TYPICAL * task.knowledge.typical, 0.0)
-    expected = task.distance.total(pool.codes, task.domain.row[:, None, :]) + variants.REALISM * excess
-    assert (excess[pool.valid] > 0).any()
-    np.testing.assert_allclose(pool.cost[pool.valid], expected[pool.valid], atol=1e-6)
+    task = replace(task, realism=dial)
+    found = run(variants.realistic, task).best(1)
+    examples = nearest_examples(task, 12)
+    away = realism.nearest(task, found.codes, examples)[:, 0]
+    assert (away <= realism.allowed(task) + 0.05).all()
+    nearest = task.knowledge.distance.total(examples, task.domain.row[:, None, :]).min(axis=1)
+    assert (task.knowledge.distance.total(found.codes[:, 0], task.domain.row) + away >= nearest - 1e-6).all()
+
+
+def test_the_dial_goes_from_close_to_a_real_person(toys: Any) -> None:
+    task, _ = toys.scene(lambda codes: codes[:, 0] + codes[:, 2] + 0.1 * codes[:, 3] - 16.0, ROWS)
+    close, middle, real = (best(run(variants.realistic, replace(task, realism=dial))) for dial in (0.0, 0.5, 1.0))
+    np.testing.assert_array_equal(close, best(run(variants.closest, task)))
+    examples = nearest_examples(task, 12)
+    assert (real[:, None, :] == examples).all(axis=2).any(axis=1).all()
+    price = [task.knowledge.distance.total(one, task.domain.row).mean() for one in (close, middle, real)]
+    assert price[0] <= price[1] <= price[2]
 
 
 @pytest.fixture(scope="module")

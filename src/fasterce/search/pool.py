@@ -56,11 +56,17 @@ class Pool:
         order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
         return self.take(order)
 
-    def promising(self, most: int, distance: Distance) -> "Pool":
+    def promising(self, most: int, distance: Distance, need: Floats | None = None) -> "Pool":
         """The candidates that may become cheapest: judged halfway between their price and what shrinking their widest
-        bracket could leave of it."""
-        hope = (distance.parts(self.codes, self.floor) * distance.graded).max(axis=2, initial=0.0)
-        return self.take(np.argsort(self.cost - hope / 2, axis=1, kind="stable")[:, :most])
+        bracket could leave of it; or, where it is known how much margin the whole way takes (`need`, rows), by the share
+        of it they have to spare."""
+        widest = (distance.parts(self.codes, self.floor) * distance.graded).max(axis=2, initial=0.0)
+        hope = widest / 2
+        if need is not None:
+            spare = np.maximum(self.lead, 0.0)
+            share = spare / np.maximum(spare + np.maximum(need, 0.0)[:, None], 1e-12)
+            hope = np.where(self.valid, np.minimum(widest, share * np.where(self.valid, self.cost, 0.0)), 0.0)
+        return self.take(np.argsort(np.round(self.cost - hope, 9), axis=1, kind="stable")[:, :most])
 
     def distinct(self, base: Floats) -> "Pool":
         """Sorted by price, with only the cheapest of those that change the same features left valid."""

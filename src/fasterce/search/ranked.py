@@ -28,7 +28,7 @@ SUREST = 2
 SETS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, -0.5, -1.0)
 CLIMBED, HIGHEST = (0.0, 0.5, 1.0, 2.0, 4.0), 10
 SECTIONS = 4
-SHRINKING = (4, 2, 2)
+SHRINKING, SHRINKING_BLINDLY = (4, 2, 2), (6, 4, 3)
 FINER = 32
 HOPELESS, SWEPT = -4.0, 48
 
@@ -161,8 +161,9 @@ def shrunk(task: Task, pool: Pool, n: int = 1) -> Search:
     pool = pool.distinct(base)
     if n > 1:
         pool = pool.different(base, 2 * n)
-    for kept in SHRINKING:
-        pool = pool.promising(kept if n == 1 else 2 * n, task.distance)
+    need = -at_the_start(task) if task.judge.informative else None
+    for kept in SHRINKING if task.judge.informative else SHRINKING_BLINDLY:
+        pool = pool.promising(kept if n == 1 else 2 * n, task.distance, need)
         asked = refine.bracket(pool, task.domain, task.distance, SECTIONS)
         (verdict,) = yield [asked.candidates]
         pool = refine.shrink(pool, asked, verdict, task.domain, task.distance)

@@ -25,6 +25,7 @@ CHUNK_CELLS = 500_000
 FEW_ROWS = 64
 MOST_LISTED, MOST_READ = 6_000_000, 300_000
 NOBODY = -1
+HOPE = 0.8
 LITTLE = 0.1
 
 
@@ -80,6 +81,12 @@ class Shortlist:
     price: Floats
     off: Floats
     weight: Floats
+    spare: Floats
+    rate: Floats
+
+    def hoped(self, margin: Floats) -> Floats:
+        """What each may cost once its numbers are shrunk to where the margin is used up."""
+        return np.asarray(self.price - HOPE * np.minimum(np.maximum(margin, 0.0) / self.rate, self.spare))
 
     def of_size(self, size: int) -> "Shortlist":
         """Only the sets of so many changes left open."""
@@ -105,6 +112,8 @@ class Shortlist:
             self.price[rows],
             self.off[rows],
             self.weight[rows],
+            self.spare[rows],
+            self.rate[rows],
         )
 
     def members(self, picks: Indices) -> Indices:
@@ -129,8 +138,9 @@ class Shortlist:
         picks = np.full((len(margin), len(safety)), NOBODY, dtype=np.intp)
         if margin.shape[1] == 0 or not safety:
             return picks
-        open_ = (self.price < ceiling[:, None]) & (margin >= min(safety))
-        near, price = _least(np.where(open_, self.price, np.inf), MOST_WEIGHED)
+        hoped = self.hoped(margin)
+        open_ = (hoped < ceiling[:, None]) & (margin >= min(safety))
+        near, price = _least(np.where(open_, hoped, np.inf), MOST_WEIGHED)
         reached = np.take_along_axis(margin, near, 1)
         for q, level in enumerate(safety):
             _take(picks, q, np.where(reached >= level, price, np.inf), price)
@@ -228,7 +238,21 @@ def shortlist(task: Task, state: Floats, start: Floats, together: bool = True) -
         sets, expected, change = _with_sets(copy, expected, change)
     empty = np.zeros(state.shape)
     price = np.round(change + paid.sum(axis=1)[:, None], 9)
-    return Shortlist(edits, sets, expected, price, empty, empty.copy())
+    spare, rate = _shrinkable(task, copy, expected, change, sets)
+    return Shortlist(edits, sets, expected, price, empty, empty.copy(), spare, rate)
+
+
+def _shrinkable(task: Task, copy: "_Copy", expected: Floats, change: Floats, sets: Sets | None) -> tuple[Floats, Floats]:
+    """How much of a price is for numbers, and how much margin a unit of it buys."""
+    graded = task.distance.graded[copy.edits.feature]
+    count = len(graded)
+    spare = np.where(graded & np.isfinite(change[:, :count]), np.maximum(change[:, :count], 0.0), 0.0)
+    gain = np.where(spare > 0, np.maximum(expected[:, :count] - copy.start[:, None], 0.0), 0.0)
+    if sets is not None:
+        spare, gain = (
+            np.concatenate([each, sets.add_up(np.take_along_axis(each, sets.option, 1))], axis=1) for each in (spare, gain)
+        )
+    return spare, np.maximum(gain / np.maximum(spare, 1e-9), 1e-9)
 
 
 def rows_at_once(knowledge: Knowledge) -> int:
