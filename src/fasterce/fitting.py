@@ -37,7 +37,7 @@ MOST_TRAINING_ROWS = 60_000
 MOST_ASKED_ROWS = 10_000
 MOST_POINTS = 3_000
 MOST_EXAMPLE_ROWS, MOST_EXAMPLES = 40_000, 20_000
-FEW_ROWS = 50
+FEW_ROWS = 8
 CHECKED_SCORES = 1_000
 
 
@@ -96,6 +96,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     anchors = autoencoder.encode(codec.encode(asked[around]))
     samples = sample(anchors, autoencoder, codec, settings.random_state)
     sampled = Labelled(samples.codes, samples.latent, _label(predictor, samples), _origins(samples, around))
+    sampled = sampled.take(sampled.classes != FAILED)
     answered = Labelled(asked, autoencoder.encode(codec.encode(asked)), answers, np.arange(len(asked)))
     real = _first_of_each_class(answered)
     points = sampled + real
@@ -271,8 +272,9 @@ def _surrogate(
 
 
 def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:
+    """Samples the model cannot answer are left out; a model that answers none of them has something to say."""
     labels = predictor.ask(samples.codes).classes
-    if (labels == FAILED).any():
+    if len(labels) and (labels == FAILED).all():
         raise ModelError(predictor.failure)
     return labels
 

@@ -23,13 +23,13 @@ from fasterce.rules import Rules
 from fasterce.search import paper, variants
 from fasterce.search.dialogue import Search, converse
 from fasterce.search.distance import Distance
-from fasterce.search.judge import Asks, Indices, Judge, Limits, Mask, any_of, margins
+from fasterce.search.judge import Asks, Best, Indices, Judge, Limits, Mask, any_of, margins
 from fasterce.search.pool import Pool
 from fasterce.search.task import Knowledge, Task
-from fasterce.search.verify import verify
+from fasterce.search.verify import TRIES, verify
 
 Variant = Callable[[Task, int], Search]
-FEWEST_SEARCHED, TRIES = 1, 2
+FEWEST_SEARCHED = 1
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,16 @@ class Wanted:
 
     @property
     def set_aside(self) -> int:
-        """Questions kept back for a row's own label and for those of its answers."""
-        return 1 + self.n * len(self.variants)
+        """Questions kept back for a row's own label and for those of its answers, and of others if these are refused."""
+        return 1 + TRIES * self.n * len(self.variants)
 
-    def limits(self, spent: Indices, started: float, free: bool) -> Limits:
-        """What is left of each row's budget; a twin may be asked for free."""
+    def limits(self, spent: Indices, started: float, each: float, free: bool) -> Limits:
+        """What is left of each row's budget, a twin may be asked for free; and of the time, less what it will take to ask
+        for the labels of the rows and of their answers."""
         left = None if self.budget is None or free else np.maximum(self.budget - self.set_aside - spent, 0)
-        until = None if self.deadline is None else started + self.deadline
-        return Limits(left, until, np.zeros(len(spent), dtype=bool))
+        last_word = each * len(spent) * (1 + self.n * len(self.variants))
+        until = None if self.deadline is None else started + self.deadline - last_word
+        return Limits(left, until, np.zeros(len(spent), dtype=bool), each)
 
     def why_stopped(self) -> str:
         limits = [f"budget of {self.budget} rows asked"] if self.budget is not None else []
@@ -95,7 +97,9 @@ def _attempt(
     ledger: Ledger, confirming: Confirming, source: Source, knowledge: Knowledge, wanted: Wanted, started: float
 ) -> Answers:
     rows = _affordable(ledger, confirming, source, wanted)
+    began = perf_counter()
     answered = source.ask(ledger.codes[rows])
+    each = (perf_counter() - began) / max(len(rows), 1)
     confirming.asked[rows] += source.final
     target = ledger.target_for(answered.classes)
     domain, blocked = wanted.rules.domain(ledger.codes[rows])
@@ -104,7 +108,7 @@ def _attempt(
     place = np.flatnonzero(searching)
     scores = None if answered.scores is None else answered.scores[place]
     start = margins(answered.classes[place], scores, target[place], knowledge.lowest)
-    limits = wanted.limits(confirming.asked[rows[place]], started, free=not source.final)
+    limits = wanted.limits(confirming.asked[rows[place]], started, each, free=not source.final)
     before = limits.left
     judge = Judge(source.ask, target[place], source.informative, limits, knowledge.lowest)
     task = Task(
@@ -162,19 +166,28 @@ def _search(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -
     size = wanted.reading.rows_at_once(task.knowledge)
     blocks = [np.arange(start, min(start + size, len(rows))) for start in range(0, len(rows), size)]
     progress = Progress(wanted.progress if len(blocks) > 1 else False)
-    parts = [_search_block(task.take(b), rows[b], confirming, wanted) for b in progress.track(blocks, "explaining")]
+    parts = []
+    for block in progress.track(blocks, "explaining"):
+        if task.judge.limits.over:
+            task.judge.limits.stopped[block] = True
+        else:
+            parts.append(_search_block(task.take(block), rows[block], confirming, wanted))
     return Answers.merge(parts) if parts else _empty(task.domain.row)
 
 
 def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -> Answers:
     """Verify the best of every variant in one question, and rank what the model confirms, nearest first."""
     names = [name for name, _ in wanted.variants]
+    if task.judge.limits.until is not None:
+        price: Any = lambda own, codes: task.distance.total(codes, task.domain.row[own])  # noqa: E731
+        task.judge.best = Best(task.domain.row.copy(), np.full(len(rows), np.inf), price)
     pools = converse(task.judge, [variant(task, wanted.n) for _, variant in wanted.variants])
+    if pools is None:
+        pools = [_best_so_far(task)]
     pool = reduce(Pool.__add__, pools)
     group = np.repeat(np.arange(len(pools)), [part.codes.shape[1] for part in pools])
-    tries = 1 if wanted.budget is not None else TRIES
     label: Callable[[Indices, Floats], Indices] = lambda own, codes: confirming(rows[own], codes)  # noqa: E731
-    kept = verify(pool, group, task.domain, task.judge.target, label, wanted.n, tries)
+    kept = verify(pool, group, task.domain, task.judge.target, label, wanted.n)
     confirming.refused[rows] = any_of(pool.valid) & ~any_of(kept)
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
@@ -187,6 +200,14 @@ def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wan
         codes=pool.codes[row, candidate],
         distance=task.distance.total(pool.codes[row, candidate], task.domain.row[row]),
     )
+
+
+def _best_so_far(task: Task) -> Pool:
+    """What a search cut short had found; every row counts as stopped."""
+    best = task.judge.best
+    assert best is not None
+    task.judge.limits.stop()
+    return Pool.start(best.codes[:, None], np.isfinite(best.cost)[:, None], task.domain, task.distance)
 
 
 def _nothing(ledger: Ledger) -> Answers:
@@ -233,7 +254,7 @@ def check_options(wanted: Wanted) -> Wanted:
     for name, value, least in (("step", wanted.step, 1e-6), ("margin", wanted.margin, 0.0)):
         if not isinstance(value, Real) or not least <= float(value) < float("inf"):
             raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")
-    if not isinstance(wanted.realism, Real) or not 0.0 <= float(wanted.realism) <= 1.0:
+    if isinstance(wanted.realism, bool) or not isinstance(wanted.realism, Real) or not 0.0 <= float(wanted.realism) <= 1.0:
         raise InputError(f"realism must be a number from 0 (close) to 1 (realistic); got {wanted.realism!r}.")
     _check_limits(wanted.budget, wanted.deadline, 1 + wanted.set_aside + FEWEST_SEARCHED)
     return replace(wanted, n=int(wanted.n), realism=float(wanted.realism))
@@ -253,5 +274,6 @@ def plain_task(ledger: Ledger, predictor: Predictor, knowledge: Knowledge, rules
 def _check_limits(budget: Any, deadline: Any, least: int) -> None:
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or int(budget) < least):
         raise InputError(f"budget must be a whole number of rows asked an explanation, at least {least}; got {budget!r}.")
-    if deadline is not None and (not isinstance(deadline, Real) or not 0 < float(deadline) < float("inf")):
+    sound = isinstance(deadline, Real) and not isinstance(deadline, bool) and 0 < float(deadline) < float("inf")
+    if deadline is not None and not sound:
         raise InputError(f"deadline must be a number of seconds above 0; got {deadline!r}.")

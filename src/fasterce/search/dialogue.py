@@ -11,12 +11,14 @@ Wish = Sequence[Group]
 Search = Generator[Wish, list[Verdict], Pool]
 
 
-def converse(judge: Judge, searches: Sequence[Search]) -> list[Pool]:
-    """Run searches side by side, asking the model once a round, until each has returned its pool."""
+def converse(judge: Judge, searches: Sequence[Search]) -> list[Pool] | None:
+    """Run searches side by side, asking the model once a round, until each has returned its pool; None if time is up."""
     talk = side_by_side(searches)
     try:
         wish = next(talk)
         while True:
+            if judge.limits.over:
+                return None
             wish = talk.send(judge.judge(*wish))
     except StopIteration as done:
         return list(done.value)

@@ -13,7 +13,6 @@ from fasterce.profile import Floats
 
 DIGITS = 9
 NO_LIMIT = -1e300
-SPARE = 2.5
 
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
@@ -87,26 +86,58 @@ class Verdict:
 
 @dataclass
 class Limits:
-    """How many questions each row has left (None: any number), when to stop, and which rows were stopped."""
+    """How many questions each row has left (None: any number), when to stop asking, how long a question takes, and which
+    rows were stopped."""
 
     left: Indices | None
     until: float | None
     stopped: Mask
+    each: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        return self.until is not None and perf_counter() > self.until
 
     @classmethod
     def of(cls, rows: int, each: int | None = None, until: float | None = None) -> "Limits":
         return cls(None if each is None else np.full(rows, each, dtype=np.intp), until, np.zeros(rows, dtype=bool))
 
-    def allow(self, rows: Indices, expected_seconds: float) -> Mask:
-        """Which questions about `rows` may be asked, first come first served, and what that leaves."""
+    def stop(self) -> None:
+        self.stopped[:] = True
+
+    def allow(self, rows: Indices) -> Mask:
+        """Which questions about `rows` may be asked, every row's first ones first, and what that leaves."""
         allowed = np.ones(len(rows), dtype=bool)
-        if self.until is not None and perf_counter() + expected_seconds > self.until:
-            allowed[:] = False
-        elif self.left is not None:
+        if self.left is not None:
             allowed = _turn(rows) < self.left[rows]
             self.left = self.left - np.bincount(rows[allowed], minlength=len(self.left))
+        if self.until is not None:
+            fitting = int(max(self.until - perf_counter(), 0.0) / max(self.each, 1e-9))
+            if fitting < len(rows):
+                order = np.lexsort((rows, _turn(rows)))
+                allowed[order[fitting:]] = False
         self.stopped[rows[~allowed]] = True
         return allowed
+
+
+@dataclass
+class Best:
+    """The cheapest answer of every row so far, for a search that may be cut short."""
+
+    codes: Floats
+    cost: Floats
+    price: Callable[[Indices, Floats], Floats]
+
+    def note(self, rows: Indices, codes: Floats, margin: Floats) -> None:
+        flips = np.flatnonzero(margin > 0)
+        if not flips.size:
+            return
+        cost = self.price(rows[flips], codes[flips])
+        cheapest_last = flips[np.argsort(-cost, kind="stable")]
+        cost = np.sort(cost)[::-1]
+        better = cost < self.cost[rows[cheapest_last]]
+        self.codes[rows[cheapest_last[better]]] = codes[cheapest_last[better]]
+        self.cost[rows[cheapest_last[better]]] = cost[better]
 
 
 class Judge:
@@ -125,7 +156,7 @@ class Judge:
         self.target = target
         self.informative = informative
         self.limits = limits or Limits.of(len(target))
-        self.longest = 0.0
+        self.best: Best | None = None
 
     def take(self, rows: Indices) -> "Judge":
         """The judge of some rows; what they use up and where they are stopped is seen here too."""
@@ -137,6 +168,8 @@ class Judge:
         rows = np.concatenate([part[0] for part in flat])
         codes = np.concatenate([part[1] for part in flat])
         margin = self._margins(rows, codes)
+        if self.best is not None:
+            self.best.note(rows, codes, margin)
         verdicts, start = [], 0
         for group, (asked, _) in zip(groups, flat, strict=True):
             filled = np.full(group.open.shape, -np.inf)
@@ -148,7 +181,7 @@ class Judge:
     def _margins(self, rows: Indices, codes: Floats) -> Floats:
         if len(rows) == 0:
             return np.zeros(0)
-        allowed = self.limits.allow(rows, SPARE * self.longest)
+        allowed = self.limits.allow(rows)
         if allowed.all():
             return self._asked(rows, codes)
         margin = np.full(len(rows), -np.inf)
@@ -157,12 +190,10 @@ class Judge:
         return margin
 
     def _asked(self, rows: Indices, codes: Floats) -> Floats:
-        began = perf_counter()
         once, back = distinct(codes)
         if len(once) == len(codes):
             once = back = np.arange(len(codes))
         answers = self.ask(codes if len(once) == len(codes) else codes[once])
-        self.longest = max(self.longest, perf_counter() - began)
         scores = None if answers.scores is None else answers.scores[back]
         return margins(answers.classes[back], scores, self.target[rows], self.lowest)
 
@@ -173,9 +204,13 @@ class _Part(Limits):
     def __init__(self, whole: Limits, rows: Indices) -> None:
         self.whole = whole
         self.rows = rows
+        self.until = whole.until
 
-    def allow(self, rows: Indices, expected_seconds: float) -> Mask:
-        return self.whole.allow(self.rows[rows], expected_seconds)
+    def stop(self) -> None:
+        self.whole.stopped[self.rows] = True
+
+    def allow(self, rows: Indices) -> Mask:
+        return self.whole.allow(self.rows[rows])
 
 
 def _turn(rows: Indices) -> Indices:

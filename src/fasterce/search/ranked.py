@@ -164,9 +164,9 @@ def shrunk(task: Task, pool: Pool, n: int = 1) -> Search:
     need = -at_the_start(task) if task.judge.informative else None
     for kept in SHRINKING if task.judge.informative else SHRINKING_BLINDLY:
         pool = pool.promising(kept if n == 1 else 2 * n, task.distance, need)
-        asked = refine.bracket(pool, task.domain, task.distance, SECTIONS)
-        (verdict,) = yield [asked.candidates]
-        pool = refine.shrink(pool, asked, verdict, task.domain, task.distance)
+        asked, undone = refine.bracket(pool, task.domain, task.distance, SECTIONS), refine.undone(pool, base)
+        verdict, of_undone = yield [asked.candidates, undone]
+        pool = refine.shrink(pool, asked, verdict, task.domain, task.distance) + flipping(task, undone, of_undone, 1)
     return pool if n == 1 else pool.different(base, n)
 
 

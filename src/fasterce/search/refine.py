@@ -77,6 +77,12 @@ def _prefixes(parts: Parts, order: Indices, base: Floats) -> Candidates:
     return Candidates(np.stack(codes, axis=1), np.stack(opened, axis=1))
 
 
+def undone(pool: Pool, base: Floats) -> Candidates:
+    """The cheapest candidate of every row without each of its changes."""
+    best = pool.best(1)
+    return one_by_one(changed_parts(best.codes[:, 0], best.valid[:, 0], base), base)[0]
+
+
 @dataclass(frozen=True)
 class Bracket:
     """For each candidate the one numeric change to shrink now: its feature (rows, R) and values (rows, R, sections)

@@ -103,7 +103,8 @@ def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Fl
 
 def gains(verdict: Verdict, start: NDArray[np.float64]) -> Floats:
     """How much of the way to the boundary each single change goes, in units of margin."""
-    return np.where(np.isfinite(verdict.margin), verdict.margin - start[:, None], -np.inf)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(verdict.margin), verdict.margin - start[:, None], -np.inf)
 
 
 def unlisted(codec: Codec, feature: Indices, value: Floats) -> Mask:

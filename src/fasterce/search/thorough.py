@@ -148,7 +148,7 @@ def shrunk(task: Task, pool: Pool, n: int) -> Search:
     pool = pool.promising(2 * KEPT, task.distance)
     for kept in (2 * KEPT, KEPT, KEPT // 2):
         pool = pool.best(kept if n == 1 else max(KEPT, 2 * n))
-        asked = refine.bracket(pool, task.domain, task.distance)
-        (verdict,) = yield [asked.candidates]
-        pool = refine.shrink(pool, asked, verdict, task.domain, task.distance)
+        asked, undone = refine.bracket(pool, task.domain, task.distance), refine.undone(pool, base)
+        verdict, of_undone = yield [asked.candidates, undone]
+        pool = refine.shrink(pool, asked, verdict, task.domain, task.distance) + flipping(task, undone, of_undone, 1)
     return pool.best(KEPT // 3) if n == 1 else pool.different(base, n)

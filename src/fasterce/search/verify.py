@@ -20,7 +20,6 @@ def verify(
     target: Indices,
     label: Callable[[Indices, Floats], Indices],
     wanted: int,
-    tries: int = TRIES,
 ) -> Mask:
     """Which candidates (rows, R) are legal and confirmed: the first `wanted` of every group (R,) of a row.
 
@@ -29,7 +28,7 @@ def verify(
     """
     legal = domain.contains(pool.codes) & pool.valid & (pool.codes != domain.row[:, None, :]).any(axis=2)
     confirmed, asked = np.zeros_like(legal), np.zeros_like(legal)
-    for _ in range(tries):
+    for _ in range(TRIES):
         ask = np.zeros_like(legal)
         for one in np.unique(group):
             mine = group == one
