@@ -298,7 +298,7 @@ def wishes(draw: st.DrawFn, world: World) -> Wish:
         vary,
         permitted or None,
         draw(st.sampled_from(["percentile", "gower", "gower", "mad", {sorted(world.kinds)[0]: 4.0}])),
-        draw(st.sampled_from([None, None, 12, 25, 80])),
+        draw(st.sampled_from([None, None, 22, 40, 80])),
     )
 
 

@@ -79,8 +79,8 @@ def test_a_good_copy_and_a_fair_one_lead_to_the_boundary_with_few_questions(toys
     pool = run(variants.closest(task), task)
     least = np.abs(lead(np.array(ROWS))) / 10
     assert (pool.cost.min(axis=1) >= least - 1e-9).all()
-    assert (pool.cost.min(axis=1) <= least + 0.03).all()
-    assert asked_of(model) <= (40 if factor == 1.0 else 80) * len(ROWS)
+    assert (pool.cost.min(axis=1) <= least + (0.03 if factor == 1.0 else 0.06)).all()
+    assert asked_of(model) <= (45 if factor == 1.0 else 80) * len(ROWS)
 
 
 @pytest.mark.parametrize("graded", [True, False])
@@ -183,7 +183,7 @@ def test_shrinking_keeps_what_flips_and_never_grows(toys: Any) -> None:
     pool = run(ranked.shrunk(task, start), task)
     assert flips(task, pool)
     assert pool.cost.min() <= 0.4 + 0.02
-    for code, cost in zip(pool.codes[0], pool.cost[0], strict=True):
+    for code, cost in zip(pool.codes[pool.valid], pool.cost[pool.valid], strict=True):
         same = ((codes[0] != ROWS[0]) == (code != ROWS[0])).all(axis=1)
         assert cost <= start.cost[0, same].max()
 

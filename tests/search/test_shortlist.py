@@ -94,8 +94,8 @@ def test_the_cheapest_is_the_cheapest_that_reaches_the_level(listed: Any) -> Non
     for level in (-0.5, 0.0, 0.4):
         (picks,) = found.cheapest(margin, [level], NO_CEILING).T
         for i, pick in enumerate(picks):
-            reaching = np.where(margin[i] >= level, found.price[i], np.inf)
-            assert found.price[i, pick] == reaching.min() if np.isfinite(reaching.min()) else pick == NOBODY
+            reaching = np.where(margin[i] >= level, found.hoped(margin)[i], np.inf)
+            assert found.hoped(margin)[i, pick] == reaching.min() if np.isfinite(reaching.min()) else pick == NOBODY
 
 
 def test_picks_differ_reach_their_level_and_stay_below_the_ceiling(listed: Any) -> None:
@@ -108,7 +108,7 @@ def test_picks_differ_reach_their_level_and_stay_below_the_ceiling(listed: Any) 
     for i, mine in enumerate(picks):
         there = mine >= 0
         assert len(set(mine[there])) == there.sum()
-        assert (found.price[i, mine[there]] < ceiling[i]).all()
+        assert (found.hoped(margin)[i, mine[there]] < ceiling[i]).all()
         assert (margin[i, mine[there]] >= np.array(safety)[there]).all()
 
 

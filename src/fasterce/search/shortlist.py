@@ -172,8 +172,9 @@ class Shortlist:
         place (rows, 1), and the margin then expected. Where nothing helps, none."""
         gain = np.where(np.isfinite(self.price), self.expected - lead[:, None], -np.inf)
         least = np.maximum(0.5 * gain.max(axis=1, initial=-np.inf), 1e-9)[:, None]
-        gap = self.price - self.price.min(axis=1, keepdims=True)
-        merit = np.where(gain >= least, (gap + 1e-3) / np.maximum(gain, 1e-9), np.inf)
+        cheapest = self.price.min(axis=1, keepdims=True, initial=np.inf)
+        cheapest = np.where(np.isfinite(cheapest), cheapest, 0.0)
+        merit = np.where(gain >= least, (self.price - cheapest + 1e-3) / np.maximum(gain, 1e-9), np.inf)
         pick = merit.argmin(axis=1)
         every = np.arange(len(pick))
         there = np.isfinite(merit[every, pick])
