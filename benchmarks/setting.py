@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from xgboost import XGBClassifier
 
 from fasterce import Schema, datasets
-from fasterce.demo import preprocessing
+from fasterce.demo import balanced, preprocessing
 
 BOXES = ("mlp", "xgboost")
 WANTED = 1
@@ -106,13 +106,3 @@ def classifier(box: str, seed: int) -> Any:
     if box == "mlp":
         return MLPClassifier((64, 32), max_iter=80, random_state=seed)
     return XGBClassifier(n_estimators=100, max_depth=6, learning_rate=0.1, random_state=seed)
-
-
-def balanced(X: pd.DataFrame, y: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
-    """A rare outcome repeated until it is a third as frequent as the other, as in scripts/show.py."""
-    counts = y.value_counts()
-    if counts.min() * 5 > counts.max():
-        return X, y
-    rare = np.flatnonzero(y == counts.idxmin())
-    order = np.concatenate([np.arange(len(y)), np.repeat(rare, counts.max() // counts.min() // 3)])
-    return X.iloc[order], y.iloc[order]

@@ -22,7 +22,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
 from fasterce import FasterCE, datasets, metrics
-from fasterce.demo import preprocessing
+from fasterce.demo import balanced, preprocessing
 
 ROWS = 200
 MOST_LEVELS = 150
@@ -98,16 +98,6 @@ def changed_of(result: Any) -> np.ndarray:
     changed = np.zeros(len(result), dtype=int)
     changed[result.answers.query[best]] = result.answers.changed[best].sum(axis=1)
     return changed
-
-
-def balanced(X: pd.DataFrame, y: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
-    """A rare outcome repeated until it is a third as frequent as the other: an MLP has no class weights."""
-    counts = y.value_counts()
-    if counts.min() * 5 > counts.max():
-        return X, y
-    rare = np.flatnonzero(y == counts.idxmin())
-    order = np.concatenate([np.arange(len(y)), np.repeat(rare, counts.max() // counts.min() // 3)])
-    return X.iloc[order], y.iloc[order]
 
 
 def refused(model: Any, wanted: object, *tables: pd.DataFrame) -> pd.DataFrame:
