@@ -9,6 +9,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fasterce.errors import InputError, ModelError
 from fasterce.predictor import FAILED, MOST_CLASSES, Asked, Predictor, sorted_labels
@@ -391,3 +392,18 @@ def test_a_model_of_one_class_is_learned_as_such() -> None:
     model = DummyClassifier(strategy="constant", constant="no").fit(X, ["no"] * 7 + ["yes"])
     assert learned(model).classes == ("no", "yes")
     assert learned(lambda frame: ["no"] * len(frame)).classes == ("no",)
+
+
+def test_a_few_rows_wake_one_thread_and_many_rows_all_they_may() -> None:
+    frame = pd.DataFrame({"x": np.arange(600.0)})
+    seen: dict[int, set[int]] = {}
+
+    def model(rows: pd.DataFrame) -> Any:
+        seen[len(rows)] = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+        return (rows["x"] > 300).to_numpy()
+
+    predictor = Predictor(model, Table.like(frame, Schema.infer(frame)), (False, True))
+    with threadpool_limits(2, user_api="blas"):
+        predictor.ask(frame.to_numpy()[:1])
+        predictor.ask(frame.to_numpy())
+    assert seen == {1: {1}, 600: {2}}

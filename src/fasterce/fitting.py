@@ -114,19 +114,19 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     distance = Distance.gower(codec.profile.span, codec.numeric)
     centres, centre_classes = peers.prototypes(points.latent, points.classes, settings.random_state)
     knowledge = Knowledge(
-        codec,
-        autoencoder,
-        planes,
-        regions,
-        examples.codes,
-        examples.classes,
-        distance,
-        peers.typical_distances(distance, examples.codes, examples.classes, len(predictor.classes)),
-        peers.linked_groups(asked, codec),
-        centres,
-        centre_classes,
-        lowest,
-        surrogate,
+        codec=codec,
+        autoencoder=autoencoder,
+        hyperplanes=planes,
+        regions=regions,
+        examples=examples.codes,
+        example_classes=examples.classes,
+        distance=distance,
+        typical=peers.typical_distances(distance, examples.codes, examples.classes, len(predictor.classes)),
+        groups=peers.linked_groups(asked, codec),
+        prototypes=centres,
+        prototype_classes=centre_classes,
+        lowest=lowest,
+        surrogate=surrogate,
     )
     agreement, base = prediction_agreement(planes, answered.latent, answers)
     report = FitReport(
