@@ -16,7 +16,7 @@ from fasterce.errors import InputError, ModelError
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
-from fasterce.predictor import FAILED, Answers, Predictor, Scores
+from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores, is_regressor
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
@@ -53,6 +53,7 @@ class Settings:
     progress: bool | None
     keep_rows: bool = True
     twin: str = "auto"
+    task: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,12 @@ class Learned:
     classes: tuple[Any, ...]
     use_scores: bool
     twin: Twin | None = None
+    numbers: Numbers | None = None
 
 
 def check_settings(settings: Settings) -> None:
+    if settings.task not in ("auto", "classification", "regression"):
+        raise InputError(f"task must be 'auto', 'classification' or 'regression'; got {settings.task!r}.")
     if settings.scores not in ("auto", "never"):
         raise InputError(f"scores must be 'auto' or 'never'; got {settings.scores!r}.")
     if (
@@ -94,7 +98,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     examples = keep_examples(space, codes, stand_ins.quick, settings, rng)
     knowledge = put_together(codec, coder, space, borders, stand_ins, examples, settings)
     report = describe(knowledge, coder, space, borders, stand_ins, predictor, perf_counter() - started)
-    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, stand_ins.twin)
+    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, stand_ins.twin, predictor.numbers)
 
 
 def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, Floats]:
@@ -125,6 +129,9 @@ class Heard:
 
 def ask_about(codes: Floats, predictor: Predictor, settings: Settings) -> Heard:
     """The predictor learns the classes and whether scores can be trusted, then answers."""
+    if settings.task == "regression" or (settings.task == "auto" and is_regressor(predictor.model)):
+        predictor.learn_numbers(codes)
+        return Heard(codes, predictor.ask(codes))
     predictor.learn_classes(codes)
     predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(codes[:CHECKED_SCORES])
     return Heard(codes, predictor.ask(codes))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fasterce.search.goal import Named
 from fasterce.search import refine
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Judge, Verdict
@@ -25,7 +26,7 @@ def gower(codec: Any) -> Distance:
 
 
 def shrink_thrice(domain: Any, distance: Distance, lead: Any, pool: Pool, toys: Any, rounds: int = 3) -> Pool:
-    judge = Judge(toys.Model(lead), np.ones(len(domain.base), dtype=np.intp), True)
+    judge = Judge(toys.Model(lead), Named(np.ones(len(domain.base), dtype=np.intp)), True)
     for _ in range(rounds):
         asked = refine.bracket(pool, domain, distance)
         (verdict,) = judge.judge(asked.candidates)

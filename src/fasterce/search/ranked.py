@@ -12,7 +12,8 @@ import numpy as np
 from fasterce.profile import Floats
 from fasterce.search import refine, sweep
 from fasterce.search.dialogue import Search, Wish
-from fasterce.search.judge import Edits, Indices, Verdict
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Edits, Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.propose import as_it_is, different
 from fasterce.search.shortlist import Shortlist, expectations, shortlist
@@ -179,7 +180,7 @@ def at_the_start(task: Task) -> Floats:
     start = task.start.copy()
     if moved.size:
         both = np.stack([domain.row[moved], domain.base[moved]], axis=1)
-        before, after = surrogate.margins_of(both, task.judge.target[moved]).T
+        before, after = task.goal.take(moved).expected(surrogate.outputs_of(both)).T
         start[moved] += after - before
     return start
 

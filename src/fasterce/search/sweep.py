@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from fasterce.codec import Codec
 from fasterce.profile import Floats
 from fasterce.search.distance import Distance
-from fasterce.search.judge import Edits, Indices, Mask, Verdict
+from fasterce.search.goal import Indices, Mask
+from fasterce.search.judge import Edits, Verdict
 from fasterce.search.levels import Levels
 from fasterce.search.project import Domain
 from fasterce.search.task import Task

@@ -9,7 +9,8 @@ import numpy as np
 from fasterce.profile import Floats
 from fasterce.search import ranked, sweep, thorough
 from fasterce.search.dialogue import Search, for_some, side_by_side
-from fasterce.search.judge import Candidates, Edits, Indices, Verdict, any_of
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Candidates, Edits, Verdict, any_of
 from fasterce.search.pool import Pool
 from fasterce.search.propose import different, keeping_frozen_still, nearest_examples, walk, without_trifles
 from fasterce.search.realism import BLIND_STOPS, STOPS, Box, allowed, priced, retreats
