@@ -56,6 +56,10 @@ def inquire(ledger: Ledger, confirming: Confirming, asked: Sequence[Source], kno
     attempts = (_attempt(ledger, confirming, source, knowledge, wanted, started) for source in asked if ledger.open.size)
     answers = Answers.merge([_empty(ledger.codes), *attempts])
     ledger.settle_rest(ledger.open, wanted.method, np.zeros(ledger.open.size, dtype=bool), "")
+    ledger.remark_several(answers)
+    ledger.remark_unsteady(confirming.shares, wanted.trials)
+    if wanted.method != "all":
+        ledger.remark_fewer(answers, wanted.n)
     return answers
 
 

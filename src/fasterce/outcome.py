@@ -1,5 +1,6 @@
 """Bookkeeping between the rows that came in and the records that go out: every row keeps its place and gets a status."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,18 @@ from fasterce.profile import Floats
 from fasterce.search.goal import Goal, Indices, Mask, Said
 from fasterce.table import Reading
 from fasterce.targets import Target
+from fasterce.trials import Trial
 
 NOTHING = {
     "closest": "No change within the rules was found that the model answers with the wanted class.",
     "sparse": "No few features were found that, changed within the rules, make the model answer the wanted class.",
     "realistic": "No realistic change within the rules was found that the model answers with the wanted class.",
     "all": "None of the three variants found a change within the rules that the model answers with the wanted class.",
+}
+FEWER = "Only {} different answers were found; {} were wanted."
+UNSTEADY = {
+    "robust": "An answer was found, but none that holds under {:.0%} of small shakes of the input; the best holds under {:.0%}.",
+    "survived": "An answer was found, but none that {:.0%} of the refitted models agree with; the best has {:.0%} of them.",
 }
 NO_SINGLE = "No single feature was found that flips it alone; these {} together do."
 
@@ -82,6 +89,21 @@ class Ledger:
         count = answers.changed.sum(axis=1)
         for size in np.unique(count[several & (count > 1)]):
             self.remark(answers.query[several & (count == size)], NO_SINGLE.format(size))
+
+    def remark_fewer(self, answers: Answers, n: int) -> None:
+        """Say so where there are fewer answers than were wanted."""
+        count = np.bincount(answers.query, minlength=len(self.status))
+        for few in range(1, n):
+            self.remark(
+                np.flatnonzero(count == few), FEWER.format(few, n).replace("1 different answers were", "1 answer was")
+            )
+
+    def remark_unsteady(self, best: dict[str, Floats], trials: Sequence[Trial]) -> None:
+        """Where answers were found but none stood its trials, say how far the best came."""
+        for trial in trials:
+            share = best.get(trial.kind, np.zeros(0))
+            for row in np.flatnonzero((self.status == NONE_FOUND) & (share >= 0)) if len(share) else ():
+                self.reason[row] = UNSTEADY[trial.kind].format(trial.share, share[row])
 
     def close(self, rows: Any, word: str, sentence: str) -> None:
         self.status[rows], self.reason[rows] = word, sentence
@@ -154,7 +176,6 @@ def _predictions(ledger: Ledger, predictor: Predictor, index: pd.Index) -> pd.Se
 def explanation(
     rows: pd.DataFrame, ledger: Ledger, answers: Answers, predictor: Predictor, twin: TwinUse | None, seconds: float
 ) -> Explanation:
-    ledger.remark_several(answers)
     return Explanation(
         rows=rows.copy(),
         status=pd.Series(ledger.status, index=rows.index, dtype=object, name="status"),

@@ -161,10 +161,10 @@ def shrunk(task: Task, pool: Pool, n: int = 1) -> Search:
     base = task.domain.base
     pool = pool.distinct(base)
     if n > 1:
-        pool = pool.different(base, 2 * n)
+        pool = pool.different(base, n)
     need = -at_the_start(task) if task.judge.informative else None
     for kept in SHRINKING if task.judge.informative else SHRINKING_BLINDLY:
-        pool = pool.promising(kept if n == 1 else 2 * n, task.distance, need)
+        pool = pool.promising(kept if n == 1 else n, task.distance, need)
         asked, undone = refine.bracket(pool, task.domain, task.distance, SECTIONS), refine.undone(pool, base)
         verdict, of_undone = yield [asked.candidates, undone]
         pool = refine.shrink(pool, asked, verdict, task.domain, task.distance) + flipping(task, undone, of_undone, 1)
