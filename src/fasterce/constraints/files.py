@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fasterce.constraints.vocabulary import KINDS, Between, Derived, Rule, _Listing
+from fasterce.constraints.vocabulary import KINDS, Between, Derived, Listing, Rule
 from fasterce.errors import InputError, MissingExtraError, SchemaError, shorten, unknown_name
 
 
@@ -114,7 +114,7 @@ def _restored(described: Any, place: int) -> Rule:
 
 
 def _made(kind: type[Rule], values: dict[str, Any]) -> Rule:
-    if issubclass(kind, _Listing):
+    if issubclass(kind, Listing):
         features = values.pop("features", None)
         if not isinstance(features, list):
             raise SchemaError(f"features must be a list of column names; got {features!r:.100}.")

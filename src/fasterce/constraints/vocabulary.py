@@ -43,7 +43,7 @@ class Rule:
 
 
 @dataclass(frozen=True, init=False)
-class _Listing(Rule):
+class Listing(Rule):
     features: tuple[Name, ...]
 
     def __init__(self, *features: Name, name: str | None = None) -> None:
@@ -59,7 +59,7 @@ class _Listing(Rule):
 
 
 @dataclass(frozen=True, init=False)
-class Frozen(_Listing):
+class Frozen(Listing):
     """These columns stay as they are."""
 
     kind: ClassVar[str] = "frozen"
@@ -70,7 +70,7 @@ class Frozen(_Listing):
 
 
 @dataclass(frozen=True, init=False)
-class OnlyUp(_Listing):
+class OnlyUp(Listing):
     """These columns may only go up from the row's own value."""
 
     kind: ClassVar[str] = "only_up"
@@ -81,7 +81,7 @@ class OnlyUp(_Listing):
 
 
 @dataclass(frozen=True, init=False)
-class OnlyDown(_Listing):
+class OnlyDown(Listing):
     """These columns may only go down from the row's own value."""
 
     kind: ClassVar[str] = "only_down"

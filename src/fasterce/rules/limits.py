@@ -8,20 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from fasterce.constraints.check import as_rules, check_rules
+from fasterce.constraints.check import as_rules, check_rules, find
 from fasterce.constraints.vocabulary import (
     PER_FEATURE,
     Allowed,
     AtMost,
     Derived,
     Frozen,
+    Listing,
     OnlyDown,
     OnlyUp,
     Order,
     Rule,
     shown,
 )
-from fasterce.constraints.vocabulary import _Listing as Listing
 from fasterce.errors import InputError, shorten
 from fasterce.schema import Feature, Schema
 
@@ -78,7 +78,7 @@ def collect(
     facts = tuple(rule for rule in own_rules + called if isinstance(rule, (Derived, Order)))
     of_schema = [limit for limit in _of_schema(schema) if not replaced.limit(limit)]
     limits = of_schema + _permitted(schema, permitted or {}, override)
-    limits += [limit for rule in called for limit in _of_rule(rule, CALL)]
+    limits += [limit for rule in called for limit in _of_rule(rule, CALL, schema.names)]
     limits += _vary(schema, vary, limits, facts)
     return tuple(dict.fromkeys(limits)), facts
 
@@ -117,7 +117,7 @@ class _Replaced:
 
 def _of_schema(schema: Schema) -> list[Limit]:
     limits = [Limit(rule, SCHEMA, (f.name,)) for f in schema.features for rule in _of_feature(f)]
-    return limits + [limit for rule in schema.rules for limit in _of_rule(rule, SCHEMA)]
+    return limits + [limit for rule in schema.rules for limit in _of_rule(rule, SCHEMA, schema.names)]
 
 
 def _of_feature(feature: Feature) -> list[Rule]:
@@ -129,13 +129,13 @@ def _of_feature(feature: Feature) -> list[Rule]:
     return rules
 
 
-def _of_rule(rule: Rule, source: str) -> list[Limit]:
+def _of_rule(rule: Rule, source: str, names: Sequence[Hashable]) -> list[Limit]:
     """A rule about several columns, each by itself, becomes one limit a column."""
     if isinstance(rule, (Derived, Order)):
         return []
     if isinstance(rule, Listing):
         return [Limit(type(rule)(feature, name=rule.name), source, (feature,)) for feature in rule.features]
-    return [Limit(rule, source, rule.about)]
+    return [Limit(rule, source, tuple(find(name, names) for name in rule.about))]
 
 
 def _vary(schema: Schema, names: Any, limits: Sequence[Limit], facts: Facts) -> list[Limit]:

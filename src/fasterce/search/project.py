@@ -249,8 +249,10 @@ def _to_grid(values: Floats, lower: Floats, upper: Floats, step: Floats, anchor:
 
 def tidy(values: Floats) -> Floats:
     """Without the noise of floating point: 0.30000000000000004 is 0.3."""
-    short = np.round(values, 9)
-    return np.where(np.abs(short - values) <= 1e-12 * np.maximum(1.0, np.abs(values)), short, values) + 0.0
+    with np.errstate(invalid="ignore"):
+        short = np.round(values, 9)
+        near = np.abs(short - values) <= 1e-12 * np.maximum(1.0, np.abs(values))
+    return np.where(near, short, values) + 0.0
 
 
 def _to_single(values: Floats, lower: Floats, upper: Floats) -> Floats:
