@@ -48,7 +48,7 @@ class Table:
                 raise InputError(f"Column {name!r} must be stored with at least 32 bits; got {X[name].dtype}.")
         dtypes = tuple(X[name].dtype for name in schema.names)
         held = (_held_range(feature, dtype) for feature, dtype in zip(schema.features, dtypes, strict=True))
-        return cls(Schema(tuple(held)), dtypes)
+        return cls(replace(schema, features=tuple(held)), dtypes)
 
     def read(self, rows: pd.DataFrame) -> Reading:
         check_columns(rows, self.schema, "rows")

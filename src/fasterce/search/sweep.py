@@ -47,12 +47,8 @@ def edits(domain: Domain, levels: Levels) -> Edits:
 
 
 def _legal(domain: Domain, feature: Indices, values: Floats) -> Mask:
-    legal = domain.free[:, feature] & (values != domain.base[:, feature]) & np.isfinite(values)
-    legal &= (values >= domain.lower[:, feature]) & (values <= domain.upper[:, feature])
-    for j, allowed in domain.allowed.items():
-        column = np.flatnonzero(feature == j)
-        legal[:, column] &= allowed[values[:, column].astype(np.intp)]
-    return np.asarray(legal)
+    different = (values != domain.base[:, feature]) & np.isfinite(values)
+    return np.asarray(domain.legal_values(feature, values) & different)
 
 
 @dataclass(frozen=True)
