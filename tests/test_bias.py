@@ -169,17 +169,37 @@ def test_an_attribute_the_latent_space_does_not_hold_is_never_telling() -> None:
     assert "fits too badly" in str(result) or "no hyperplane" in str(result)
 
 
-def test_a_hyperplane_without_direction_has_no_angle(fair_explainer: FasterCE) -> None:
-    planes = fair_explainer.knowledge_.hyperplanes
+def with_normal_of_age(explainer: FasterCE, normal: np.ndarray | float) -> FasterCE:
+    """The same explainer with another hyperplane for the age, the third of the numbers."""
+    planes = explainer.knowledge_.hyperplanes
     normals = planes.normals.copy()
-    normals[2] = 0.0  # the age
-    changed = FasterCE(fair)
-    changed.__dict__.update(fair_explainer.__dict__)
-    changed.knowledge_ = replace(fair_explainer.knowledge_, hyperplanes=replace(planes, normals=normals))
-    result = angles(changed, ["age"])
+    normals[2] = normal
+    changed = FasterCE(explainer.model)
+    changed.__dict__.update(explainer.__dict__)
+    changed.knowledge_ = replace(explainer.knowledge_, hyperplanes=replace(planes, normals=normals))
+    return changed
+
+
+def test_a_hyperplane_without_direction_has_no_angle(fair_explainer: FasterCE) -> None:
+    result = angles(with_normal_of_age(fair_explainer, 0.0), ["age"])
     assert result.frame["degrees"].isna().all()
     assert not result.frame["telling"].any()
     assert "no hyperplane" in str(result)
+
+
+def test_an_angle_of_a_hyperplane_that_does_not_fit_is_not_telling(fair_explainer: FasterCE) -> None:
+    """An age that stands where the pay does: no angle to it, on whichever side it is, says anything."""
+    changed = with_normal_of_age(fair_explainer, fair_explainer.knowledge_.hyperplanes.normals[0])
+    protected, other = (
+        line(angles(changed, [name]).frame, protected=name, kind="feature", other=beside)
+        for name, beside in (("age", "pay"), ("pay", "age"))
+    )
+    assert protected["degrees"] == pytest.approx(0, abs=1e-3)
+    assert protected["beyond_chance"]
+    assert not protected["telling"]
+    assert not other["telling"]
+    assert protected["fit"] == other["other_fit"] < 0
+    assert protected["other_fit"] == other["fit"] > 0.9
 
 
 def test_fit_is_high_where_the_latent_space_is_the_data_itself(fair_explainer: FasterCE) -> None:
