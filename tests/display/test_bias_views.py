@@ -11,6 +11,7 @@ from rich.console import Console
 from fasterce.bias.normals import Angles
 from fasterce.bias.recourse import recourse_gap
 from fasterce.display import bias_plots
+from fasterce.display.canvas import BLUE, ORANGE
 
 HOSTILE = "<script>alert('$x_$')</script>"
 
@@ -116,6 +117,10 @@ def test_the_gaps_dots_and_whiskers_stand_where_the_numbers_are(gap):
     (ax,) = figure.axes
     dots = [float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() == "o"]
     assert dots == pytest.approx([0.2, 0.5])
+    whiskers = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2]
+    assert whiskers == gap.frame.loc[~gap.frame["few"], ["mean_low", "mean_high"]].to_numpy().tolist()
+    colors = [line.get_color() for line in ax.lines if line.get_marker() == "o"]
+    assert colors == [BLUE, ORANGE]
     assert labels(figure)[1:] == ["a *", "b"]
     assert "no answer" in everything(figure)
 
