@@ -45,7 +45,6 @@ def made(seed: int, rules: list[Any], schema: dict[str, Any]) -> tuple[Rules, Fl
 SCHEMAS: list[dict[str, Any]] = [{}, {}, {"immutable": ["rate"]}, {"increasing": ["age"], "ranges": {"income": (500, 20000)}}]
 relaxed = settings(
     max_examples=100,
-    phases=[Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
