@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.search.goal import Named
 from fasterce.search import refine
 from fasterce.search.distance import Distance
+from fasterce.search.goal import Named
 from fasterce.search.judge import Judge, Verdict
 from fasterce.search.pool import Pool
 
