@@ -160,7 +160,7 @@ class FasterCE(BaseEstimator):
     def _take(self, learned: fitting.Learned) -> None:
         self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
         self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
-        self.twin_ = learned.twin
+        self.memory_, self.twin_ = learned.memory, learned.twin
 
     def _predictor(self) -> Predictor:
         return Predictor(self.model, self.table_, self.classes_, self.use_scores_)

@@ -16,6 +16,7 @@ from fasterce.errors import InputError, ModelError
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
+from fasterce.memory import Memory, copy_agreement, reconstruction_losses
 from fasterce.predictor import FAILED, Answers, Predictor, Scores
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
@@ -62,6 +63,7 @@ class Learned:
     report: FitReport
     classes: tuple[Any, ...]
     use_scores: bool
+    memory: Memory
     twin: Twin | None = None
 
 
@@ -94,7 +96,8 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     examples = keep_examples(space, codes, stand_ins.quick, settings, rng)
     knowledge = put_together(codec, coder, space, borders, stand_ins, examples, settings)
     report = describe(knowledge, coder, space, borders, stand_ins, predictor, perf_counter() - started)
-    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, stand_ins.twin)
+    memory = remember(codes, heard, coder, knowledge, settings)
+    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, memory, stand_ins.twin)
 
 
 def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, Floats]:
@@ -387,4 +390,17 @@ def describe(
         scores=predictor.use_scores,
         copy_agreement=stand_ins.surrogate.agreement if stand_ins.surrogate else None,
         twin=stand_ins.about_twin,
+    )
+
+
+def remember(codes: Floats, heard: Heard, coder: Coder, knowledge: Knowledge, settings: Settings) -> Memory:
+    """What `update` and `drift` will need of the training rows."""
+    classes = heard.answers.classes
+    return Memory.start(
+        codes,
+        heard.codes if settings.keep_rows else heard.codes[:0],
+        np.bincount(classes[classes != FAILED], minlength=knowledge.hyperplanes.classes),
+        reconstruction_losses(coder.autoencoder, knowledge.codec, coder.unseen),
+        copy_agreement(knowledge.surrogate, heard.codes, classes),
+        knowledge.codec.schema,
     )

@@ -21,7 +21,7 @@ from fasterce.schema import plain
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
-FORMAT, VERSION = "fasterce-explainer", 2
+FORMAT, VERSION = "fasterce-explainer", 3
 MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     dict: ("schema", "report", "files"),
     list: ("dtypes", "classes", "column_major"),
