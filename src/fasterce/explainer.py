@@ -1,6 +1,8 @@
 """FASTER-CE on one screen: `fit` learns a latent space and its hyperplanes, `explain` walks, refines and verifies."""
 
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
+from dataclasses import replace
 from os import PathLike
 from time import perf_counter
 from typing import Any, Literal
@@ -8,15 +10,18 @@ from typing import Any, Literal
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from fasterce import artifact, fitting, inquiry, outcome, pricing
+from fasterce import artifact, drift, fitting, inquiry, outcome, pricing, recheck, updating
+from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
-from fasterce.predictor import Predictor, Scores
+from fasterce.predictor import Predictor, Scores, find_scores
 from fasterce.pricing import Prices
+from fasterce.recheck import Rechecked
 from fasterce.rules import Permitted, Rules
 from fasterce.schema import Schema
 from fasterce.search.walk import Walk, trace
 from fasterce.twin.use import Twinning, used
+from fasterce.updating import UpdateReport
 
 Method = Literal["closest", "sparse", "realistic", "all"]
 Reading = Literal["movement", "paper"]
@@ -43,6 +48,7 @@ class FasterCE(BaseEstimator):
     Attributes
     ----------
     schema_, classes_, report_ : the schema used, the model's classes, and how good the learned pieces are.
+    memory_ : what `update` and `drift` know of the rows seen so far (`memory_.seen`, `memory_.updates`).
     """
 
     def __init__(
@@ -70,11 +76,44 @@ class FasterCE(BaseEstimator):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
-        settings = fitting.Settings(
-            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress, self.keep_rows, self.twin
-        )
-        self._take(fitting.learn(self.model, X, self.schema, settings))
+        self._take(fitting.learn(self.model, X, self.schema, self._settings()))
         return self
+
+    def update(self, new_rows: pd.DataFrame, model: Any = None) -> UpdateReport:
+        """Fold in new training rows without a full `fit`, and a retrained `model` if there is one; all or nothing."""
+        self._check_fitted()
+        asked = self.model if model is None else model
+        learned, report = updating.update(self._learned(), asked, model is not None, new_rows, self._settings())
+        self.model = asked
+        self._take(learned)
+        return report
+
+    def drift(self, new_rows: pd.DataFrame) -> DriftReport:
+        """Do new rows look like those learned from, and does what was learned still hold for them?"""
+        self._check_fitted()
+        return drift.compare(self._learned(), self._predictor(), new_rows, self.random_state)
+
+    def recheck(
+        self,
+        result: Explanation | pd.DataFrame,
+        model: Any = None,
+        *,
+        rows: pd.DataFrame | None = None,
+        target: Any = None,
+        **options: Any,
+    ) -> Rechecked:
+        """Which counterfactuals issued earlier still hold under the model, or a new one; repaired where not.
+
+        `result` is an Explanation, or a table from its `to_frame()` with the `rows` explained and the `target`. `options`
+        are those of `explain`; an Explanation remembers its own.
+        """
+        self._check_fitted()
+        issued = recheck.Issued.read(result, rows, target)
+        options = {**issued.options, **options}
+        other = self if model is None else self._for(model)
+        limits = (options.get(name) for name in ("features_to_vary", "permitted_range"))
+        rules = Rules.compile(self.table_, self.knowledge_.codec, *limits)
+        return recheck.recheck(issued, other._predictor(), rules, other.explain, options)
 
     def explain(
         self,
@@ -118,6 +157,12 @@ class FasterCE(BaseEstimator):
         deadline : the same in seconds for the whole call, kept to within about one call of the model.
         """
         started = perf_counter()
+        options: dict[str, Any] = {
+            "features_to_vary": features_to_vary,
+            "permitted_range": permitted_range,
+            "reading": reading,
+        }
+        options |= {"step": step, "margin": margin, "distance": distance, "realism": realism}
         self._check_fitted()
         module = inquiry.choose_reading(reading)
         wanted = inquiry.check_options(
@@ -140,7 +185,8 @@ class FasterCE(BaseEstimator):
         ledger = outcome.Ledger(self.table_.read(rows), inquiry.choose_target(predictor, target))
         confirming = outcome.Confirming(predictor, rows, ledger.codes)
         answers = inquiry.inquire(ledger, confirming, inquiry.sources(predictor, twin), self.knowledge_, wanted)
-        return outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started)
+        found = outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started)
+        return replace(found, options=options)
 
     def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
@@ -161,6 +207,26 @@ class FasterCE(BaseEstimator):
         self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
         self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
         self.memory_, self.twin_ = learned.memory, learned.twin
+
+    def _learned(self) -> fitting.Learned:
+        learned = (self.table_, self.knowledge_, self.report_, self.classes_, self.use_scores_, self.memory_, self.twin_)
+        return fitting.Learned(*learned)
+
+    def _settings(self) -> fitting.Settings:
+        return fitting.Settings(
+            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress, self.keep_rows, self.twin
+        )
+
+    def _for(self, model: Any) -> "FasterCE":
+        """The same explainer beside another model, whose scores are used only where they name the same classes."""
+        other = copy(self)
+        same = list(getattr(model, "classes_", ())) == list(self.classes_)
+        other.model, other.twin_, other.use_scores_ = (
+            model,
+            None,
+            self.use_scores_ and same and find_scores(model) is not None,
+        )
+        return other
 
     def _predictor(self) -> Predictor:
         return Predictor(self.model, self.table_, self.classes_, self.use_scores_)

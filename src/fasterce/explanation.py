@@ -1,6 +1,6 @@
 """What comes back: one record for every row that went in, in order, and the counterfactuals that were verified."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -96,6 +96,7 @@ class Explanation:
     asked        calls and rows asked of the model
     seconds      wall-clock time of the whole call
     twin         how a compiled twin was asked instead, None where there is none
+    options      the rules and prices it was asked with, as `explain` takes them
     """
 
     rows: pd.DataFrame
@@ -109,6 +110,7 @@ class Explanation:
     seconds: float
     notes: tuple[str, ...] = field(default=())
     twin: TwinUse | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)

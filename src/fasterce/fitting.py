@@ -88,8 +88,8 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     table, codes = read_training_rows(X, schema)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
     predictor = Predictor(model, table)
-    heard = ask_about(_some(codes, MOST_ASKED_ROWS, rng), predictor, settings)
-    coder = train_coder(codec.encode(_some(codes, MOST_TRAINING_ROWS, rng)), codec, settings)
+    heard = ask_about(some_of(codes, MOST_ASKED_ROWS, rng), predictor, settings)
+    coder = train_coder(codec.encode(some_of(codes, MOST_TRAINING_ROWS, rng)), codec, settings)
     space = explore(heard, coder.autoencoder, codec, predictor, settings, rng)
     borders = draw_borders(space, codec, predictor, settings)
     stand_ins = make_stand_ins(model, heard, codec, predictor, settings)
@@ -171,7 +171,7 @@ def check_coders(own: Callables, matrix: Floats) -> None:
             raise InputError(f"autoencoder's {name} must give finite numbers; got NaN or infinity.")
 
 
-def _some(codes: Floats, most: int, rng: np.random.Generator) -> Floats:
+def some_of(codes: Floats, most: int, rng: np.random.Generator) -> Floats:
     return codes if len(codes) <= most else codes[np.sort(rng.choice(len(codes), most, replace=False))]
 
 
@@ -206,7 +206,7 @@ class Space:
     @cached_property
     def points(self) -> Labelled:
         """What hyperplanes are fitted to."""
-        return self.sampled + _first_of_each_class(self.answered)
+        return self.sampled + first_of_each_class(self.answered)
 
 
 def explore(
@@ -241,7 +241,7 @@ def _origins(samples: Samples, around: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.where(samples.anchor >= 0, around[samples.anchor], -1 - np.arange(len(samples)))
 
 
-def _first_of_each_class(points: Labelled, most: int = MOST_POINTS) -> Labelled:
+def first_of_each_class(points: Labelled, most: int = MOST_POINTS) -> Labelled:
     kept = [np.flatnonzero(points.classes == label)[:most] for label in np.unique(points.classes)]
     return points.take(np.sort(np.concatenate(kept)))
 
@@ -312,11 +312,11 @@ def keep_examples(
 ) -> Labelled:
     """Rows to start from and to be near to: real ones where they may be kept, else decoded samples."""
     sampled = space.sampled
-    examples = _with_samples(_everyone(space.answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
-    return _first_of_each_class(examples, MOST_EXAMPLES)
+    examples = with_samples(_everyone(space.answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
+    return first_of_each_class(examples, MOST_EXAMPLES)
 
 
-def _with_samples(real: Labelled, sampled: Labelled) -> Labelled:
+def with_samples(real: Labelled, sampled: Labelled) -> Labelled:
     """Real rows, and decoded samples only of classes few real rows have: a decoder may mix what never goes together."""
     few = np.isin(sampled.classes, [k for k in np.unique(sampled.classes) if (real.classes == k).sum() < FEW_ROWS])
     return real + sampled.take(few)
@@ -327,7 +327,7 @@ def _everyone(answered: Labelled, codes: Floats, quick: Predictor | Twin, rng: n
     more = MOST_EXAMPLE_ROWS - len(answered.codes)
     if len(codes) <= len(answered.codes) or more <= 0:
         return answered.take(answered.classes != FAILED)
-    others = _some(codes, more, rng)
+    others = some_of(codes, more, rng)
     classes = quick.ask(others).classes
     none = np.zeros((len(others), answered.latent.shape[1]))
     every = answered + Labelled(others, none, classes, np.arange(len(others)))

@@ -149,7 +149,7 @@ def rebuild_memory(stored: Stored, schema: Schema, classes: int) -> Memory:
         classes=stored.take("memory.classes", (classes,), np.int64),
         reconstruction=stored.take("memory.reconstruction", (3,)),
         copy=stored.take("memory.copy", ()),
-        rows=stored.codes("memory.rows", (kept, features), np.float64, counts),
+        rows=stored.codes("memory.rows", (kept, features), np.float64, counts) if kept else np.zeros((0, features)),
     )
     if memory.seen < max(1, kept) or memory.updates < 0 or (memory.counts < 0).any() or (memory.classes < 0).any():
         raise unusable(stored.path, "counts that can be", "others in 'memory'")
