@@ -20,7 +20,7 @@ from fasterce.search.task import Knowledge
 FEWEST_ROWS = 10
 FALSE_ALARMS = 0.01
 SHUFFLES = 1_000
-WORSE, LOST, STANDARD_ERRORS = 0.2, 0.02, 3.0
+WORSE, LOST, STANDARD_ERRORS = 0.2, 0.03, 3.0
 
 Counts = NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class DriftReport:
     classes         the share of each predicted class, then and now; `class_shift` their total variation
     reconstruction  the autoencoder's mean loss on rows it was not trained on; more is worse
     hyperplane      how often the prediction hyperplane says what the model says, on training rows and on these
-    copy            the same of the distilled copy, None where there is none
+    copy            the same of the distilled copy, then on edited rows it had not learned from; None without a copy
     rows, unreadable, problem   rows compared, rows that could not be read, and the first one's sentence
     """
 
@@ -82,7 +82,7 @@ class DriftReport:
         if not self._signs:
             return f"No drift: {self.rows} rows look like those learned from, and what was learned holds for them."
         found = f"Drift in {self.rows} rows: {'; '.join(self._signs)}."
-        return f"{found} {'Fit again' if self.unreadable else 'Update'} the explainer."
+        return f"{found} {'Fit the explainer again.' if self.unreadable else 'Update the explainer.'}"
 
     def _sheet(self) -> Sheet:
         lines = [f"Predicted classes: {self._shares()}; total variation {self.class_shift}"]
@@ -158,11 +158,11 @@ def copy_agrees(memory: Memory, knowledge: Knowledge, codes: Floats, classes: ND
     if knowledge.surrogate is None:
         return None
     now = copy_agreement(knowledge.surrogate, codes, classes)
-    return _less(float(memory.copy), now, int(memory.classes.sum()), len(codes))
+    return _less(knowledge.surrogate.agreement, now, int(memory.classes.sum()), len(codes))
 
 
 def _less(then: float, now: float, before: int, after: int) -> Compared:
-    """A share that has dropped by two points or more, if that cannot be chance."""
+    """A share that has dropped by three points or more, if that cannot be chance."""
     likely = np.clip(then, 1 / (before + 2), 1 - 1 / (before + 2))
     noise = STANDARD_ERRORS * (likely * (1 - likely) * (1 / max(before, 1) + 1 / max(after, 1))) ** 0.5
     limit = then - max(LOST, float(noise))

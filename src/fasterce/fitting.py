@@ -16,7 +16,7 @@ from fasterce.errors import InputError, ModelError
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
-from fasterce.memory import Memory, copy_agreement, reconstruction_losses
+from fasterce.memory import Memory, reconstruction_losses
 from fasterce.predictor import FAILED, Answers, Predictor, Scores
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
@@ -401,6 +401,5 @@ def remember(codes: Floats, heard: Heard, coder: Coder, knowledge: Knowledge, se
         heard.codes if settings.keep_rows else heard.codes[:0],
         np.bincount(classes[classes != FAILED], minlength=knowledge.hyperplanes.classes),
         reconstruction_losses(coder.autoencoder, knowledge.codec, coder.unseen),
-        copy_agreement(knowledge.surrogate, heard.codes, classes),
         knowledge.codec.schema,
     )

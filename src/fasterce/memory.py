@@ -22,13 +22,12 @@ Indices = NDArray[np.intp]
 class Memory:
     """Everything here but `rows` is a sum or a count, and can be added to exactly.
 
-    seen, updates   rows seen since `fit` and calls of `update` since then, arrays without dimensions like `copy`
+    seen, updates   rows seen since `fit` and calls of `update` since then, arrays without dimensions
     mean, squares   of every feature, the second as the sum of squared deviations
     cuts            (features, BINS - 1) where numbers are cut into bins, as `fit` found them
     counts          how many rows fell into every bin and category, feature after feature
     classes         how often the model answered each class
     reconstruction  mean and deviation of the loss of rows kept from the autoencoder's training, and how many there were
-    copy            how often the distilled copy says what the model says about real rows, 0 where there is no copy
     rows            a fair sample of all rows seen, none where rows must not be kept
     """
 
@@ -40,13 +39,10 @@ class Memory:
     counts: NDArray[np.int64]
     classes: NDArray[np.int64]
     reconstruction: Floats
-    copy: Floats
     rows: Floats
 
     @classmethod
-    def start(
-        cls, codes: Floats, rows: Floats, classes: NDArray[np.int64], unseen: Floats, copy: float, schema: Schema
-    ) -> "Memory":
+    def start(cls, codes: Floats, rows: Floats, classes: NDArray[np.int64], unseen: Floats, schema: Schema) -> "Memory":
         """`unseen` holds the losses of rows kept from training, `rows` what may be kept of `codes`."""
         inner = np.linspace(0, 1, BINS + 1)[1:-1]
         cuts = np.quantile(codes, inner, axis=0, method="nearest").T.copy()
@@ -60,7 +56,6 @@ class Memory:
             counts=tally(codes, cuts, schema),
             classes=classes,
             reconstruction=summed_up(unseen),
-            copy=np.asarray(copy),
             rows=rows,
         )
 

@@ -78,7 +78,9 @@ class Rechecked:
         still = f"{int(self.holds.sum())} of {len(self)} counterfactuals still hold"
         told = ", ".join(f"{count} {word}" for word, count in self.counts.items())
         cost = f"{self.asked.calls} calls of the model, {self.asked.rows} rows asked, {self.seconds:.2f} s"
-        return Sheet(f"{still}: {told}." if told else f"{still}.", self.frame.set_index("query"), (cost,))
+        shown = self.frame.set_index("query")
+        shown = shown if shown["reason"].any() else shown.drop(columns="reason")
+        return Sheet(f"{still}: {told}." if told else f"{still}.", shown, (cost,))
 
     def __str__(self) -> str:
         return render(self._sheet())

@@ -19,7 +19,7 @@ from fasterce.errors import InputError, MissingExtraError, ModelError
 from fasterce.fitting import Coder, Heard, Labelled, Learned, Settings, Space, StandIns
 from fasterce.latent.runtime import Network
 from fasterce.latent.train import TrainingPlan, moved, torch_or_none, train
-from fasterce.memory import Memory, copy_agreement, merged_profile, reconstruction_losses, summed_up
+from fasterce.memory import Memory, merged_profile, reconstruction_losses, summed_up
 from fasterce.predictor import FAILED, Answers, Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
@@ -103,7 +103,7 @@ def update(
     seconds = perf_counter() - started
     report = fitting.describe(knowledge, coder, space, borders, stand_ins, predictor, seconds)
     report = replace(report, epochs=known.report.epochs + coder.epochs)
-    memory = remember(known.memory, new, heard, fresh, coder, knowledge, redistilled, new_answers, settings)
+    memory = remember(known.memory, new, heard, fresh, coder, knowledge, new_answers, settings)
     learned = Learned(table, knowledge, report, predictor.classes, predictor.use_scores, memory, stand_ins.twin)
     return learned, UpdateReport(
         rows=len(new),
@@ -291,7 +291,6 @@ def remember(
     fresh: Heard,
     coder: Coder,
     knowledge: Knowledge,
-    redistilled: bool,
     new_answers: bool,
     settings: Settings,
 ) -> Memory:
@@ -303,11 +302,9 @@ def remember(
     else:
         answered = np.bincount(fresh.answers.classes, minlength=classes) + (0 if new_answers else memory.classes)
     losses = reconstruction_losses(coder.autoencoder, knowledge.codec, coder.unseen) if coder.epochs else None
-    agreement = copy_agreement(knowledge.surrogate, heard.codes, heard.answers.classes) if redistilled else float(memory.copy)
     return replace(
         after,
         classes=answered.astype(np.int64),
         reconstruction=memory.reconstruction if losses is None else summed_up(losses),
-        copy=np.asarray(agreement),
         rows=heard.codes if settings.keep_rows else memory.rows,
     )

@@ -148,7 +148,6 @@ def rebuild_memory(stored: Stored, schema: Schema, classes: int) -> Memory:
         counts=stored.take("memory.counts", (sum(sizes(schema)),), np.int64),
         classes=stored.take("memory.classes", (classes,), np.int64),
         reconstruction=stored.take("memory.reconstruction", (3,)),
-        copy=stored.take("memory.copy", ()),
         rows=stored.codes("memory.rows", (kept, features), np.float64, counts) if kept else np.zeros((0, features)),
     )
     if memory.seen < max(1, kept) or memory.updates < 0 or (memory.counts < 0).any() or (memory.classes < 0).any():
