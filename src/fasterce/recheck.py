@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fasterce.display.sheet import Sheet, html, render, renderable
 from fasterce.errors import InputError
-from fasterce.explanation import Explanation
+from fasterce.explanation import FOUND, INVALID_INPUT, MODEL_ERROR, Explanation
 from fasterce.predictor import FAILED, Asked, Predictor
 from fasterce.profile import Floats
 from fasterce.rules import Rules
@@ -26,8 +26,6 @@ REPAIRED = "repaired"
 REPLACED = "replaced"
 LOST = "lost"
 NOT_NEEDED = "no_longer_needed"
-INVALID_INPUT = "invalid_input"
-MODEL_ERROR = "model_error"
 METHODS = ("closest", "sparse", "realistic")
 
 Indices = NDArray[np.intp]
@@ -201,7 +199,7 @@ class Books:
         if len(lines):
             confirmed = self.labels(lines, codes) == self.target[lines]
             self.now[lines[confirmed]] = codes[confirmed]
-            self.status[lines[confirmed]] = word
+            self.status[lines[confirmed]], self.reason[lines[confirmed]] = word, ""
 
 
 def recheck(
@@ -219,6 +217,7 @@ def recheck(
             found = explain(start_from.iloc[lines].reset_index(drop=True), method, target=wanted, **options)
             spent += found.asked
             best = np.flatnonzero(found.answers.rank == 0)
+            books.reason[lines] = found.reason.where(found.status != FOUND, "").to_numpy()
             books.accept(lines[found.answers.query[best]], found.answers.codes[best], word, rules)
     books.status[books.open] = LOST
     return _result(books, predictor.asked + spent, perf_counter() - started)
