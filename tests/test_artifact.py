@@ -411,6 +411,13 @@ CONTENTS: dict[str, tuple[str, Callable[[Array], Array | None], str]] = {
     "network dtype": ("network.encoder.0.bias", lambda a: a.astype("float32"), "'network.encoder.0.bias' as float64"),
     "network layer": ("network.encoder.1.weight", lambda a: None, "'network.encoder.0.weight' as float64 of shape (10, 6)"),
     "distance": ("distance.weight", lambda a: None, "an array 'distance.weight'; got none"),
+    "no memory": ("memory.counts", lambda a: None, "an array 'memory.counts'; got none"),
+    "memory's counts": ("memory.counts", lambda a: a[:-1], "'memory.counts' as int64 of shape (28,)"),
+    "less than nothing": ("memory.classes", lambda a: -a, "counts that can be; got others in 'memory'"),
+    "more kept than seen": ("memory.rows", lambda a: np.vstack([a, a]), "counts that can be; got others in 'memory'"),
+    "remembered category": ("memory.rows", lambda a: a + 1000, "codes from 0 to 2 in 'memory.rows'"),
+    "memory NaN": ("memory.mean", with_value(np.nan), "finite numbers in 'memory.mean'"),
+    "memory's cuts": ("memory.cuts", lambda a: a[:, :-1], "'memory.cuts' as float64 of shape (5, 9)"),
 }
 
 

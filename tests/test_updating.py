@@ -153,6 +153,21 @@ def test_a_new_model_may_name_its_classes_differently() -> None:
     assert (result.status == "found").all()
 
 
+def test_a_function_may_answer_a_class_it_never_did_before() -> None:
+    def three(frame: pd.DataFrame) -> Any:
+        return np.where(frame["income"] > 200, "maybe", truth(frame))
+
+    explainer = fitted(three, autoencoder=(lambda m: m, lambda z: z))
+    assert explainer.classes_ == ("no", "yes")
+    rich = people(200, 13)
+    report = explainer.update(rich.assign(income=rich["income"] + 180))
+    assert explainer.classes_ == ("no", "yes", "maybe")
+    assert report.redistilled
+    result = explainer.explain(REFUSED, target="maybe")
+    assert (result.status == "found").all()
+    assert (three(result.counterfactuals) == "maybe").all()
+
+
 def test_a_twin_is_made_of_the_new_model() -> None:
     pytest.importorskip("skl2onnx")
     explainer = fitted(pipeline(START), twin="auto")

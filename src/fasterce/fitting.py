@@ -125,12 +125,27 @@ class Heard:
     codes: Floats
     answers: Answers
 
+    def take(self, rows: NDArray[Any]) -> "Heard":
+        scores = self.answers.scores
+        return Heard(self.codes[rows], Answers(self.answers.classes[rows], None if scores is None else scores[rows]))
+
+    def answered(self, predictor: Predictor) -> "Heard":
+        """Only the rows the model has an answer for; where it has none, it is to say why."""
+        known = self.answers.classes != FAILED
+        if not known.any():
+            raise ModelError(predictor.failure)
+        return self if known.all() else self.take(known)
+
 
 def ask_about(codes: Floats, predictor: Predictor, settings: Settings) -> Heard:
-    """The predictor learns the classes and whether scores can be trusted, then answers."""
+    learn_answers(codes, predictor, settings)
+    return Heard(codes, predictor.ask(codes)).answered(predictor)
+
+
+def learn_answers(codes: Floats, predictor: Predictor, settings: Settings) -> None:
+    """The predictor learns the model's classes and whether its scores can be trusted."""
     predictor.learn_classes(codes)
     predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(codes[:CHECKED_SCORES])
-    return Heard(codes, predictor.ask(codes))
 
 
 @dataclass(frozen=True)

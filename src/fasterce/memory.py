@@ -66,7 +66,7 @@ class Memory:
         return replace(
             self,
             seen=np.asarray(before + now, dtype=np.int64),
-            updates=self.updates + 1,
+            updates=np.asarray(self.updates + 1),
             mean=self.mean + gap * (now / (before + now)),
             squares=self.squares + ((new - new.mean(axis=0)) ** 2).sum(axis=0) + gap**2 * (before * now / (before + now)),
             counts=self.counts + tally(new, self.cuts, schema),

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from fasterce import fitting
 from fasterce.codec import Codec
 from fasterce.drift import Compared, copy_agrees, rebuilt
-from fasterce.errors import InputError, MissingExtraError, ModelError
+from fasterce.errors import InputError, MissingExtraError
 from fasterce.fitting import Coder, Heard, Labelled, Learned, Settings, Space, StandIns
 from fasterce.latent.runtime import Network
 from fasterce.latent.train import TrainingPlan, moved, torch_or_none, train
 from fasterce.memory import Memory, merged_profile, reconstruction_losses, summed_up
-from fasterce.predictor import FAILED, Answers, Predictor
+from fasterce.predictor import FAILED, Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
 from fasterce.schema import Schema
@@ -86,10 +86,7 @@ def update(
     table = widened(known.table, new)
     codec = Codec(table.schema, merged_profile(known.knowledge.codec.profile, known.memory, new, table.schema))
     predictor = _predictor(known, model, new_model, table)
-    mixture = Mixture.of(known, new, rng)
-    every = _ask(mixture.codes, predictor, settings, new_model)
-    heard = _usable(every, mixture.chosen(fitting.MOST_ASKED_ROWS, rng), predictor)
-    fresh = _usable(every, mixture.fresh, predictor)
+    heard, fresh = ask_old_and_new(known, new, predictor, settings, new_model, rng)
     coder, loss = go_on(known, codec, heard, fresh, settings)
     space = fitting.explore(heard, coder.autoencoder, codec, predictor, settings, rng)
     borders = fitting.draw_borders(space, codec, predictor, settings)
@@ -99,25 +96,29 @@ def update(
     knowledge = fitting.put_together(codec, coder, space, borders, stand_ins, examples, settings)
     if not settings.keep_rows:
         knowledge = replace(knowledge, groups=known.knowledge.groups)
-    redistilled = stand_ins.surrogate is not known.knowledge.surrogate
-    seconds = perf_counter() - started
-    report = fitting.describe(knowledge, coder, space, borders, stand_ins, predictor, seconds)
-    report = replace(report, epochs=known.report.epochs + coder.epochs)
     memory = remember(known.memory, new, heard, fresh, coder, knowledge, new_answers, settings)
+    report = fitting.describe(knowledge, coder, space, borders, stand_ins, predictor, perf_counter() - started)
+    report = replace(report, epochs=known.report.epochs + coder.epochs)
     learned = Learned(table, knowledge, report, predictor.classes, predictor.use_scores, memory, stand_ins.twin)
-    return learned, UpdateReport(
-        rows=len(new),
-        seen=int(memory.seen),
-        examples=len(examples.codes),
+    return learned, _report(known, learned, loss, agreed, new_model, settings)
+
+
+def _report(
+    known: Learned, learned: Learned, loss: Compared, agreed: Compared | None, new_model: bool, settings: Settings
+) -> UpdateReport:
+    return UpdateReport(
+        rows=int(learned.memory.seen - known.memory.seen),
+        seen=int(learned.memory.seen),
+        examples=len(learned.knowledge.examples),
         reconstruction=loss,
-        epochs=coder.epochs,
+        epochs=learned.report.epochs - known.report.epochs,
         copy=agreed,
-        redistilled=redistilled,
+        redistilled=learned.knowledge.surrogate is not known.knowledge.surrogate,
         new_model=new_model,
         from_samples=not settings.keep_rows,
-        calls=predictor.asked.calls,
-        rows_asked=predictor.asked.rows,
-        seconds=seconds,
+        calls=learned.report.calls,
+        rows_asked=learned.report.rows_asked,
+        seconds=learned.report.seconds,
     )
 
 
@@ -157,24 +158,19 @@ def _predictor(known: Learned, model: Any, new_model: bool, table: Table) -> Pre
     return predictor
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Rows that stand for everything seen, each for `weight` rows; `fresh` says which of them are new."""
-
-    codes: Floats
-    weight: Floats
-    fresh: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, known: Learned, new: Floats, rng: np.random.Generator) -> "Mixture":
-        old = known.memory.rows if len(known.memory.rows) else known.knowledge.examples
-        some = fitting.some_of(new, fitting.MOST_ASKED_ROWS, rng)
-        parts = [len(old), len(some)]
-        weight = np.repeat([float(known.memory.seen) / len(old), len(new) / len(some)], parts)
-        return cls(np.concatenate([old, some]), weight, np.repeat([False, True], parts))
-
-    def chosen(self, most: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        return reservoir(self.weight, most, rng)
+def ask_old_and_new(
+    known: Learned, new: Floats, predictor: Predictor, settings: Settings, new_model: bool, rng: np.random.Generator
+) -> tuple[Heard, Heard]:
+    """A fair sample of everything seen, old and new, and the new rows; the model is asked about both at once."""
+    old = known.memory.rows if len(known.memory.rows) else known.knowledge.examples
+    some = fitting.some_of(new, fitting.MOST_ASKED_ROWS, rng)
+    codes = np.concatenate([old, some])
+    if new_model:
+        fitting.learn_answers(codes, predictor, settings)
+    every = Heard(codes, predictor.ask(codes))
+    weight = np.repeat([float(known.memory.seen) / len(old), len(new) / len(some)], [len(old), len(some)])
+    heard = every.take(reservoir(weight, fitting.MOST_ASKED_ROWS, rng)).answered(predictor)
+    return heard, every.take(np.arange(len(codes)) >= len(old)).answered(predictor)
 
 
 def reservoir(weight: Floats, most: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -184,19 +180,6 @@ def reservoir(weight: Floats, most: int, rng: np.random.Generator) -> NDArray[np
         arrival = rng.exponential(size=len(weight)) / weight
         kept[np.argsort(arrival, kind="stable")[most:]] = False
     return kept
-
-
-def _ask(codes: Floats, predictor: Predictor, settings: Settings, new_model: bool) -> Heard:
-    return fitting.ask_about(codes, predictor, settings) if new_model else Heard(codes, predictor.ask(codes))
-
-
-def _usable(every: Heard, chosen: NDArray[np.bool_], predictor: Predictor) -> Heard:
-    """The chosen rows the model has an answer for."""
-    kept = chosen & (every.answers.classes != FAILED)
-    if not kept.any():
-        raise ModelError(predictor.failure)
-    scores = every.answers.scores
-    return Heard(every.codes[kept], Answers(every.answers.classes[kept], None if scores is None else scores[kept]))
 
 
 def go_on(known: Learned, codec: Codec, heard: Heard, fresh: Heard, settings: Settings) -> tuple[Coder, Compared]:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -256,7 +257,8 @@ def test_missing_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch, tiny: tu
         train(matrix, codec, QUICK, 0, SILENT)
 
 
-def test_training_goes_on_from_where_it_was(codec: Codec, matrix: np.ndarray) -> None:
+def test_training_goes_on_from_where_it_was(encoded: Callable[..., Any], correlated: pd.DataFrame) -> None:
+    codec, _, matrix = encoded(correlated)
     long = train(matrix, codec, TrainingPlan(3, 16, 32, 40, 40), 0, SILENT)
     plan = TrainingPlan.go_on(len(matrix), codec, long.network)
     assert (plan.latent, plan.hidden) == (3, 16)
