@@ -86,8 +86,8 @@ def update(
     table = widened(known.table, new)
     codec = Codec(table.schema, merged_profile(known.knowledge.codec.profile, known.memory, new, table.schema))
     predictor = _predictor(known, model, new_model, table)
-    heard, fresh = ask_old_and_new(known, new, predictor, settings, new_model, rng)
-    coder, loss = go_on(known, codec, heard, fresh, settings)
+    heard, fresh, every = ask_old_and_new(known, new, predictor, settings, new_model, rng)
+    coder, loss = go_on(known, codec, heard, fresh, every, settings)
     space = fitting.explore(heard, coder.autoencoder, codec, predictor, settings, rng)
     borders = fitting.draw_borders(space, codec, predictor, settings)
     new_answers = new_model or predictor.classes != known.classes
@@ -160,8 +160,8 @@ def _predictor(known: Learned, model: Any, new_model: bool, table: Table) -> Pre
 
 def ask_old_and_new(
     known: Learned, new: Floats, predictor: Predictor, settings: Settings, new_model: bool, rng: np.random.Generator
-) -> tuple[Heard, Heard]:
-    """A fair sample of everything seen, old and new, and the new rows; the model is asked about both at once."""
+) -> tuple[Heard, Heard, Floats]:
+    """A fair sample of everything seen, the new rows, and the rows of both; the model is asked about all at once."""
     old = known.memory.rows if len(known.memory.rows) else known.knowledge.examples
     some = fitting.some_of(new, fitting.MOST_ASKED_ROWS, rng)
     codes = np.concatenate([old, some])
@@ -170,7 +170,7 @@ def ask_old_and_new(
     every = Heard(codes, predictor.ask(codes))
     weight = np.repeat([float(known.memory.seen) / len(old), len(new) / len(some)], [len(old), len(some)])
     heard = every.take(reservoir(weight, fitting.MOST_ASKED_ROWS, rng)).answered(predictor)
-    return heard, every.take(np.arange(len(codes)) >= len(old)).answered(predictor)
+    return heard, every.take(np.arange(len(codes)) >= len(old)).answered(predictor), codes
 
 
 def reservoir(weight: Floats, most: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -182,8 +182,12 @@ def reservoir(weight: Floats, most: int, rng: np.random.Generator) -> NDArray[np
     return kept
 
 
-def go_on(known: Learned, codec: Codec, heard: Heard, fresh: Heard, settings: Settings) -> tuple[Coder, Compared]:
-    """The autoencoder as it is, or trained on where it rebuilds new rows, or all of them in the new codec, too badly."""
+def go_on(
+    known: Learned, codec: Codec, heard: Heard, fresh: Heard, every: Floats, settings: Settings
+) -> tuple[Coder, Compared]:
+    """The autoencoder as it is, or trained on where it rebuilds new rows, or all of them in the new codec, too badly.
+
+    New rows all take part in the training, more than their share of what was seen: they are what it does not know yet."""
     before = known.knowledge
     network = before.autoencoder
     same_columns = [list(block.codes) for block in codec.blocks] == [list(block.codes) for block in before.codec.blocks]
@@ -193,9 +197,9 @@ def go_on(known: Learned, codec: Codec, heard: Heard, fresh: Heard, settings: Se
         raise InputError("new_rows has categories the autoencoder of your own has no columns for; expected another fit.")
     now = replace(before, codec=codec, autoencoder=network)
     loss, overall = rebuilt(known.memory, now, fresh.codes), rebuilt(known.memory, now, heard.codes)
-    matrix = codec.encode(heard.codes)
     if not isinstance(network, Network) or (same_columns and not loss.drifted and not overall.drifted):
         return Coder(network, 0, codec.encode((fresh if len(fresh.codes) >= ENOUGH_ROWS else heard).codes)), loss
+    matrix = codec.encode(every)
     plan = TrainingPlan.go_on(len(matrix), codec, network)
     trained = train(matrix, codec, plan, settings.random_state, Progress(settings.progress), network)
     return Coder(trained.network, trained.epochs, trained.held_out), loss
