@@ -48,7 +48,7 @@ def explain_refusals(
     """For every row without an answer the reason why, as far as it can be found out in the time there is; `inquire`
     searches once more."""
     rows = np.flatnonzero(ledger.status == NONE_FOUND)[:MOST_ROWS]
-    if not rows.size:
+    if not rows.size or not wanted.why_not or wanted.budget is not None:
         return {}
     until = None if wanted.deadline is None else started + wanted.deadline
     lifted = _unlocked(ledger.codes[rows], rows, confirming, wanted, inquire, until)
