@@ -21,7 +21,7 @@ from fasterce.predictor import FAILED, Asked, Predictor
 from fasterce.profile import Floats
 from fasterce.rules import Rules
 from fasterce.table import with_gaps
-from fasterce.targets import Target, standing
+from fasterce.targets import AnyOther, Target, standing
 
 HOLDS = "holds"
 REPAIRED = "repaired"
@@ -178,6 +178,10 @@ class Books:
         count = len(issued.query)
         self.issued, self.predictor = issued, predictor
         self.before, self.after = own.codes[issued.query], given.codes
+        if isinstance(target, AnyOther) and None in issued.said:
+            raise InputError(
+                "Answers wanting any other class must come as the Explanation, which knows what was said before."
+            )
         self.target = target
         self.wanted = _positions_of(issued.target, predictor)
         self.goal = standing(target, np.maximum(self.wanted, 0), _positions_of(issued.said, predictor))

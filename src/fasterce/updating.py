@@ -23,7 +23,6 @@ from fasterce.memory import Memory, merged_profile, reconstruction_losses, summe
 from fasterce.predictor import FAILED, Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
-from fasterce.schema import Schema
 from fasterce.search.task import Knowledge
 from fasterce.surrogate.runtime import Surrogate
 from fasterce.surrogate.train import lowest_score
@@ -149,7 +148,7 @@ def widened(table: Table, new: Floats) -> Table:
         else feature
         for feature, low, high in zip(table.schema.features, new.min(axis=0), new.max(axis=0), strict=True)
     )
-    return Table(Schema(features), table.dtypes)
+    return Table(replace(table.schema, features=features), table.dtypes)
 
 
 def _predictor(known: Learned, model: Any, new_model: bool, table: Table) -> Predictor:
