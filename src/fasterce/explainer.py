@@ -253,12 +253,9 @@ class FasterCE(BaseEstimator):
     def _for(self, model: Any) -> "FasterCE":
         """The same explainer beside another model, whose scores are used only where they name the same classes."""
         other = copy(self)
-        same = list(getattr(model, "classes_", ())) == list(self.classes_)
-        other.model, other.twin_, other.use_scores_ = (
-            model,
-            None,
-            self.use_scores_ and same and find_scores(model) is not None,
-        )
+        same = list(getattr(model, "classes_", ())) == list(self.classes_) and find_scores(model) is not None
+        other.model, other.twin_ = model, None
+        other.use_scores_ = self.use_scores_ and (same or self.numbers_ is not None)
         return other
 
     def _predictor(self, model: Any = None) -> Predictor:
