@@ -180,6 +180,8 @@ class FasterCE(BaseEstimator):
 
     def _trials(self, predictor: Predictor, robust: Any, shake: Any, survive: Any) -> list[trials.Trial]:
         chosen: list[trials.Trial] = []
+        if shake is not None and robust is None:
+            raise InputError("shake says how far robust= shakes the columns; expected robust too, such as 0.95; got None.")
         if robust is not None:
             chosen.append(trials.shaking(predictor, self.knowledge_.codec, robust, shake, self.random_state))
         if survive is not None:
