@@ -185,7 +185,8 @@ class FasterCE(BaseEstimator):
         if robust is not None:
             chosen.append(trials.shaking(predictor, self.knowledge_.codec, robust, shake, self.random_state))
         if survive is not None:
-            chosen.append(trials.refitting([self._predictor(model) for model in getattr(self, "ensemble_", [])], survive))
+            refitted = [self._predictor(model) for model in getattr(self, "ensemble_", [])]
+            chosen.append(trials.refitting(predictor, refitted, survive))
         return chosen
 
     def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
