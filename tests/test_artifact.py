@@ -454,6 +454,14 @@ def test_an_array_nobody_knows_is_refused(saved: Path) -> None:
         ("schema", {"features": [{"name": "age", "kind": "imaginary"}]}),
         ("schema", {}),
         ("report", {"features": {}}),
+        ("numbers", {}),
+        ("numbers", {"middle": 0.0}),
+        ("numbers", {"middle": 0.0, "scale": 0.0}),
+        ("numbers", {"middle": float("nan"), "scale": 1.0}),
+        ("numbers", {"middle": "x", "scale": 1.0}),
+        ("numbers", {"middle": 0.0, "scale": 1.0, "power": 2.0}),
+        ("numbers", [0.0, 1.0]),
+        ("task", None),
     ],
 )
 def test_a_manifest_that_describes_no_explainer_is_refused(field: str, value: Any, saved: Path) -> None:

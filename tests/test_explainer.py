@@ -439,7 +439,18 @@ def test_options_that_cannot_be_are_refused(
 
 def test_get_params_and_clone(explainer: FasterCE, training: pd.DataFrame) -> None:
     params = explainer.get_params(deep=False)
-    names = ("model", "schema", "random_state", "scores", "latent_dim", "autoencoder", "progress", "keep_rows", "twin")
+    names = (
+        "model",
+        "schema",
+        "random_state",
+        "scores",
+        "latent_dim",
+        "autoencoder",
+        "progress",
+        "keep_rows",
+        "twin",
+        "task",
+    )
     assert set(params) == set(names)
     assert params["model"] is approve
     twin = clone(explainer)

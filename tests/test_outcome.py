@@ -10,7 +10,7 @@ from fasterce import Schema, outcome
 from fasterce.explanation import Answers
 from fasterce.predictor import FAILED, Final, Predictor
 from fasterce.table import Table
-from fasterce.targets import TheClass, TheOther
+from fasterce.targets import Chance, TheClass, TheOther
 
 FRAME = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": ["a", "b", "a", "b"]}, index=list("wxyz"))
 TABLE = Table.like(FRAME, Schema.infer(FRAME))
@@ -146,3 +146,15 @@ def test_labels_are_the_models_own_and_none_where_there_is_none() -> None:
     assert series.tolist() == [7, None, "big"]
     assert series.index.tolist() == [5, 6, 7]
     assert series.dtype == object
+
+
+def test_the_models_own_number_settles_a_row_the_search_saw_just_outside() -> None:
+    book = outcome.Ledger(TABLE.read(FRAME), Chance(0, 0.7, 1.0))
+    values = np.array([[0.7, 0.3], [0.5, 0.5], [0.7, 0.3], [0.9, 0.1]])
+    outside, inside = np.log([[0.69, 0.31]]), np.log([[0.9, 0.1]])
+    supposed = Final(np.zeros(4, dtype=np.intp), scores=np.concatenate([outside, outside, inside, inside]))
+    own = Final(np.zeros(4, dtype=np.intp), values, np.log(values))
+    doubtful = book.record(book.open, own, supposed, book.target.goal(supposed), "")
+    assert book.status.tolist() == ["already_target", "", "already_target", "already_target"]
+    assert doubtful.tolist() == [0], "what was found for it does not count"
+    assert book.value.tolist() == [0.7, 0.5, 0.7, 0.9]

@@ -105,10 +105,12 @@ def read(around: Circumstances, **given: Any) -> Wanted:
 def _trials(around: Circumstances, options: Mapping[str, Any]) -> list[Trial]:
     """What answers must stand; where variants are measured side by side, shakes are tried in any case."""
     chosen: list[Trial] = []
+    if options["shake"] is not None and options["robust"] is None:
+        raise InputError("shake says how far robust= shakes the columns; expected robust too, such as 0.95; got None.")
     if options["robust"] is not None or (options["method"] == "all" and options["budget"] is None):
         chosen.append(trials.shaking(around.predictor, around.codec, options["robust"], options["shake"], around.seed))
     if options["survive"] is not None:
-        chosen.append(trials.refitting(around.ensemble, options["survive"]))
+        chosen.append(trials.refitting(around.predictor, around.ensemble, options["survive"]))
     return chosen
 
 

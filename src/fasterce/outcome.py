@@ -70,7 +70,7 @@ class Ledger:
         there = self.target.confirmed(goal, own, every)
         alike = own.classes == supposed.classes
         same = alike & (there == goal.reached(supposed, every))
-        # Where the class is the supposed one the goal is the right one: the model's word settles what was searched in vain.
+        # A goal may follow from the class supposed; where that is the model's own, its word settles what was searched.
         self.close(rows[~failed & alike & there], ALREADY_TARGET, "")
         return np.asarray(rows[~failed & ~same])
 

@@ -115,22 +115,22 @@ class Shaking:
 
 @dataclass(frozen=True)
 class Refitting:
-    """Models of the same kind, each fitted to another draw of the training rows."""
+    """Models of the same kind, each fitted to another draw of the training rows; `predictor` is the one explained, whose
+    lead is what a search can demand."""
 
+    predictor: Predictor
     models: Sequence[Predictor]
     share: float
     kind: Kind = "survived"
-    questions: int = 0
+    questions: int = 1
 
     def first_need(self, task: Task) -> Floats:
         return np.zeros(len(task.domain.base))
 
     def test(self, codes: Floats, goal: Goal, rows: Indices) -> Held:
-        said = [model.ask(codes) for model in self.models]
+        said = [model.ask(codes) for model in (self.predictor, *self.models)]
         margin = np.stack([goal.margins(one, rows) for one in said], axis=1)
-        middle = np.median(margin, axis=1, keepdims=True)
-        held = _held(np.concatenate([middle, margin], axis=1), self.share, all(one.scores is not None for one in said))
-        return Held((margin > 0).mean(axis=1), held.need)
+        return _held(margin, self.share, all(one.scores is not None for one in said))
 
 
 def _held(margin: Floats, share: float, graded: bool) -> Held:
@@ -160,11 +160,11 @@ def shaking(predictor: Predictor, codec: Codec, share: Any, sigma: Mapping[Any, 
     return Shaking(predictor, float(share or 0.0), np.concatenate([half, -half]) * spread)
 
 
-def refitting(models: Sequence[Predictor], share: Any) -> Refitting:
+def refitting(predictor: Predictor, models: Sequence[Predictor], share: Any) -> Refitting:
     _check_share("survive", share)
     if not models:
         raise InputError("survive needs refitted models; expected a call of fit_ensemble(fit, X, y) first.")
-    return Refitting(models, float(share))
+    return Refitting(predictor, models, float(share))
 
 
 def ensemble(fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, count: Any, seed: int) -> list[Any]:

@@ -24,8 +24,11 @@ def build_explanation(
     target: Any = "granted",
     verdicts: dict[int, tuple[str, str]] | None = None,
     notes: tuple[str, ...] = (),
+    score: Sequence[float] | None = None,
+    **measured: Sequence[float],
 ) -> Explanation:
-    """`answers` are (row, method, changes, distance), best first; `verdicts` the status and reason of other rows."""
+    """`answers` are (row, method, changes, distance), best first; `verdicts` the status and reason of other rows,
+    `score` what the model says of the rows where a number was wanted, `measured` what was measured of every answer."""
     seen = training if training is not None else rows
     schema = Schema.infer(seen)
     table = Table.like(seen, schema)
@@ -57,11 +60,13 @@ def build_explanation(
             before=before[queries],
             codes=codes,
             distance=np.array([distance for *_, distance in answers], dtype=float),
+            **{{"scores": "score"}.get(name, name): np.array(values, dtype=float) for name, values in measured.items()},
         ),
         table=table,
         asked=Asked(calls=7, rows=90 * len(rows)),
         seconds=0.004 * len(rows),
         notes=notes,
+        score=None if score is None else pd.Series(score, index=rows.index, dtype=float),
     )
 
 

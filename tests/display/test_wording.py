@@ -1,8 +1,10 @@
 """Values as people read them."""
 
+import math
+
 import pytest
 
-from fasterce.display.wording import LONGEST, cut, text
+from fasterce.display.wording import LONGEST, bounds, cut, percent, predicted, text
 
 
 @pytest.mark.parametrize("length", [1, LONGEST, LONGEST + 1, 500])
@@ -14,3 +16,34 @@ def test_a_category_is_cut_to_a_line_and_says_so(length: int) -> None:
 
 def test_a_sentence_is_never_cut() -> None:
     assert text("word " * 60).count("word") == 60
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (100_000, math.inf, "at least 100,000"),
+        (-math.inf, -2.5, "at most -2.5"),
+        (10, 20, "between 10 and 20"),
+        (0.125, 0.25, "between 0.125 and 0.25"),
+        (7.0, 7.0, "exactly 7"),
+    ],
+)
+def test_bounds_in_words(low: float, high: float, said: str) -> None:
+    assert bounds(low, high) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(1.0, "100 %"), (0.999, "99 %"), (0.969, "97 %"), (0.5, "50 %"), (0.001, "1 %"), (0.0, "0 %")]
+)
+def test_only_all_of_it_is_a_hundred_per_cent(share: float, said: str) -> None:
+    assert percent(share) == said
+
+
+def test_predictions_have_the_digits_that_matter() -> None:
+    assert [predicted(value) for value in (1234.5, 123456.789, 0.00012345678, -3.0, 0.0)] == [
+        "1234.5",
+        "123,457",
+        "0.000123457",
+        "-3",
+        "0",
+    ]

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fasterce.display.views import AnswerView, Cell, Grid, RowView, Sheet, row_views, tall, wide
+from fasterce.display.views import SHARES, AnswerView, Cell, Grid, RowView, Sheet, row_views, tall, wide
 from fasterce.display.wording import ARROW, counted, summary_lines, text
 from fasterce.explanation import Explanation
 
@@ -21,6 +21,7 @@ UNLIMITED = 100_000
 INDENT = 2
 CHANGED = "bold cyan"
 QUIET = "dim"
+ON_THE_RIGHT = {"Distance", *SHARES.values()}
 
 
 def render(explanation: Explanation) -> str:
@@ -102,7 +103,7 @@ def _fits(drawn: RichTable, console: Console, options: ConsoleOptions) -> bool:
 def _draw(grid: Grid) -> RichTable:
     drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in grid.header:
-        drawn.add_column(Text(name), overflow="fold", justify="right" if name == "Distance" else "left")
+        drawn.add_column(Text(name), overflow="fold", justify="right" if name in ON_THE_RIGHT else "left")
     for line in grid.lines:
         drawn.add_row(*map(_cell, line))
     if grid.foot:

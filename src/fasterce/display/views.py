@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fasterce.display.wording import change, is_missing, measure, text, values
+from fasterce.display.wording import bounds, change, is_missing, measure, percent, predicted, text, values
 from fasterce.explanation import Explanation
 
 UNCHANGED = "·"
+PREDICTION = "Prediction"
+SHARES = {"robust": "Holds shaken", "survived": "Holds refitted"}
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,22 @@ class Sheet:
 
 @dataclass(frozen=True)
 class AnswerView:
-    """One counterfactual: the new value of each feature shown, None where it stays."""
+    """One counterfactual: the new value of each feature shown, None where it stays; what the model says of it then, and
+    in how many trials it holds, in the order of the row's `trials`."""
 
     method: str
     distance: str
     after: tuple[str | None, ...]
+    outcome: str
+    shares: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RowView:
-    """One row and its counterfactuals; `features` are those that change in any of them."""
+    """One row and its counterfactuals; `features` are those that change in any of them, `trials` what they stood.
+
+    `outcome` is what is wanted of the model, its prediction or its chance of a class, and `own` the row's.
+    """
 
     label: str
     status: str
@@ -65,9 +74,15 @@ class RowView:
     features: tuple[str, ...]
     before: tuple[str, ...]
     answers: tuple[AnswerView, ...]
+    outcome: str = PREDICTION
+    own: str = ""
+    trials: tuple[str, ...] = ()
 
     @property
     def heading(self) -> str:
+        if self.outcome != PREDICTION:
+            said = [self.prediction, f"{self.outcome.lower()} {self.own}" if self.own else None]
+            return f"Row {self.label}: " + ", ".join(part for part in said if part)
         classes = [said for said in (self.prediction, self.target) if said is not None]
         shown = change(*classes) if len(set(classes)) == 2 else "".join(classes[:1])
         return f"Row {self.label}" + (f": {shown}" if shown else "")
@@ -89,12 +104,16 @@ def row_view(explanation: Explanation, position: int) -> RowView:
     shown = np.flatnonzero(explanation.answers.changed[mine].any(axis=0))
     columns = [_column(explanation, mine, int(j)) for j in shown]
     names = explanation.table.schema.names
+    trials = [name for name in SHARES if np.isfinite(getattr(explanation.answers, name)).any()]
+    wanted = explanation.target.iloc[position]
+    prediction, target = _prediction(explanation.prediction.iloc[position], wanted), _label(wanted)
+    about_chance = _is_chance(explanation, position)
     return RowView(
         label=text(explanation.rows.index[position]),
         status=text(explanation.status.iloc[position]),
         reason=_sentence(explanation.reason.iloc[position]),
-        prediction=_class(explanation.prediction.iloc[position]),
-        target=_class(explanation.target.iloc[position]),
+        prediction=prediction,
+        target=target,
         features=tuple(text(names[j]) for j in shown),
         before=tuple(before for before, _ in columns),
         answers=tuple(
@@ -102,10 +121,31 @@ def row_view(explanation: Explanation, position: int) -> RowView:
                 text(explanation.answers.method[k]),
                 measure(float(explanation.answers.distance[k])),
                 tuple(afters[i] for _, afters in columns),
+                _outcome(float(explanation.answers.score[k]), about_chance, target),
+                tuple(percent(float(getattr(explanation.answers, name)[k])) for name in trials),
             )
             for i, k in enumerate(mine)
         ),
+        outcome=f"Chance of {target}" if about_chance else PREDICTION,
+        own=measure(_score(explanation, position)) if about_chance else prediction or "",
+        trials=tuple(SHARES[name] for name in trials),
     )
+
+
+def _score(explanation: Explanation, position: int) -> float:
+    return float("nan") if explanation.score is None else float(explanation.score.iloc[position])
+
+
+def _is_chance(explanation: Explanation, position: int) -> bool:
+    """Whether a chance was wanted of a row: a number of a model that answers classes."""
+    wants_bounds = isinstance(explanation.target.iloc[position], tuple)
+    return bool(np.isfinite(_score(explanation, position))) and not wants_bounds
+
+
+def _outcome(score: float, about_chance: bool, target: str | None) -> str:
+    if not np.isfinite(score):
+        return target or ""
+    return measure(score) if about_chance else predicted(score)
 
 
 def _column(explanation: Explanation, mine: list[int], j: int) -> tuple[str, list[str | None]]:
@@ -118,8 +158,15 @@ def _column(explanation: Explanation, mine: list[int], j: int) -> tuple[str, lis
     return before, [after_of.get(k) for k in mine]
 
 
-def _class(label: object) -> str | None:
+def _label(label: object) -> str | None:
+    """A class, or bounds of a number."""
+    if isinstance(label, tuple):
+        return bounds(*label)
     return None if is_missing(label) else text(label)
+
+
+def _prediction(said: Any, wanted: object) -> str | None:
+    return predicted(said) if isinstance(wanted, tuple) and not is_missing(said) else _label(said)
 
 
 def _sentence(reason: object) -> str:
@@ -128,17 +175,18 @@ def _sentence(reason: object) -> str:
 
 def wide(row: RowView) -> Grid:
     """One line a counterfactual, the input first, one column a feature."""
-    start = (Cell("Input"), *map(Cell, row.before), Cell(row.prediction or ""), Cell(""))
+    start = (Cell("Input"), *map(Cell, row.before), Cell(row.own), Cell(""), *(Cell("") for _ in row.trials))
     lines = [
         (
             Cell(answer.method),
             *(Cell(b, a, quiet=a is None) for b, a in zip(row.before, answer.after, strict=True)),
-            Cell(row.target or ""),
+            Cell(answer.outcome),
             Cell(answer.distance),
+            *map(Cell, answer.shares),
         )
         for answer in row.answers
     ]
-    return Grid(("Method", *row.features, "Prediction", "Distance"), (start, *lines))
+    return Grid(("Method", *row.features, row.outcome, "Distance", *row.trials), (start, *lines))
 
 
 def tall(row: RowView, answers: tuple[AnswerView, ...]) -> Grid:
@@ -149,15 +197,12 @@ def tall(row: RowView, answers: tuple[AnswerView, ...]) -> Grid:
         if any(after is not None for after in afters):
             lines.append((Cell(feature), *(_stays() if a is None else Cell(before, a) for a in afters)))
     foot = (
-        (Cell("Prediction"), *(_prediction(row) for _ in answers)),
+        (Cell(row.outcome), *(Cell(row.own, answer.outcome) if row.own else Cell(answer.outcome) for answer in answers)),
         (Cell("Distance"), *(Cell(answer.distance) for answer in answers)),
+        *((Cell(name), *(Cell(answer.shares[k]) for answer in answers)) for k, name in enumerate(row.trials)),
     )
     return Grid(("Feature", *(answer.method for answer in answers)), tuple(lines), foot)
 
 
 def _stays() -> Cell:
     return Cell(UNCHANGED, quiet=True)
-
-
-def _prediction(row: RowView) -> Cell:
-    return Cell(row.prediction, row.target) if row.prediction is not None else Cell(row.target or "")

@@ -14,6 +14,7 @@ GROUP_FROM = 10_000
 MOST_PLACES = 15
 TOO_LONG_TO_WRITE_OUT = 1e15
 LONGEST = 60
+PREDICTED_DIGITS = 6
 MEASURES = ("rows", "features_changed", "distance", "calls", "rows_asked_each", "ms_each")
 
 
@@ -71,6 +72,26 @@ def values(feature: Feature, before: Any, afters: Iterable[Any]) -> tuple[str, l
     while places < MOST_PLACES and number(before, places) in {number(after, places) for after in afters}:
         places += 1
     return number(before, places), [number(after, places) for after in afters]
+
+
+def predicted(value: float) -> str:
+    """A number a model predicts."""
+    return measure(value, PREDICTED_DIGITS)
+
+
+def bounds(low: float, high: float) -> str:
+    """A wanted interval, its open ends left out."""
+    if low == high:
+        return f"exactly {predicted(low)}"
+    if math.isinf(high):
+        return f"at least {predicted(low)}"
+    return f"at most {predicted(high)}" if math.isinf(low) else f"between {predicted(low)} and {predicted(high)}"
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent; only all of it is 100 %, only none of it 0 %."""
+    whole = 100 if share >= 1 else 0 if share <= 0 else min(99, max(1, round(100 * share)))
+    return f"{whole} %"
 
 
 def change(before: str, after: str) -> str:
