@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fasterce.codec import Codec
-from fasterce.errors import InputError, ModelError
+from fasterce.errors import InputError, ModelError, shorten
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
@@ -19,7 +19,7 @@ from fasterce.predictor import FAILED, Answers, Predictor, Scores
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
-from fasterce.schema import Schema, check_table
+from fasterce.schema import MISSING, Schema, check_table
 from fasterce.search import peers
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import fit_hyperplanes
@@ -32,7 +32,8 @@ from fasterce.twin.compiled import Twin
 from fasterce.twin.use import make
 
 FEWEST_ROWS = 10
-LARGEST_NUMBER = 1e100
+# Below the code of a missing number.
+LARGEST_NUMBER = 1e30
 MOST_TRAINING_ROWS = 60_000
 MOST_ASKED_ROWS = 10_000
 MOST_POINTS = 3_000
@@ -85,6 +86,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
     predictor = Predictor(model, table)
     asked = _some(codes, MOST_ASKED_ROWS, rng)
+    _check_missing_accepted(predictor, codec, asked)
     predictor.learn_classes(asked)
     predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(asked[:CHECKED_SCORES])
     answered_rows = predictor.ask(asked)
@@ -111,7 +113,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     surrogate = _surrogate(quick, asked, answered_rows, codec, predictor, settings, lowest)
     examples = _with_samples(_everyone(answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
     examples = _first_of_each_class(examples, MOST_EXAMPLES)
-    distance = Distance.gower(codec.profile.span, codec.numeric)
+    distance = Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
     centres, centre_classes = peers.prototypes(points.latent, points.classes, settings.random_state)
     knowledge = Knowledge(
         codec=codec,
@@ -160,11 +162,31 @@ def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, F
     if reading.problems:
         sentence = reading.problems[min(reading.problems)]
         raise InputError(f"X has {len(reading.problems)} rows that cannot be used; the first: {sentence}")
-    vast = np.abs(reading.codes).max(axis=0) > LARGEST_NUMBER
+    vast = (np.abs(reading.codes) * (reading.codes != MISSING)).max(axis=0) > LARGEST_NUMBER
     if vast.any():
         name = table.schema.names[int(vast.argmax())]
         raise InputError(f"Column {name!r} must hold numbers of at most {LARGEST_NUMBER:g}; got larger ones (rescale it).")
     return table, reading.codes
+
+
+def _check_missing_accepted(predictor: Predictor, codec: Codec, codes: Floats) -> None:
+    """A model that refuses missing values where the schema allows them is told from one that fails on any row."""
+    features = codec.schema.features
+    gappy = [j for j, feature in enumerate(features) if feature.gappy]
+    if not gappy:
+        return
+    filled = codes[:1].copy()
+    for j in gappy:
+        filled[0, j] = codec.profile.median[j] if features[j].numeric else 0.0
+    emptied = np.repeat(filled, len(gappy), axis=0)
+    emptied[np.arange(len(gappy)), gappy] = [features[j].absent for j in gappy]
+    if not predictor.answers(emptied):
+        refusal = predictor.failure
+        if predictor.answers(filled):
+            names = shorten([features[j].name for j in gappy])
+            raise ModelError(
+                f"The model must accept missing values, which X or its schema has in {names}; got: {refusal.rstrip('.')}."
+            )
 
 
 def _autoencoder(matrix: Floats, codec: Codec, settings: Settings) -> tuple[Autoencoder, int, Floats]:

@@ -84,6 +84,10 @@ class Predictor:
             raise ModelError(f"The model must answer one of {shorten(self.classes)}; got {shorten(strangers)}.")
         return labels
 
+    def answers(self, codes: Floats) -> bool:
+        """Whether the model answers these rows at all; `failure` says why not."""
+        return self._labels(self.table.frame(codes)) is not None
+
     def position(self, label: Any) -> int:
         """The position of a class, whatever scalar type the caller writes it in."""
         if np.ndim(label) == 0 and not pd.isna(label) and label in self.classes:

@@ -21,8 +21,8 @@ def choose(distance: Prices, codec: Codec) -> Distance:
     if distance == "percentile":
         return Distance.percentile(codec)
     if distance == "gower":
-        return Distance.gower(codec.profile.span, codec.numeric)
-    return Distance.mad(codec.profile.mad, codec.numeric)
+        return Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
+    return Distance.mad(codec.profile.mad, codec.numeric, codec.gappy)
 
 
 def _factors(distance: Mapping[Any, float], codec: Codec) -> dict[int, float]:

@@ -12,7 +12,7 @@ from fasterce.codec import Codec
 from fasterce.errors import InputError, shorten
 from fasterce.profile import Floats
 from fasterce.schema import Feature
-from fasterce.search.project import Domain
+from fasterce.search.project import Domain, Gaps
 from fasterce.table import Table, as_held, is_single
 
 Permitted = Mapping[Hashable, Sequence[Any]]
@@ -46,14 +46,16 @@ class Rules:
         base, allowed = codes.copy(), {}
         blocked: dict[int, str] = {}
         for j, feature in enumerate(features):
+            value = _where_there(feature, codes[:, j])
             if feature.numeric:
-                lower[:, j], upper[:, j] = self._range(j, feature, codes[:, j])
+                lower[:, j], upper[:, j] = self._range(j, feature, value)
             else:
-                lower[:, j], upper[:, j] = _one_way(feature, codes[:, j], 0, len(feature.categories) - 1)
+                lower[:, j], upper[:, j] = _one_way(feature, value, 0, len(feature.categories) - 1)
                 allowed[j] = self._allowed(j, feature)
             if j in self.permitted:
                 inside = self._inside_numbers if feature.numeric else self._inside_categories
-                moved, outside, possible = inside(j, codes[:, j], lower[:, j], upper[:, j])
+                moved, outside, possible = inside(j, value, lower[:, j], upper[:, j])
+                outside &= ~np.isnan(value)
                 stuck = outside & ~(possible & free[:, j])
                 base[:, j] = np.where(outside & ~stuck, moved, codes[:, j])
                 for row in map(int, np.flatnonzero(stuck)):
@@ -62,9 +64,18 @@ class Rules:
         decimals, integer = _precision(features)
         single = np.array([is_single(dtype) for dtype in self.table.dtypes])
         return (
-            Domain(codes, base, free, lower, upper, allowed, decimals, integer, single, self.codec.numeric),
+            Domain(codes, base, free, lower, upper, allowed, decimals, integer, single, self.codec.numeric, self._gaps()),
             blocked,
         )
+
+    def _gaps(self) -> Gaps | None:
+        """A range or categories asked for are what a value may become: it does not go missing then."""
+        features = self.table.schema.features
+        if not any(feature.gappy for feature in features):
+            return None
+        code = np.array([feature.absent if feature.gappy else np.nan for feature in features])
+        appears = [feature.missing == "may_appear" and j not in self.permitted for j, feature in enumerate(features)]
+        return Gaps(code, np.array(appears))
 
     def _range(self, j: int, feature: Feature, codes: Floats) -> tuple[Floats, Floats]:
         """A range read off the data bends for a row that lies outside it; one that was declared or asked for does not."""
@@ -74,10 +85,10 @@ class Rules:
             return _one_way(feature, codes, low, high)
         if feature.declared:
             return _one_way(feature, codes, feature.lower, feature.upper)
-        return _one_way(feature, codes, np.minimum(feature.lower, codes), np.maximum(feature.upper, codes))
+        return _one_way(feature, codes, np.fmin(feature.lower, codes), np.fmax(feature.upper, codes))
 
     def _allowed(self, j: int, feature: Feature) -> NDArray[np.bool_]:
-        allowed = np.ones(len(feature.categories), dtype=bool)
+        allowed = np.arange(feature.states) < len(feature.categories)
         if j in self.permitted:
             allowed[:] = False
             allowed[self.permitted[j]] = True
@@ -162,12 +173,17 @@ def _permitted_categories(feature: Feature, values: Sequence[Any]) -> NDArray[np
     return np.asarray(positions, dtype=np.intp)
 
 
+def _where_there(feature: Feature, codes: Floats) -> Floats:
+    """NaN where a value is missing, which binds nothing: it may be filled with whatever anyone may have."""
+    return np.where(codes == feature.absent, np.nan, codes) if feature.gappy else codes
+
+
 def _one_way(feature: Feature, codes: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
     lower, upper = np.broadcast_to(low, codes.shape), np.broadcast_to(high, codes.shape)
     if feature.direction == "up":
-        lower = np.maximum(lower, codes)
+        lower = np.fmax(lower, codes)
     elif feature.direction == "down":
-        upper = np.minimum(upper, codes)
+        upper = np.fmin(upper, codes)
     return lower, upper
 
 

@@ -3,6 +3,8 @@
 gower       |change| / range in the training data, and 1 for a changed category
 mad         the paper's: |change| / median absolute deviation, averaged over numbers, plus the share of categories changed
 percentile  the share of people one has to pass, dearer in the thin tails, and 1 for a changed category
+
+A number that goes missing or is filled costs what a changed category costs.
 """
 
 from collections.abc import Mapping
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 
 DIGITS = 9
 TAIL = 2.0
@@ -40,29 +43,32 @@ class Curve:
 @dataclass(frozen=True)
 class Distance:
     """`weight` (features,): price of one unit of a number; categories cost `flat` when they change. Numbers with a curve
-    are priced along it instead."""
+    are priced along it instead. `gap` (features,): price of a number that goes missing or is filled, None where none may."""
 
     weight: Floats
     flat: Floats
     curves: tuple[Curve, ...] = ()
+    gap: Floats | None = None
 
     @classmethod
-    def gower(cls, span: Floats, numeric: Indices) -> "Distance":
+    def gower(cls, span: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
         weight, flat = np.zeros(len(span)), np.ones(len(span))
+        gap = flat.copy() if gappy is not None and len(gappy) else None
         weight[numeric] = 1.0 / span[numeric]
         flat[numeric] = 0.0
-        return cls(weight, flat)
+        return cls(weight, flat, gap=gap)
 
     @classmethod
-    def mad(cls, mad: Floats, numeric: Indices) -> "Distance":
+    def mad(cls, mad: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
         weight, flat = np.zeros(len(mad)), np.full(len(mad), 1.0 / max(len(mad) - len(numeric), 1))
+        gap = flat.copy() if gappy is not None and len(gappy) else None
         weight[numeric] = 1.0 / (mad[numeric] * max(len(numeric), 1))
         flat[numeric] = 0.0
-        return cls(weight, flat)
+        return cls(weight, flat, gap=gap)
 
     @classmethod
     def percentile(cls, codec: Codec) -> "Distance":
-        plain = cls.gower(codec.profile.span, codec.numeric)
+        plain = cls.gower(codec.profile.span, codec.numeric, codec.gappy)
         return replace(plain, weight=np.zeros_like(plain.weight), curves=tuple(_crowd(codec, int(j)) for j in codec.numeric))
 
     def times(self, factors: Mapping[int, float]) -> "Distance":
@@ -73,7 +79,8 @@ class Distance:
             replace(curve, heights=curve.heights * factor[curve.feature], slope=curve.slope * factor[curve.feature])
             for curve in self.curves
         ]
-        return Distance(self.weight * factor, self.flat * factor, tuple(curves))
+        gap = None if self.gap is None else self.gap * factor
+        return Distance(self.weight * factor, self.flat * factor, tuple(curves), gap)
 
     @property
     def graded(self) -> Mask:
@@ -89,7 +96,12 @@ class Distance:
         for curve in self.curves:
             j = curve.feature
             price[..., j] = np.abs(curve.at(codes[..., j]) - curve.at(row[..., j]))
-        return np.asarray(price)
+        return np.asarray(price if self.gap is None else np.where(filled_or_emptied(codes, row), self.gap, price))
+
+    def shrinkable(self, codes: Floats, row: Floats) -> Floats:
+        """Of the price what a smaller change would save: there is nothing between missing and a value."""
+        price = self.parts(codes, row) * self.graded
+        return price if self.gap is None else np.where(filled_or_emptied(codes, row), 0.0, price)
 
     def total(self, codes: Floats, row: Floats) -> Floats:
         """Rounded, so that candidates at the same distance tie the same way in every batch."""
@@ -103,7 +115,14 @@ class Distance:
             columns = feature == curve.feature
             own = curve.at(row[:, curve.feature])[:, None]
             price[:, columns] = np.abs(curve.at(value[:, columns]) - own)
+        if self.gap is not None:
+            price = np.where(filled_or_emptied(value, row[:, feature]), self.gap[feature], price)
         return np.asarray(np.round(price, DIGITS))
+
+
+def filled_or_emptied(codes: Floats, row: Floats) -> Mask:
+    """Which numbers are missing on one side and not on the other."""
+    return np.asarray((codes == MISSING) != (row == MISSING))
 
 
 def _crowd(codec: Codec, j: int) -> Curve:

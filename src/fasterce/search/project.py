@@ -7,10 +7,19 @@ from numpy.typing import NDArray
 
 from fasterce.codec import Block, Codec
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 
 Mask = NDArray[np.bool_]
 
 STILL = 0.02
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Missing values (features,): the code of each feature's, NaN where there are none, and where one may appear."""
+
+    code: Floats
+    appears: Mask
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,8 @@ class Domain:
     lower, upper   bounds, for ordered categories on their position
     allowed  for each categorical feature (by its position) the categories open to everyone
     decimals, integer, single   (features,) precision; `single` marks columns stored as 32-bit floats
+    gaps     where a value may be missing, None where none may; `allowed` has their codes, `lower` and `upper` say nothing
+             about them
     """
 
     row: Floats
@@ -35,6 +46,7 @@ class Domain:
     integer: Mask
     single: Mask
     numeric: NDArray[np.intp]
+    gaps: Gaps | None = None
 
     def take(self, rows: NDArray[np.intp]) -> "Domain":
         return Domain(
@@ -48,6 +60,7 @@ class Domain:
             self.integer,
             self.single,
             self.numeric,
+            self.gaps,
         )
 
     def project(self, points: Floats) -> Floats:
@@ -60,6 +73,9 @@ class Domain:
             code = codes[..., feature].astype(np.intp)
             legal = allowed[code] & (code >= self.lower[:, None, feature]) & (code <= self.upper[:, None, feature])
             codes[..., feature] = np.where(legal, code, self.base[:, None, feature])
+        if self.gaps is not None:
+            stays = np.where(self.gaps.appears, self.gaps.code, self.base[:, None, :])
+            codes = np.where(points == self.gaps.code, stays, codes)
         return np.where(self.free[:, None, :], codes, self.base[:, None, :])
 
     def round(self, values: Floats, features: NDArray[np.intp]) -> Floats:
@@ -83,7 +99,7 @@ class Domain:
         rounded = np.clip(rounded, lower, upper)
         if self.single[features].any():
             rounded = np.where(self.single[features], _to_single(rounded, lower, upper), rounded)
-        return np.asarray(rounded)
+        return np.asarray(rounded if self.gaps is None else np.where(values == MISSING, MISSING, rounded))
 
     def contains(self, codes: Floats) -> Mask:
         """Which candidates (rows, K, features) keep every rule."""
@@ -92,7 +108,14 @@ class Domain:
         whole = unchanged | ~self.integer | (codes == np.round(codes))
         for feature, allowed in self.allowed.items():
             legal[..., feature] &= unchanged[..., feature] | allowed[codes[..., feature].astype(np.intp)]
+        if self.gaps is not None:
+            legal = np.where(codes == self.gaps.code, unchanged | self.may_go(np.arange(codes.shape[-1]))[:, None], legal)
         return np.asarray((legal & whole).all(axis=-1))
+
+    def may_go(self, features: NDArray[np.intp]) -> Mask:
+        """Which of these features (S,) may go missing in each row (rows, S)."""
+        appears = np.zeros(len(features), dtype=bool) if self.gaps is None else self.gaps.appears[features]
+        return np.asarray(self.free[:, features] & appears)
 
 
 def _to_single(values: Floats, lower: Floats, upper: Floats) -> Floats:
@@ -113,11 +136,17 @@ def carry_movement(codec: Codec, domain: Domain, before: Floats, after: Floats) 
     movement = after - before[:, None, :]
     moved = own[:, None, :] + movement
     codes = np.repeat(domain.base[:, None, :], after.shape[1], axis=1)
-    numbers = len(codec.numeric)
-    still = np.abs(movement[..., :numbers]) < STILL
-    codes[..., codec.numeric] = np.where(still, codes[..., codec.numeric], codec.numbers(moved))
+    still = np.abs(movement[..., : len(codec.numeric)]) < STILL
+    numbers = codec.numbers(moved)
+    codes[..., codec.numeric] = np.where(still, codes[..., codec.numeric], numbers)
     for block in codec.blocks:
         codes[..., block.feature] = _likeliest(moved[..., block.columns], block, domain)
+    for block in codec.gaps:
+        own_gap = domain.base[:, None, block.feature] == MISSING
+        missing = (moved[..., block.columns].argmax(axis=-1) == 1) & (own_gap | domain.may_go(np.array([block.feature])))
+        number = numbers[..., np.searchsorted(codec.numeric, block.feature)]
+        there = np.where(own_gap, number, codes[..., block.feature])
+        codes[..., block.feature] = np.where(missing, MISSING, there)
     return domain.project(codes)
 
 

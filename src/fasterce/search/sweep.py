@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.profile import Floats
-from fasterce.search.distance import Distance
+from fasterce.search.distance import Distance, filled_or_emptied
 from fasterce.search.judge import Edits, Indices, Mask, Verdict
 from fasterce.search.levels import Levels
 from fasterce.search.project import Domain
@@ -51,6 +51,9 @@ def _legal(domain: Domain, feature: Indices, values: Floats) -> Mask:
     for j, allowed in domain.allowed.items():
         column = np.flatnonzero(feature == j)
         legal[:, column] &= allowed[values[:, column].astype(np.intp)]
+    if domain.gaps is not None:
+        gone = values == domain.gaps.code[feature]
+        legal = np.where(gone, domain.may_go(feature) & (values != domain.base[:, feature]), legal)
     return np.asarray(legal)
 
 
@@ -98,7 +101,7 @@ def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Fl
     offset, reach = values - base[:, None], found - base
     between = open_ & (np.sign(offset) == np.sign(reach)[:, None]) & (np.abs(offset) < np.abs(reach)[:, None])
     farthest = np.where(between, np.abs(offset), 0.0).max(axis=1)
-    return np.asarray(base + np.sign(reach) * farthest)
+    return np.where(filled_or_emptied(found, base), base, base + np.sign(reach) * farthest)
 
 
 def gains(verdict: Verdict, start: NDArray[np.float64]) -> Floats:
