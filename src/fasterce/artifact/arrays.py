@@ -142,7 +142,7 @@ def _prototype_classes(stored: Stored, classes: int) -> NDArray[np.intp]:
 
 def _distance(stored: Stored, template: Distance) -> Distance:
     named = stored.like("distance", template)
-    return Distance(named["weight"], named["flat"])
+    return Distance(named["weight"], named["flat"], gap=named.get("gap"))
 
 
 def _surrogate(stored: Stored, schema: Schema, classes: int) -> Surrogate | None:
