@@ -136,8 +136,9 @@ class _Tables:
         share = np.zeros(codes.shape, dtype=np.float32)
         for j, numeric in enumerate(self.numeric):
             first, end = self.start[j], self.start[j + 1]
-            below[:, j] = codes[:, j].astype(np.int64)
-            if numeric:
+            if not numeric:
+                below[:, j] = codes[:, j].astype(np.int64)
+            else:
                 knots = self.knots[first:end]
                 below[:, j] = place = np.clip(
                     np.searchsorted(knots, codes[:, j], side="right") - 1, 0, max(0, len(knots) - 2)
