@@ -1,6 +1,6 @@
 """FASTER-CE on one screen: `fit` learns a latent space and its hyperplanes, `explain` walks, refines and verifies."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from os import PathLike
 from time import perf_counter
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from fasterce import artifact, fitting, inquiry, outcome, pricing
+from fasterce import artifact, fitting, inquiry, options, outcome, pricing, targets, trials
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
 from fasterce.predictor import Predictor, Scores
@@ -16,10 +16,12 @@ from fasterce.pricing import Prices
 from fasterce.rules import Permitted, Rules
 from fasterce.schema import Schema
 from fasterce.search.walk import Walk, trace
+from fasterce.targets import Bounds
 from fasterce.twin.use import Twinning, used
 
 Method = Literal["closest", "sparse", "realistic", "all"]
 Reading = Literal["movement", "paper"]
+Task = Literal["auto", "classification", "regression"]
 Coder = Callable[[Any], Any]
 
 
@@ -39,6 +41,7 @@ class FasterCE(BaseEstimator):
         decoded latent samples only, for data that must not be stored.
     twin : "auto" searches on a compiled ONNX twin of the model where one can be made that agrees with it (extra `onnx`);
         "never" asks the model itself. The model always has the last word.
+    task : "classification", "regression" (a number is wanted by target=(low, high)), or "auto": what the model says it is.
 
     Attributes
     ----------
@@ -57,6 +60,7 @@ class FasterCE(BaseEstimator):
         progress: bool | None = None,
         keep_rows: bool = True,
         twin: Twinning = "auto",
+        task: Task = "auto",
     ) -> None:
         self.model = model
         self.schema = schema
@@ -67,11 +71,19 @@ class FasterCE(BaseEstimator):
         self.progress = progress
         self.keep_rows = keep_rows
         self.twin = twin
+        self.task = task
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
         settings = fitting.Settings(
-            self.random_state, self.scores, self.latent_dim, self.autoencoder, self.progress, self.keep_rows, self.twin
+            self.random_state,
+            self.scores,
+            self.latent_dim,
+            self.autoencoder,
+            self.progress,
+            self.keep_rows,
+            self.twin,
+            self.task,
         )
         self._take(fitting.learn(self.model, X, self.schema, settings))
         return self
@@ -82,12 +94,17 @@ class FasterCE(BaseEstimator):
         method: Method = "closest",
         *,
         target: Any = None,
+        target_score: Bounds | None = None,
         n: int = 1,
+        diversity: float = 0.5,
         features_to_vary: Sequence[Hashable] | None = None,
         permitted_range: Permitted | None = None,
         reading: Reading = "movement",
         step: float = 0.1,
         margin: float = 0.0,
+        robust: float | None = None,
+        shake: Mapping[Hashable, float] | None = None,
+        survive: float | None = None,
         distance: Prices = "percentile",
         realism: float = 0.5,
         budget: int | None = None,
@@ -101,8 +118,11 @@ class FasterCE(BaseEstimator):
         ----------
         rows : a DataFrame with the columns of the training data, in any order.
         method : "closest" (CE1), "sparse" (CE2: one feature alone, or as few as work), "realistic" (CE3) or "all" three.
-        target : the wanted class; with two classes None means the other one, row by row.
-        n : how many different counterfactuals a row, if there are so many.
+        target : the wanted class; with two classes None means the other one, row by row, with more "any other" means
+            whatever the model does not say now. For a model that answers numbers (low, high), None for an open end.
+        target_score : (low, high), the wanted chance of the class `target`.
+        n : how many different counterfactuals a row, if there are so many; fewer is said.
+        diversity : of several, from 0 (the cheapest) to 1 (as different as possible in what changes).
         features_to_vary : the only columns that may change; None means all the schema lets change.
         permitted_range : {column: (low, high) or [categories]}, for this call; a row outside it is moved in.
         reading : "paper" decodes latent points as they are and refines nothing; "movement" carries over to the row what
@@ -110,6 +130,10 @@ class FasterCE(BaseEstimator):
         step : the paper's δε, in latent units.
         margin : how far to go on beyond the first answer that flips: standard deviations of each changed number, or
             latent units where reading is "paper".
+        robust : the share of small shakes of the numbers under which an answer must still hold, for instance 0.95; the
+            share measured is reported with every answer.
+        shake : {column: standard deviation} of the shakes; the others have a twentieth of theirs in the training data.
+        survive : the share of refitted models (`fit_ensemble`) that must agree with an answer too.
         distance : what counts as far. "percentile": the share of people one has to pass; "gower": the share of the range;
             "mad": the paper's, in median absolute deviations; a changed category costs 1 ("mad": its share of all).
             Or {column: factor}: percentile, with some columns so many times as dear.
@@ -119,28 +143,48 @@ class FasterCE(BaseEstimator):
         """
         started = perf_counter()
         self._check_fitted()
-        module = inquiry.choose_reading(reading)
-        wanted = inquiry.check_options(
-            inquiry.Wanted(
+        module = options.choose_reading(reading)
+        predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
+        wanted = options.check(
+            options.Wanted(
                 method=method,
-                variants=inquiry.choose_variants(method, module),
+                variants=options.choose_variants(method, module),
                 reading=module,
+                target=targets.choose(predictor, target, target_score),
                 rules=Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range),
                 distance=pricing.choose(distance, self.knowledge_.codec),
                 n=n,
+                diversity=diversity,
                 step=step,
                 margin=margin,
                 realism=realism,
                 budget=budget,
                 deadline=deadline,
                 progress=self.progress,
+                trials=self._trials(predictor, robust, shake, survive),
             )
         )
-        predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
-        ledger = outcome.Ledger(self.table_.read(rows), inquiry.choose_target(predictor, target))
-        confirming = outcome.Confirming(predictor, rows, ledger.codes)
-        answers = inquiry.inquire(ledger, confirming, inquiry.sources(predictor, twin), self.knowledge_, wanted)
+        ledger = outcome.Ledger(self.table_.read(rows), wanted.target)
+        confirming = outcome.Confirming(predictor, rows, ledger.codes, wanted.target.raw)
+        answers = inquiry.inquire(
+            ledger, confirming, inquiry.sources(predictor, twin, wanted.target.raw), self.knowledge_, wanted
+        )
         return outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started)
+
+    def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, *, count: int = 10) -> "FasterCE":
+        """Refit the model on `count` bootstraps of the training rows, for `explain(..., survive=0.9)`: answers that outlive
+        the next retraining. `fit(X, y)` gives a fitted model. The models are kept in memory, not saved."""
+        self._check_fitted()
+        self.ensemble_ = trials.ensemble(fit, X, y, count, self.random_state)
+        return self
+
+    def _trials(self, predictor: Predictor, robust: Any, shake: Any, survive: Any) -> list[trials.Trial]:
+        chosen: list[trials.Trial] = []
+        if robust is not None:
+            chosen.append(trials.shaking(predictor, self.knowledge_.codec, robust, shake, self.random_state))
+        if survive is not None:
+            chosen.append(trials.refitting([self._predictor(model) for model in getattr(self, "ensemble_", [])], survive))
+        return chosen
 
     def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
@@ -148,22 +192,23 @@ class FasterCE(BaseEstimator):
         if len(row) == 0:
             raise InputError("row must be a table with at least one row; got none.")
         predictor = self._predictor()
-        ledger = outcome.Ledger(self.table_.read(row.iloc[:1]), inquiry.choose_target(predictor, target))
+        ledger = outcome.Ledger(self.table_.read(row.iloc[:1]), targets.choose(predictor, target, None))
         rules = Rules.compile(self.table_, self.knowledge_.codec, None, None)
-        task = inquiry.plain_task(ledger, predictor, self.knowledge_, rules, step)
-        if task is None:
+        found = inquiry.plain_task(ledger, predictor, self.knowledge_, rules, step)
+        if found is None:
             raise InputError(
                 f"row must be one the model does not answer with the wanted class yet; got {ledger.first_line()}."
             )
-        return trace(task, *(str(self.classes_[k]) for k in (ledger.predicted[0], ledger.target[0])))
+        task, goal = found
+        return trace(task, *(str(self.classes_[k]) for k in (ledger.predicted[0], goal.target[0])))
 
     def _take(self, learned: fitting.Learned) -> None:
         self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
         self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
-        self.twin_ = learned.twin
+        self.twin_, self.numbers_ = learned.twin, learned.numbers
 
-    def _predictor(self) -> Predictor:
-        return Predictor(self.model, self.table_, self.classes_, self.use_scores_)
+    def _predictor(self, model: Any = None) -> Predictor:
+        return Predictor(model or self.model, self.table_, self.classes_, self.use_scores_, self.numbers_)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fitted explainer (not the model) as safetensors and a JSON manifest, all or nothing."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -45,7 +45,9 @@ class Change:
 class Answers:
     """Verified counterfactuals, best first within a row: parallel arrays, one entry a counterfactual.
 
-    `query` is the position of the row explained, `codes` its counterfactual, `before` the row itself in codes.
+    `query` is the position of the row explained, `codes` its counterfactual, `before` the row itself in codes. What was
+    not measured is NaN: `score`, the chance or number the model gives it; `robust`, the share of small shakes and
+    `survived` the share of refitted models under which it holds.
     """
 
     query: NDArray[np.intp]
@@ -54,14 +56,29 @@ class Answers:
     before: Floats
     codes: Floats
     distance: Floats
+    score: Floats = field(default_factory=lambda: np.zeros(0))
+    robust: Floats = field(default_factory=lambda: np.zeros(0))
+    survived: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        for name in ("score", "robust", "survived"):
+            if len(getattr(self, name)) != len(self.query):
+                object.__setattr__(self, name, np.full(len(self.query), np.nan))
 
     def __len__(self) -> int:
         return len(self.query)
 
     def without(self, rows: NDArray[np.intp]) -> "Answers":
         """The same, some rows left out."""
-        kept = ~np.isin(self.query, rows)
-        return Answers(**{name: values[kept] for name, values in self.__dict__.items()})
+        return self.where(~np.isin(self.query, rows))
+
+    def with_share(self, name: Literal["robust", "survived"], share: Floats) -> "Answers":
+        return replace(self, robust=share) if name == "robust" else replace(self, survived=share)
+
+    def where(self, kept: NDArray[np.bool_]) -> "Answers":
+        """Some of the answers, ranked anew."""
+        some = {name: values[kept] for name, values in self.__dict__.items()}
+        return Answers(**some | {"rank": np.arange(int(kept.sum())) - np.searchsorted(some["query"], some["query"])})
 
     @property
     def changed(self) -> NDArray[np.bool_]:
@@ -70,17 +87,12 @@ class Answers:
     @classmethod
     def merge(cls, parts: Sequence["Answers"], methods: Sequence[NDArray[Any]] | None = None) -> "Answers":
         """Row by row, in the order of the parts."""
-        query = np.concatenate([part.query for part in parts])
-        order = np.argsort(query, kind="stable")
-        query = query[order]
-        return cls(
-            query=query,
-            rank=np.arange(len(query)) - np.searchsorted(query, query),
-            method=np.concatenate(methods or [part.method for part in parts])[order],
-            before=np.concatenate([part.before for part in parts])[order],
-            codes=np.concatenate([part.codes for part in parts])[order],
-            distance=np.concatenate([part.distance for part in parts])[order],
-        )
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in parts[0].__dict__}
+        if methods is not None:
+            joined["method"] = np.concatenate(methods)
+        order = np.argsort(joined["query"], kind="stable")
+        sorted_ = {name: values[order] for name, values in joined.items()}
+        return cls(**sorted_ | {"rank": np.arange(len(order)) - np.searchsorted(sorted_["query"], sorted_["query"])})
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,7 @@ class Explanation:
     target       the class wanted for each row
     asked        calls and rows asked of the model
     seconds      wall-clock time of the whole call
+    score        what the model says of each row where a number was wanted: its chance or its prediction, else missing
     twin         how a compiled twin was asked instead, None where there is none
     """
 
@@ -109,6 +122,7 @@ class Explanation:
     seconds: float
     notes: tuple[str, ...] = field(default=())
     twin: TwinUse | None = None
+    score: pd.Series | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -124,7 +138,8 @@ class Explanation:
 
     def to_frame(self) -> pd.DataFrame:
         """Long form: one line a counterfactual with query (the row's index label), rank, method, n_changed, changed,
-        distance, then the counterfactual's columns. Where a table has a column of the same name, ours gets an underscore."""
+        distance, what else was measured (score, robust, survived), then the counterfactual's columns. Where a table has a
+        column of the same name, ours gets an underscore."""
         every = np.arange(len(self.answers))
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
@@ -135,10 +150,15 @@ class Explanation:
                 "n_changed": self.answers.changed.sum(axis=1),
                 "changed": [[change.feature for change in self.changes(int(k))] for k in every],
                 "distance": self.answers.distance,
+                **self._measured(),
             }
         )
         about.columns = [f"{name}_" if name in typed.columns else name for name in about.columns]
         return pd.concat([about, typed], axis=1)
+
+    def _measured(self) -> dict[str, Floats]:
+        every = {name: getattr(self.answers, name) for name in ("score", "robust", "survived")}
+        return {name: values for name, values in every.items() if np.isfinite(values).any()}
 
     def changes(self, answer: int) -> list[Change]:
         """What one counterfactual (a line of `to_frame`) changes, from -> to."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -15,15 +16,15 @@ from fasterce.errors import InputError, ModelError, shorten
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
-from fasterce.predictor import FAILED, Answers, Predictor, Scores
+from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores, is_regressor
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.schema import MISSING, Schema, check_table
 from fasterce.search import peers
 from fasterce.search.distance import Distance
-from fasterce.search.hyperplanes import fit_hyperplanes
-from fasterce.search.regions import fit_regions
+from fasterce.search.hyperplanes import Hyperplanes, fit_hyperplanes
+from fasterce.search.regions import Agreement, Regions, fit_regions
 from fasterce.search.task import Knowledge
 from fasterce.surrogate.runtime import Surrogate
 from fasterce.surrogate.train import distil, edited_rows, lowest_score
@@ -53,6 +54,7 @@ class Settings:
     progress: bool | None
     keep_rows: bool = True
     twin: str = "auto"
+    task: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,12 @@ class Learned:
     classes: tuple[Any, ...]
     use_scores: bool
     twin: Twin | None = None
+    numbers: Numbers | None = None
 
 
 def check_settings(settings: Settings) -> None:
+    if settings.task not in ("auto", "classification", "regression"):
+        raise InputError(f"task must be 'auto', 'classification' or 'regression'; got {settings.task!r}.")
     if settings.scores not in ("auto", "never"):
         raise InputError(f"scores must be 'auto' or 'never'; got {settings.scores!r}.")
     if (
@@ -79,6 +84,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings) -> Learned:
+    """The stages one after another; what is random is drawn in their order."""
     started = perf_counter()
     check_settings(settings)
     rng = np.random.default_rng(settings.random_state)
@@ -87,68 +93,15 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     predictor = Predictor(model, table)
     asked = _some(codes, MOST_ASKED_ROWS, rng)
     _check_missing_accepted(predictor, codec, asked)
-    predictor.learn_classes(asked)
-    predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(asked[:CHECKED_SCORES])
-    answered_rows = predictor.ask(asked)
-    answers = answered_rows.classes
-
-    matrix = codec.encode(_some(codes, MOST_TRAINING_ROWS, rng))
-    autoencoder, epochs, unseen = _autoencoder(matrix, codec, settings)
-    around = _balanced(answers, rng)
-    anchors = autoencoder.encode(codec.encode(asked[around]))
-    samples = sample(anchors, autoencoder, codec, settings.random_state)
-    sampled = Labelled(samples.codes, samples.latent, _label(predictor, samples), _origins(samples, around))
-    sampled = sampled.take(sampled.classes != FAILED)
-    answered = Labelled(asked, autoencoder.encode(codec.encode(asked)), answers, np.arange(len(asked)))
-    real = _first_of_each_class(answered)
-    points = sampled + real
-    _check_classes(points, predictor)
-    planes = fit_hyperplanes(
-        points.latent, codec.encode(points.codes), len(codec.numeric), points.classes, len(predictor.classes)
-    )
-    regions, held_out = fit_regions(points.latent, points.classes, points.origin, planes, settings.random_state)
-    twin, about_twin = make(model, predictor, asked, settings.twin)
-    quick = twin.session() if twin else predictor
-    lowest = lowest_score(answered_rows.scores)
-    surrogate = _surrogate(quick, asked, answered_rows, codec, predictor, settings, lowest)
-    examples = _with_samples(_everyone(answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
-    examples = _first_of_each_class(examples, MOST_EXAMPLES)
-    distance = Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
-    centres, centre_classes = peers.prototypes(points.latent, points.classes, settings.random_state)
-    knowledge = Knowledge(
-        codec=codec,
-        autoencoder=autoencoder,
-        hyperplanes=planes,
-        regions=regions,
-        examples=examples.codes,
-        example_classes=examples.classes,
-        distance=distance,
-        typical=peers.typical_distances(distance, examples.codes, examples.classes, len(predictor.classes)),
-        groups=peers.linked_groups(asked, codec),
-        prototypes=centres,
-        prototype_classes=centre_classes,
-        lowest=lowest,
-        surrogate=surrogate,
-    )
-    agreement, base = prediction_agreement(planes, answered.latent, answers)
-    report = FitReport(
-        features=quality_by_feature(codec, autoencoder, planes, unseen),
-        agreement=agreement,
-        agreement_base=base,
-        regions=len(regions),
-        agreement_one_plane=held_out.one_plane,
-        agreement_by_region=held_out.regional,
-        epochs=epochs,
-        latent=anchors.shape[1],
-        samples=len(sampled.codes),
-        seconds=perf_counter() - started,
-        calls=predictor.asked.calls,
-        rows_asked=predictor.asked.rows,
-        scores=predictor.use_scores,
-        copy_agreement=surrogate.agreement if surrogate else None,
-        twin=about_twin,
-    )
-    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, twin)
+    heard = ask_about(asked, predictor, settings)
+    coder = train_coder(codec.encode(_some(codes, MOST_TRAINING_ROWS, rng)), codec, settings)
+    space = explore(heard, coder.autoencoder, codec, predictor, settings, rng)
+    borders = draw_borders(space, codec, predictor, settings)
+    stand_ins = make_stand_ins(model, heard, codec, predictor, settings)
+    examples = keep_examples(space, codes, stand_ins.quick, settings, rng)
+    knowledge = put_together(codec, coder, space, borders, stand_ins, examples, settings)
+    report = describe(knowledge, coder, space, borders, stand_ins, predictor, perf_counter() - started)
+    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, stand_ins.twin, predictor.numbers)
 
 
 def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, Floats]:
@@ -189,14 +142,42 @@ def _check_missing_accepted(predictor: Predictor, codec: Codec, codes: Floats) -
             )
 
 
-def _autoencoder(matrix: Floats, codec: Codec, settings: Settings) -> tuple[Autoencoder, int, Floats]:
+@dataclass(frozen=True)
+class Heard:
+    """Training rows the model was asked about, and what it said."""
+
+    codes: Floats
+    answers: Answers
+
+
+def ask_about(codes: Floats, predictor: Predictor, settings: Settings) -> Heard:
+    """The predictor learns the classes and whether scores can be trusted, then answers."""
+    if settings.task == "regression" or (settings.task == "auto" and is_regressor(predictor.model)):
+        predictor.learn_numbers(codes)
+        return Heard(codes, predictor.ask(codes))
+    predictor.learn_classes(codes)
+    predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(codes[:CHECKED_SCORES])
+    return Heard(codes, predictor.ask(codes))
+
+
+@dataclass(frozen=True)
+class Coder:
+    """The autoencoder, how long it was trained, and a matrix of rows kept from its training."""
+
+    autoencoder: Autoencoder
+    epochs: int
+    unseen: Floats
+
+
+def train_coder(matrix: Floats, codec: Codec, settings: Settings) -> Coder:
+    """The caller's own pair of functions, or a network trained on these rows."""
     if settings.autoencoder is not None:
         own = _callables(settings.autoencoder)
         check_coders(own, matrix[:FEWEST_ROWS])
-        return own, 0, matrix[split(len(matrix), settings.random_state)[2]]
+        return Coder(own, 0, matrix[split(len(matrix), settings.random_state)[2]])
     plan = TrainingPlan.choose(len(matrix), codec, settings.latent_dim)
     trained = train(matrix, codec, plan, settings.random_state, Progress(settings.progress))
-    return trained.network, trained.epochs, trained.held_out
+    return Coder(trained.network, trained.epochs, trained.held_out)
 
 
 def _callables(pair: Any) -> Callables:
@@ -221,18 +202,6 @@ def _some(codes: Floats, most: int, rng: np.random.Generator) -> Floats:
     return codes if len(codes) <= most else codes[np.sort(rng.choice(len(codes), most, replace=False))]
 
 
-def _balanced(classes: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Rows to sample around, every predicted class as often: a rare outcome needs a hyperplane just as well."""
-    seen = np.unique(classes[classes != FAILED])
-    share = max(1, len(classes) // max(len(seen), 1))
-    return np.concatenate([rng.choice(np.flatnonzero(classes == label), share) for label in seen])
-
-
-def _origins(samples: Samples, around: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The asked row each sample was drawn around; a number of its own, below 0, where there was none."""
-    return np.where(samples.anchor >= 0, around[samples.anchor], -1 - np.arange(len(samples)))
-
-
 @dataclass(frozen=True)
 class Labelled:
     """Points with their codes, the class the model gives them, and the row each one comes from."""
@@ -254,9 +223,124 @@ class Labelled:
         )
 
 
+@dataclass(frozen=True)
+class Space:
+    """The latent space as the model labels it: training rows (`answered`) and samples around and beyond them."""
+
+    answered: Labelled
+    sampled: Labelled
+
+    @cached_property
+    def points(self) -> Labelled:
+        """What hyperplanes are fitted to."""
+        return self.sampled + _first_of_each_class(self.answered)
+
+
+def explore(
+    heard: Heard,
+    autoencoder: Autoencoder,
+    codec: Codec,
+    predictor: Predictor,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> Space:
+    """Sample the latent space near the rows and beyond, decode, and ask the model for labels."""
+    around = _balanced(heard.answers.classes, rng)
+    anchors = autoencoder.encode(codec.encode(heard.codes[around]))
+    samples = sample(anchors, autoencoder, codec, settings.random_state)
+    sampled = Labelled(samples.codes, samples.latent, _label(predictor, samples), _origins(samples, around))
+    latent = autoencoder.encode(codec.encode(heard.codes))
+    answered = Labelled(heard.codes, latent, heard.answers.classes, np.arange(len(heard.codes)))
+    space = Space(answered, sampled.take(sampled.classes != FAILED))
+    _check_classes(space.points, predictor)
+    return space
+
+
+def _balanced(classes: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Rows to sample around, every predicted class as often: a rare outcome needs a hyperplane just as well."""
+    seen = np.unique(classes[classes != FAILED])
+    share = max(1, len(classes) // max(len(seen), 1))
+    return np.concatenate([rng.choice(np.flatnonzero(classes == label), share) for label in seen])
+
+
+def _origins(samples: Samples, around: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The asked row each sample was drawn around; a number of its own, below 0, where there was none."""
+    return np.where(samples.anchor >= 0, around[samples.anchor], -1 - np.arange(len(samples)))
+
+
 def _first_of_each_class(points: Labelled, most: int = MOST_POINTS) -> Labelled:
     kept = [np.flatnonzero(points.classes == label)[:most] for label in np.unique(points.classes)]
     return points.take(np.sort(np.concatenate(kept)))
+
+
+def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:
+    """Samples the model cannot answer are left out; a model that answers none of them has something to say."""
+    labels = predictor.ask(samples.codes).classes
+    if len(labels) and (labels == FAILED).all():
+        raise ModelError(predictor.failure)
+    return labels
+
+
+def _check_classes(points: Labelled, predictor: Predictor) -> None:
+    seen = np.unique(points.classes)
+    if len(seen) < 2:
+        raise ModelError(
+            f"The model must answer at least two classes; got {predictor.classes[seen[0]]!r} for all training rows "
+            "and all latent samples, so there is nothing to change it to."
+        )
+
+
+@dataclass(frozen=True)
+class Borders:
+    """The hyperplanes of the whole latent space, those of its regions, and how good both are on held-out points."""
+
+    planes: Hyperplanes
+    regions: Regions
+    held_out: Agreement
+
+
+def draw_borders(space: Space, codec: Codec, predictor: Predictor, settings: Settings) -> Borders:
+    points, classes = space.points, len(predictor.classes)
+    planes = fit_hyperplanes(points.latent, codec.encode(points.codes), len(codec.numeric), points.classes, classes)
+    return Borders(planes, *fit_regions(points.latent, points.classes, points.origin, planes, settings.random_state))
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """Who answers in place of the model: its twin, its distilled copy; `quick` is the twin or else the model itself.
+
+    `lowest` is where scores end, `about_twin` what the twin is or why there is none."""
+
+    twin: Twin | None
+    about_twin: str
+    quick: Predictor | Twin
+    lowest: float
+    surrogate: Surrogate | None
+
+
+def make_stand_ins(model: Any, heard: Heard, codec: Codec, predictor: Predictor, settings: Settings) -> StandIns:
+    twin, about_twin = make(model, predictor, heard.codes, settings.twin)
+    quick = twin.session() if twin else predictor
+    lowest = lowest_score(heard.answers.scores)
+    return StandIns(twin, about_twin, quick, lowest, distil_copy(quick, heard, codec, predictor, settings, lowest))
+
+
+def distil_copy(
+    asked: Predictor | Twin, heard: Heard, codec: Codec, predictor: Predictor, settings: Settings, lowest: float
+) -> Surrogate | None:
+    """A copy distilled from the model's answers about edited rows, or from those of its twin where there is one."""
+    edited = edited_rows(heard.codes, heard.answers.classes, codec, np.random.default_rng(settings.random_state))
+    known = heard.answers + asked.ask(edited)
+    return distil(np.concatenate([heard.codes, edited]), known, codec, len(predictor.classes), settings.random_state, lowest)
+
+
+def keep_examples(
+    space: Space, codes: Floats, quick: Predictor | Twin, settings: Settings, rng: np.random.Generator
+) -> Labelled:
+    """Rows to start from and to be near to: real ones where they may be kept, else decoded samples."""
+    sampled = space.sampled
+    examples = _with_samples(_everyone(space.answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
+    return _first_of_each_class(examples, MOST_EXAMPLES)
 
 
 def _with_samples(real: Labelled, sampled: Labelled) -> Labelled:
@@ -278,33 +362,59 @@ def _everyone(answered: Labelled, codes: Floats, quick: Predictor | Twin, rng: n
     return every.take(once[every.classes[once] != FAILED])
 
 
-def _surrogate(
-    asked: Predictor | Twin,
-    rows: Floats,
-    answers: Answers,
+def put_together(
     codec: Codec,
-    predictor: Predictor,
+    coder: Coder,
+    space: Space,
+    borders: Borders,
+    stand_ins: StandIns,
+    examples: Labelled,
     settings: Settings,
-    lowest: float,
-) -> Surrogate | None:
-    """A copy distilled from the model's answers about edited rows, or from those of its twin where there is one."""
-    edited = edited_rows(rows, answers.classes, codec, np.random.default_rng(settings.random_state))
-    known = answers + asked.ask(edited)
-    return distil(np.concatenate([rows, edited]), known, codec, len(predictor.classes), settings.random_state, lowest)
+) -> Knowledge:
+    """Everything the search will know, with what is measured on the pieces: distances, groups, prototypes."""
+    distance = Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
+    centres, centre_classes = peers.prototypes(space.points.latent, space.points.classes, settings.random_state)
+    return Knowledge(
+        codec=codec,
+        autoencoder=coder.autoencoder,
+        hyperplanes=borders.planes,
+        regions=borders.regions,
+        examples=examples.codes,
+        example_classes=examples.classes,
+        distance=distance,
+        typical=peers.typical_distances(distance, examples.codes, examples.classes, borders.planes.classes),
+        groups=peers.linked_groups(space.answered.codes, codec),
+        prototypes=centres,
+        prototype_classes=centre_classes,
+        lowest=stand_ins.lowest,
+        surrogate=stand_ins.surrogate,
+    )
 
 
-def _label(predictor: Predictor, samples: Samples) -> NDArray[np.intp]:
-    """Samples the model cannot answer are left out; a model that answers none of them has something to say."""
-    labels = predictor.ask(samples.codes).classes
-    if len(labels) and (labels == FAILED).all():
-        raise ModelError(predictor.failure)
-    return labels
-
-
-def _check_classes(points: Labelled, predictor: Predictor) -> None:
-    seen = np.unique(points.classes)
-    if len(seen) < 2:
-        raise ModelError(
-            f"The model must answer at least two classes; got {predictor.classes[seen[0]]!r} for all training rows "
-            "and all latent samples, so there is nothing to change it to."
-        )
+def describe(
+    knowledge: Knowledge,
+    coder: Coder,
+    space: Space,
+    borders: Borders,
+    stand_ins: StandIns,
+    predictor: Predictor,
+    seconds: float,
+) -> FitReport:
+    agreement, base = prediction_agreement(borders.planes, space.answered.latent, space.answered.classes)
+    return FitReport(
+        features=quality_by_feature(knowledge.codec, coder.autoencoder, borders.planes, coder.unseen),
+        agreement=agreement,
+        agreement_base=base,
+        regions=len(borders.regions),
+        agreement_one_plane=borders.held_out.one_plane,
+        agreement_by_region=borders.held_out.regional,
+        epochs=coder.epochs,
+        latent=space.answered.latent.shape[1],
+        samples=len(space.sampled.codes),
+        seconds=seconds,
+        calls=predictor.asked.calls,
+        rows_asked=predictor.asked.rows,
+        scores=predictor.use_scores,
+        copy_agreement=stand_ins.surrogate.agreement if stand_ins.surrogate else None,
+        twin=stand_ins.about_twin,
+    )

@@ -1,35 +1,34 @@
 """From open rows to confirmed answers: search by whatever answers fastest, let the model itself have the last word.
 
 Sources take turns: a compiled twin if there is one, the model by its scores, the model by its labels. Each leaves to the
-next the rows it was wrong about. The model's own label is asked once, together, for the rows and for their answers.
+next the rows it was wrong about. The model's own word is asked once, together, for the rows and for their answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from fasterce.errors import InputError, shorten, unknown_name
 from fasterce.explanation import NONE_FOUND, Answers
+from fasterce.options import Wanted
 from fasterce.outcome import Confirming, Ledger
 from fasterce.predictor import Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
 from fasterce.rules import Rules
-from fasterce.search import paper, variants
-from fasterce.search.dialogue import Search, converse
-from fasterce.search.distance import Distance
-from fasterce.search.judge import Asks, Best, Indices, Judge, Limits, Mask, any_of, margins
+from fasterce.search.dialogue import converse
+from fasterce.search.goal import Goal, Indices, Mask
+from fasterce.search.judge import Asks, Best, Judge, Told, any_of
 from fasterce.search.pool import Pool
 from fasterce.search.task import Knowledge, Task
-from fasterce.search.verify import TRIES, verify
+from fasterce.search.verify import verify
+from fasterce.trials import TURNS
 
-Variant = Callable[[Task, int], Search]
-FEWEST_SEARCHED = 1
+# Without scores nobody knows how far beyond the boundary an answer is: it goes on by so many standard deviations.
+BLIND_MARGINS = (0.0, 0.1, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -43,54 +42,25 @@ class Source:
     labels: bool = False
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the caller asked for, checked."""
-
-    method: str
-    variants: Sequence[tuple[str, Variant]]
-    reading: Any
-    rules: Rules
-    distance: Distance
-    n: int
-    step: float
-    margin: float
-    realism: float
-    budget: int | None
-    deadline: float | None
-    progress: bool | None
-
-    @property
-    def set_aside(self) -> int:
-        """Questions kept back for a row's own label and for those of its answers, and of others if these are refused."""
-        return 1 + TRIES * self.n * len(self.variants)
-
-    def limits(self, spent: Indices, started: float, each: float, free: bool) -> Limits:
-        """What is left of each row's budget, a twin may be asked for free; and of the time, less what it will take to ask
-        for the labels of the rows and of their answers."""
-        left = None if self.budget is None or free else np.maximum(self.budget - self.set_aside - spent, 0)
-        last_word = each * len(spent) * (1 + self.n * len(self.variants))
-        until = None if self.deadline is None else started + self.deadline - last_word
-        return Limits(left, until, np.zeros(len(spent), dtype=bool), each)
-
-    def why_stopped(self) -> str:
-        limits = [f"budget of {self.budget} rows asked"] if self.budget is not None else []
-        limits += [f"deadline of {self.deadline:g} s"] if self.deadline is not None else []
-        return f"Stopped at the {' or the '.join(limits)}"
-
-
-def sources(predictor: Predictor, twin: Any) -> list[Source]:
+def sources(predictor: Predictor, twin: Any, raw: bool) -> list[Source]:
+    """`raw`: labels do not tell whether a number is the wanted one."""
     found = [] if twin is None else [Source(twin.ask, predictor.use_scores, final=False)]
     if predictor.use_scores:
         found.append(Source(predictor.ask, informative=True, final=True))
-    return [*found, Source(predictor.ask_labels, informative=False, final=True, labels=True)]
+    return found if raw else [*found, Source(predictor.ask_labels, informative=False, final=True, labels=True)]
 
 
 def inquire(ledger: Ledger, confirming: Confirming, asked: Sequence[Source], knowledge: Knowledge, wanted: Wanted) -> Answers:
     """Every open row is settled; `started` counts for the deadline from here."""
     started = perf_counter()
     attempts = (_attempt(ledger, confirming, source, knowledge, wanted, started) for source in asked if ledger.open.size)
-    return Answers.merge([_nothing(ledger), *attempts])
+    answers = Answers.merge([_empty(ledger.codes), *attempts])
+    ledger.settle_rest(ledger.open, wanted.method, np.zeros(ledger.open.size, dtype=bool), "")
+    ledger.remark_several(answers)
+    ledger.remark_unsteady(confirming.shares, wanted.trials)
+    if wanted.method != "all":
+        ledger.remark_fewer(answers, wanted.n)
+    return answers
 
 
 def _attempt(
@@ -101,16 +71,16 @@ def _attempt(
     answered = source.ask(ledger.codes[rows])
     each = (perf_counter() - began) / max(len(rows), 1)
     confirming.asked[rows] += source.final
-    target = ledger.target_for(answered.classes)
+    goal = wanted.target.goal(answered)
+    every = np.arange(len(rows))
     domain, blocked = wanted.rules.domain(ledger.codes[rows])
-    searching = (answered.classes >= 0) & (answered.classes != target)
+    searching = (answered.classes >= 0) & ~goal.reached(answered, every)
     searching[list(blocked)] = False
     place = np.flatnonzero(searching)
-    scores = None if answered.scores is None else answered.scores[place]
-    start = margins(answered.classes[place], scores, target[place], knowledge.lowest)
     limits = wanted.limits(confirming.asked[rows[place]], started, each, free=not source.final)
     before = limits.left
-    judge = Judge(source.ask, target[place], source.informative, limits, knowledge.lowest)
+    judge = Judge(source.ask, goal.take(place), source.informative, limits, knowledge.lowest)
+    scores = None if answered.scores is None else answered.scores[place]
     task = Task(
         knowledge,
         domain.take(place),
@@ -119,16 +89,17 @@ def _attempt(
         wanted.step,
         wanted.margin,
         priced=wanted.distance,
-        start=start,
+        start=judge.goal.margins(Told(answered.classes[place], scores), np.arange(len(place)), knowledge.lowest),
         realism=wanted.realism,
+        diversity=wanted.diversity,
     )
     confirming.own[rows] = answered.classes
     confirming.pending = np.zeros(0, dtype=np.intp) if source.labels else rows
     answers = _search(task, rows[place], confirming, wanted)
-    confirming(np.zeros(0, dtype=np.intp), ledger.codes[:0])
+    confirming.ask_pending()
     if before is not None and limits.left is not None:
         confirming.asked[rows[place]] += before - limits.left
-    doubtful = ledger.record(rows, confirming.own[rows], answered.classes, confirming.predictor.failure)
+    doubtful = ledger.record(rows, confirming.word_on(rows), answered, goal, confirming.predictor.failure)
     answers = answers.without(doubtful)
     ledger.settle_found(answers)
     for position, sentence in blocked.items():
@@ -171,8 +142,53 @@ def _search(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -
         if task.judge.limits.over:
             task.judge.limits.stopped[block] = True
         else:
-            parts.append(_search_block(task.take(block), rows[block], confirming, wanted))
+            parts.append(_steadily(task.take(block), rows[block], confirming, wanted))
     return Answers.merge(parts) if parts else _empty(task.domain.row)
+
+
+def _steadily(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -> Answers:
+    """Where answers must stand trials, search farther beyond the boundary as long as none of a row's does."""
+    if not wanted.trials:
+        return _search_block(task, rows, confirming, wanted)
+    kept = []
+    every, need = np.arange(len(rows)), np.max([trial.first_need(task) for trial in wanted.trials], axis=0)
+    for turn in range(TURNS):
+        some = _demanding(task.take(every), need, turn)
+        found, lacking, lack = _tried(_search_block(some, rows[every], confirming, wanted), task, rows, confirming, wanted)
+        kept.append(found)
+        again = np.isin(every, lacking) & _left_for_another(confirming.asked[rows[every]], wanted)
+        every, need = every[again], np.maximum(1.5 * need[again], lack[every[again]])
+        if not every.size or task.judge.limits.over:
+            break
+    return Answers.merge(kept)
+
+
+def _left_for_another(asked: Indices, wanted: Wanted) -> Mask:
+    return np.ones(len(asked), dtype=bool) if wanted.budget is None else asked + 2 * wanted.set_aside <= wanted.budget
+
+
+def _demanding(task: Task, need: Floats, turn: int) -> Task:
+    judge = task.judge.demanding(need)
+    start = None if task.start is None or not judge.informative else task.start - need
+    blind = 0.0 if judge.informative else BLIND_MARGINS[turn]
+    return replace(task, judge=judge, start=task.start if start is None else start, margin=max(task.margin, blind))
+
+
+def _tried(
+    found: Answers, task: Task, rows: Indices, confirming: Confirming, wanted: Wanted
+) -> tuple[Answers, Indices, Floats]:
+    """The answers that stand all trials, the places of the rows that have others only, and the lead these would need."""
+    place = np.searchsorted(rows, found.query)
+    steady, need = np.ones(len(found), dtype=bool), np.zeros(len(rows))
+    for trial in wanted.trials:
+        held = trial.test(found.codes, task.goal, place)
+        np.add.at(confirming.asked, found.query, trial.questions)
+        found = found.with_share(trial.kind, held.share)
+        steady &= held.share >= trial.share
+        np.maximum.at(need, place, np.nan_to_num(held.need))
+        confirming.note_share(found.query, trial.kind, held.share)
+    lacking = np.setdiff1d(place, place[steady])
+    return found.where(steady), lacking, need
 
 
 def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -> Answers:
@@ -186,8 +202,12 @@ def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wan
         pools = [_best_so_far(task)]
     pool = reduce(Pool.__add__, pools)
     group = np.repeat(np.arange(len(pools)), [part.codes.shape[1] for part in pools])
-    label: Callable[[Indices, Floats], Indices] = lambda own, codes: confirming(rows[own], codes)  # noqa: E731
-    kept = verify(pool, group, task.domain, task.judge.target, label, wanted.n)
+
+    def confirm(own: Indices, codes: Floats) -> tuple[Mask, Floats]:
+        said = confirming(rows[own], codes)
+        return wanted.target.confirmed(task.goal, said, own), wanted.target.value(task.goal, said, own)
+
+    kept, value = verify(pool, group, task.domain, confirm, wanted.n)
     confirming.refused[rows] = any_of(pool.valid) & ~any_of(kept)
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
@@ -199,6 +219,7 @@ def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wan
         before=task.domain.row[row],
         codes=pool.codes[row, candidate],
         distance=task.distance.total(pool.codes[row, candidate], task.domain.row[row]),
+        score=value[row, candidate],
     )
 
 
@@ -210,70 +231,20 @@ def _best_so_far(task: Task) -> Pool:
     return Pool.start(best.codes[:, None], np.isfinite(best.cost)[:, None], task.domain, task.distance)
 
 
-def _nothing(ledger: Ledger) -> Answers:
-    return _empty(ledger.codes)
-
-
 def _empty(codes: Floats) -> Answers:
     none = np.zeros(0, dtype=np.intp)
     return Answers(none, none, np.zeros(0, dtype=object), codes[:0], codes[:0], np.zeros(0))
 
 
-def choose_target(predictor: Predictor, target: Any) -> int | None:
-    """The position of the wanted class; None stands for 'the other one' of two."""
-    if target is not None:
-        return predictor.position(target)
-    if len(predictor.classes) != 2:
-        raise InputError(
-            f"target must name the wanted class, one of {shorten(predictor.classes)}, "
-            f"because the model has {len(predictor.classes)} classes; got None."
-        )
-    return None
-
-
-def choose_reading(reading: str) -> Any:
-    """The module whose variants are run."""
-    readings = {"movement": variants, "paper": paper}
-    if reading not in readings:
-        raise InputError(unknown_name("reading", reading, readings))
-    return readings[reading]
-
-
-def choose_variants(method: str, reading: Any) -> list[tuple[str, Variant]]:
-    known = reading.VARIANTS
-    if method == "all":
-        return list(known.items())
-    if method not in known:
-        raise InputError(unknown_name("method", method, [*known, "all"]))
-    return [(method, known[method])]
-
-
-def check_options(wanted: Wanted) -> Wanted:
-    if isinstance(wanted.n, bool) or not isinstance(wanted.n, Integral) or wanted.n < 1:
-        raise InputError(f"n must be a whole number of at least 1; got {wanted.n!r}.")
-    for name, value, least in (("step", wanted.step, 1e-6), ("margin", wanted.margin, 0.0)):
-        if not isinstance(value, Real) or not least <= float(value) < float("inf"):
-            raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")
-    if isinstance(wanted.realism, bool) or not isinstance(wanted.realism, Real) or not 0.0 <= float(wanted.realism) <= 1.0:
-        raise InputError(f"realism must be a number from 0 (close) to 1 (realistic); got {wanted.realism!r}.")
-    _check_limits(wanted.budget, wanted.deadline, 1 + wanted.set_aside + FEWEST_SEARCHED)
-    return replace(wanted, n=int(wanted.n), realism=float(wanted.realism))
-
-
-def plain_task(ledger: Ledger, predictor: Predictor, knowledge: Knowledge, rules: Rules, step: float) -> Task | None:
-    """The task of a single row, by the model's labels; None where there is nothing to search for."""
+def plain_task(
+    ledger: Ledger, predictor: Predictor, knowledge: Knowledge, rules: Rules, step: float
+) -> tuple[Task, Goal] | None:
+    """The task of a single row, by the model's own word; None where there is nothing to search for."""
     rows = ledger.open
-    labels = predictor.ask_labels(ledger.codes[rows]).classes
-    ledger.record(rows, labels, labels, predictor.failure)
+    said = predictor.last_word(predictor.table.frame(ledger.codes[rows]), ledger.target.raw)
+    goal = ledger.target.goal(said)
+    ledger.record(rows, said, said, goal, predictor.failure)
     if not ledger.open.size:
         return None
     domain, _ = rules.domain(ledger.codes[rows])
-    return Task(knowledge, domain, Judge(predictor.ask, ledger.target[rows], predictor.use_scores), rules.named, step)
-
-
-def _check_limits(budget: Any, deadline: Any, least: int) -> None:
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or int(budget) < least):
-        raise InputError(f"budget must be a whole number of rows asked an explanation, at least {least}; got {budget!r}.")
-    sound = isinstance(deadline, Real) and not isinstance(deadline, bool) and 0 < float(deadline) < float("inf")
-    if deadline is not None and not sound:
-        raise InputError(f"deadline must be a number of seconds above 0; got {deadline!r}.")
+    return Task(knowledge, domain, Judge(predictor.ask, goal, predictor.use_scores), rules.named, step), goal

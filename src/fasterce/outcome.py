@@ -1,5 +1,6 @@
 """Bookkeeping between the rows that came in and the records that go out: every row keeps its place and gets a status."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from fasterce.explanation import (
     Explanation,
     TwinUse,
 )
-from fasterce.predictor import FAILED, Predictor
+from fasterce.predictor import FAILED, Final, Predictor
 from fasterce.profile import Floats
-from fasterce.search.judge import Indices, Mask
+from fasterce.search.goal import Goal, Indices, Mask, Said
 from fasterce.table import Reading
+from fasterce.targets import Target
+from fasterce.trials import Trial
 
 NOTHING = {
     "closest": "No change within the rules was found that the model answers with the wanted class.",
@@ -28,19 +31,25 @@ NOTHING = {
     "realistic": "No realistic change within the rules was found that the model answers with the wanted class.",
     "all": "None of the three variants found a change within the rules that the model answers with the wanted class.",
 }
+FEWER = "Only {} different answers were found; {} were wanted."
+UNSTEADY = {
+    "robust": "An answer was found, but none that holds under {:.0%} of small shakes of the input; the best holds under {:.0%}.",
+    "survived": "An answer was found, but none that {:.0%} of the refitted models agree with; the best has {:.0%} of them.",
+}
 NO_SINGLE = "No single feature was found that flips it alone; these {} together do."
 
 
 class Ledger:
-    """One line a row: status (empty while open), reason, predicted class, wanted class."""
+    """One line a row: status (empty while open), reason, predicted class, and the number wanted of it if it is one."""
 
-    def __init__(self, reading: Reading, wanted: int | None) -> None:
+    def __init__(self, reading: Reading, target: Target) -> None:
         rows = len(reading.codes)
         self.codes = reading.codes
-        self.wanted = wanted
+        self.target = target
         self.status = np.full(rows, "", dtype=object)
         self.reason = np.full(rows, "", dtype=object)
         self.predicted = np.full(rows, FAILED, dtype=np.intp)
+        self.value = np.full(rows, np.nan)
         for row, sentence in reading.problems.items():
             self.close(row, INVALID_INPUT, sentence)
 
@@ -48,23 +57,18 @@ class Ledger:
     def open(self) -> Indices:
         return np.flatnonzero(self.status == "")
 
-    @property
-    def target(self) -> Indices:
-        return self.target_for(self.predicted)
-
-    def target_for(self, predicted: Indices) -> Indices:
-        """The wanted class where there is one, else the other of two."""
-        other = 1 - predicted if self.wanted is None else np.full(len(predicted), self.wanted, dtype=np.intp)
-        return np.where(predicted == FAILED, FAILED, other)
-
-    def record(self, rows: Indices, predicted: Indices, supposed: Indices, failure: str) -> Indices:
-        """Note the model's own labels. Settled are rows it fails on and rows already where they should be; the rows
-        returned are those whose label is not the one the search supposed."""
-        self.predicted[rows] = predicted
-        self.close(rows[predicted == FAILED], MODEL_ERROR, failure)
-        known = (predicted != FAILED) & (predicted == supposed)
-        self.close(rows[known & (predicted == self.target_for(predicted))], ALREADY_TARGET, "")
-        return np.asarray(rows[(predicted != FAILED) & (predicted != supposed)])
+    def record(self, rows: Indices, own: Final, supposed: Said, goal: Goal, failure: str) -> Indices:
+        """Note the model's own word. Settled are rows it fails on and rows already where they should be; the rows
+        returned are those about which the search supposed something else."""
+        every = np.arange(len(rows))
+        self.predicted[rows] = own.classes
+        self.value[rows] = self.target.value(goal, own, every)
+        failed = own.classes == FAILED
+        self.close(rows[failed], MODEL_ERROR, failure)
+        there = self.target.confirmed(goal, own, every)
+        same = (own.classes == supposed.classes) & (there == goal.reached(supposed, every))
+        self.close(rows[~failed & same & there], ALREADY_TARGET, "")
+        return np.asarray(rows[~failed & ~same])
 
     def settle_found(self, answers: Answers) -> None:
         self.close(np.unique(answers.query), FOUND, "")
@@ -86,6 +90,21 @@ class Ledger:
         for size in np.unique(count[several & (count > 1)]):
             self.remark(answers.query[several & (count == size)], NO_SINGLE.format(size))
 
+    def remark_fewer(self, answers: Answers, n: int) -> None:
+        """Say so where there are fewer answers than were wanted."""
+        count = np.bincount(answers.query, minlength=len(self.status))
+        for few in range(1, n):
+            self.remark(
+                np.flatnonzero(count == few), FEWER.format(few, n).replace("1 different answers were", "1 answer was")
+            )
+
+    def remark_unsteady(self, best: dict[str, Floats], trials: Sequence[Trial]) -> None:
+        """Where answers were found but none stood its trials, say how far the best came."""
+        for trial in trials:
+            share = best.get(trial.kind, np.zeros(0))
+            for row in np.flatnonzero((self.status == NONE_FOUND) & (share >= 0)) if len(share) else ():
+                self.reason[row] = UNSTEADY[trial.kind].format(trial.share, share[row])
+
     def close(self, rows: Any, word: str, sentence: str) -> None:
         self.status[rows], self.reason[rows] = word, sentence
 
@@ -97,26 +116,49 @@ class Confirming:
     """The model's own labels for counterfactuals as they will be returned; rows it was not yet asked about by `predict`
     itself are asked in the same breath."""
 
-    def __init__(self, predictor: Predictor, rows: pd.DataFrame, codes: Floats) -> None:
+    def __init__(self, predictor: Predictor, rows: pd.DataFrame, codes: Floats, raw: bool = False) -> None:
         self.predictor = predictor
         self.rows = rows
         self.codes = codes
+        self.raw = raw
         self.own = np.full(len(codes), FAILED, dtype=np.intp)
+        self.values: Floats | None = None
         self.pending = np.zeros(0, dtype=np.intp)
         self.refused = np.zeros(len(codes), dtype=bool)
         self.asked = np.zeros(len(codes), dtype=np.intp)
+        self.shares: dict[str, Floats] = {}
 
-    def __call__(self, positions: Indices, codes: Floats) -> Indices:
+    def __call__(self, positions: Indices, codes: Floats) -> Final:
         every = np.concatenate([self.pending, positions])
         every_codes = np.concatenate([self.codes[self.pending], codes])
-        if not len(every):
-            return every
         frame = self.predictor.table.as_returned(self.rows.iloc[every], self.codes[every], every_codes)
-        labels = self.predictor.label(frame)
+        said = self.predictor.last_word(frame, self.raw)
         np.add.at(self.asked, every, 1)
-        self.own[self.pending] = labels[: len(self.pending)]
-        self.pending, found = np.zeros(0, dtype=np.intp), labels[len(self.pending) :]
+        self.note(self.pending, said.take(slice(0, len(self.pending))))
+        found, self.pending = said.take(slice(len(self.pending), None)), np.zeros(0, dtype=np.intp)
         return found
+
+    def ask_pending(self) -> None:
+        """Rows nobody has asked about yet."""
+        if len(self.pending):
+            self(np.zeros(0, dtype=np.intp), self.codes[:0])
+
+    def note(self, rows: Indices, said: Final) -> None:
+        """What the model itself says of rows as they are."""
+        self.own[rows] = said.classes
+        if said.values is not None:
+            if self.values is None:
+                self.values = np.full((len(self.own), said.values.shape[1]), np.nan)
+            self.values[rows] = said.values
+
+    def note_share(self, rows: Indices, kind: str, share: Floats) -> None:
+        """The best share of trials any answer to each row has stood so far."""
+        best = self.shares.setdefault(kind, np.full(len(self.own), -1.0))
+        np.maximum.at(best, rows, share)
+
+    def word_on(self, rows: Indices) -> Final:
+        values = None if self.values is None else self.values[rows]
+        return self.predictor.final(self.own[rows], values)
 
 
 def labelled(classes: tuple[Any, ...], positions: NDArray[np.intp], index: pd.Index) -> pd.Series:
@@ -124,16 +166,23 @@ def labelled(classes: tuple[Any, ...], positions: NDArray[np.intp], index: pd.In
     return pd.Series([classes[k] if k >= 0 else None for k in positions], index=index, dtype=object)
 
 
+def _predictions(ledger: Ledger, predictor: Predictor, index: pd.Index) -> pd.Series:
+    """The model's labels, or its numbers."""
+    if predictor.numbers is not None:
+        return pd.Series(ledger.value, index, name="prediction")
+    return labelled(predictor.classes, ledger.predicted, index).rename("prediction")
+
+
 def explanation(
     rows: pd.DataFrame, ledger: Ledger, answers: Answers, predictor: Predictor, twin: TwinUse | None, seconds: float
 ) -> Explanation:
-    ledger.remark_several(answers)
     return Explanation(
         rows=rows.copy(),
         status=pd.Series(ledger.status, index=rows.index, dtype=object, name="status"),
         reason=pd.Series(ledger.reason, index=rows.index, dtype=object, name="reason"),
-        prediction=labelled(predictor.classes, ledger.predicted, rows.index).rename("prediction"),
-        target=labelled(predictor.classes, ledger.target, rows.index).rename("target"),
+        prediction=_predictions(ledger, predictor, rows.index),
+        target=pd.Series(ledger.target.shown(predictor.classes, ledger.predicted), rows.index, dtype=object, name="target"),
+        score=pd.Series(ledger.value, rows.index, name="score"),
         answers=answers,
         table=predictor.table,
         asked=predictor.asked,

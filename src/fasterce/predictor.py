@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import is_regressor as regressor
 
 from fasterce.errors import InputError, ModelError, shorten, unknown_name
 from fasterce.latent.runtime import threads_for
@@ -26,6 +27,7 @@ MOST_FRACTIONS = 10
 FIRST_SPLITS, MOST_SPLITS = 32, 64
 REGAINED_SPLITS = 3
 SCORE_AGREEMENT = 0.999
+BELOW_AND_ABOVE = ("below", "above")
 
 
 @dataclass
@@ -51,10 +53,43 @@ class Answers:
         return Answers(np.concatenate([self.classes, more.classes]), both)
 
 
-class Predictor:
-    """Asks a model about rows of codes."""
+@dataclass(frozen=True)
+class Final:
+    """The model's own last word: class positions and, where a number was asked for, chances (N, C) or predictions (N, 1)."""
 
-    def __init__(self, model: Any, table: Table, classes: Sequence[Any] = (), use_scores: bool = False) -> None:
+    classes: Classes
+    values: Floats | None = None
+    scores: Floats | None = None
+
+    def take(self, rows: slice) -> "Final":
+        return Final(*(None if part is None else part[rows] for part in (self.classes, self.values, self.scores)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How a model that answers numbers is read: as two classes, below and above `middle`, that lead by the distance from
+    it in units of `scale`."""
+
+    middle: float
+    scale: float
+
+    def scores(self, values: Floats) -> Floats:
+        lead = (values - self.middle) / self.scale
+        return np.stack([-lead / 2, lead / 2], axis=1)
+
+
+class Predictor:
+    """Asks a model about rows of codes. `numbers` is set where the model answers numbers instead of classes."""
+
+    def __init__(
+        self,
+        model: Any,
+        table: Table,
+        classes: Sequence[Any] = (),
+        use_scores: bool = False,
+        numbers: Numbers | None = None,
+    ) -> None:
+        self.numbers = numbers
         self.model = model
         self.table = table
         self.classes = tuple(plain(label) for label in classes)
@@ -75,7 +110,7 @@ class Predictor:
         if len(known) > MOST_CLASSES or (len(known) > MOST_FRACTIONS and _fractions(known)):
             raise ModelError(
                 f"The model must answer class labels; got {len(known)} different ones, starting with {shorten(known, 3)} "
-                "(a regression model?)."
+                "(a regression model? then say task='regression')."
             )
         self.classes = tuple(plain(label) for label in known)
         self.learning = declared is None
@@ -87,6 +122,20 @@ class Predictor:
     def answers(self, codes: Floats) -> bool:
         """Whether the model answers these rows at all; `failure` says why not."""
         return self._labels(self.table.frame(codes)) is not None
+
+    def learn_numbers(self, codes: Floats) -> None:
+        """The same for a model that answers numbers: what is in the middle of them, and how far they spread."""
+        labels = self._labels(self.table.frame(codes))
+        values = None if labels is None else _as_numbers(labels)
+        if values is None:
+            raise ModelError(self.failure or "The model must answer one finite number a row; got something else.")
+        middle = float(np.median(values))
+        self.numbers = Numbers(middle, float(np.std(values)) or 1.0)
+        self.classes, self.use_scores = BELOW_AND_ABOVE, True
+
+    @property
+    def has_chances(self) -> bool:
+        return self.numbers is None and find_scores(self.model) == "predict_proba"
 
     def position(self, label: Any) -> int:
         """The position of a class, whatever scalar type the caller writes it in."""
@@ -125,8 +174,46 @@ class Predictor:
         """The model's own labels, even where `ask` goes by scores: what verification rests on."""
         if len(frame) == 0:
             return np.zeros(0, dtype=np.intp)
+        if self.numbers is not None:
+            return self.last_word(frame, raw=True).classes
         found = self._halving(self._labels, frame, [FIRST_SPLITS])
         return np.concatenate([self._positions(part) for part in found])
+
+    def last_word(self, frame: pd.DataFrame, raw: bool) -> Final:
+        """What verification rests on: labels, or where `raw` the chances or numbers themselves."""
+        if not raw:
+            return Final(self.label(frame))
+        question = self._chances if self.numbers is None else self._values
+        width = len(self.classes) if self.numbers is None else 1
+        if len(frame) == 0:
+            return Final(np.zeros(0, dtype=np.intp), np.zeros((0, width)))
+        found = self._halving(question, frame, [FIRST_SPLITS])
+        values = np.concatenate([np.full((part, width), np.nan) if isinstance(part, int) else part for part in found])
+        failed = ~np.isfinite(values).all(axis=1)
+        scores = self._scores_of(values)
+        return Final(np.where(failed, FAILED, np.nan_to_num(scores).argmax(axis=1)), values, scores)
+
+    def final(self, classes: Classes, values: Floats | None) -> Final:
+        """A last word said earlier."""
+        return Final(classes, values, None if values is None else self._scores_of(values))
+
+    def _scores_of(self, values: Floats) -> Floats:
+        return np.log(np.maximum(values, 1e-12)) if self.numbers is None else self.numbers.scores(values[:, 0])
+
+    def _values(self, frame: pd.DataFrame) -> Floats | None:
+        labels = self._labels(frame)
+        values = None if labels is None else _as_numbers(labels)
+        if values is None:
+            self.failure = self.failure or "The model must answer one finite number a row; got something else."
+            return None
+        return values[:, None]
+
+    def _chances(self, frame: pd.DataFrame) -> Floats | None:
+        answer = self._call(self.model.predict_proba, frame)
+        if answer is None or answer.dtype.kind not in "fiub" or answer.shape != (len(frame), len(self.classes)):
+            self.failure = self.failure or f"The model must give {len(self.classes)} chances a row; got something else."
+            return None
+        return answer.astype(np.float64)
 
     def _halving(self, question: Callable[[pd.DataFrame], Any], frame: pd.DataFrame, splits: list[int]) -> list[Any]:
         """Answers in order; a part the model fails on is split until single rows fail, or its length stands for it.
@@ -172,6 +259,9 @@ class Predictor:
 
     def _score(self, frame: pd.DataFrame) -> Floats | None:
         """A score a class whose largest is the label: log-probabilities or decision values."""
+        if self.numbers is not None:
+            values = self._values(frame)
+            return None if values is None else self.numbers.scores(values[:, 0])
         name = find_scores(self.model)
         if name is None:
             return None
@@ -218,6 +308,14 @@ def find_predict(model: Any) -> Callable[[pd.DataFrame], Any]:
     raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}.")
 
 
+def is_regressor(model: Any) -> bool:
+    """Whether a model says of itself, in scikit-learn's way, that it answers numbers."""
+    try:
+        return bool(regressor(model))
+    except (AttributeError, TypeError):
+        return False
+
+
 def find_scores(model: Any) -> str | None:
     for name in ("predict_proba", "decision_function"):
         if callable(getattr(model, name, None)):
@@ -234,3 +332,12 @@ def sorted_labels(labels: Sequence[Any]) -> list[Any]:
         return sorted(labels)
     except TypeError:
         return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+
+
+def _as_numbers(answers: NDArray[Any]) -> Floats | None:
+    """Answers as floats, None if one of them is no finite number."""
+    try:
+        values = answers.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
+    return values if np.isfinite(values).all() else None

@@ -9,6 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from fasterce.constraints import files
+from fasterce.constraints.check import as_rules, check_rules
+from fasterce.constraints.vocabulary import Rule
 from fasterce.errors import SchemaError, shorten, unknown_name
 
 Kind = Literal["numeric", "categorical"]
@@ -115,7 +118,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, in order.
+    """The columns of a table, in order, and the `rules` (see `fasterce.constraints`) that every answer keeps to.
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"age": [25, 40, 61], "sex": ["f", "m", "f"], "income": [1.5, 2.25, 3.0]})
@@ -125,6 +128,7 @@ class Schema:
     """
 
     features: tuple[Feature, ...]
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -132,6 +136,8 @@ class Schema:
         repeated = [name for name in dict.fromkeys(self.names) if self.names.count(name) > 1]
         if repeated:
             raise SchemaError(f"Column names must be unique; got {shorten(repeated)} more than once.")
+        object.__setattr__(self, "rules", as_rules(self.rules))
+        check_rules(self.rules, self.features)
 
     @property
     def names(self) -> tuple[Hashable, ...]:
@@ -153,15 +159,17 @@ class Schema:
         return [self.position(name) for name in names]
 
     def freed(self) -> "Schema":
-        """The same columns with everything allowed to change either way."""
+        """The same columns with everything allowed to change either way, by no rules."""
         return Schema(tuple(replace(f, mutable=True, direction="any") for f in self.features))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"features": [feature.to_dict() for feature in self.features]}
+        described: dict[str, Any] = {"features": [feature.to_dict() for feature in self.features]}
+        return described | {"rules": files.to_dict(self.rules)} if self.rules else described
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Schema":
-        return cls(tuple(Feature.from_dict(feature) for feature in fields["features"]))
+        features = tuple(Feature.from_dict(feature) for feature in fields["features"])
+        return cls(features, files.from_dict(fields.get("rules", ())))
 
     @classmethod
     def infer(
@@ -172,6 +180,7 @@ class Schema:
         increasing: Sequence[Hashable] | None = None,
         decreasing: Sequence[Hashable] | None = None,
         ranges: Mapping[Hashable, tuple[float, float]] | None = None,
+        rules: Sequence[Rule] | None = None,
         may_go_missing: Sequence[Hashable] | None = None,
     ) -> "Schema":
         """Read kinds, categories, precision and observed ranges off a table; the rest is what the user says.
@@ -196,7 +205,7 @@ class Schema:
             if name in may_go_missing or bool(X[name].isna().any()):
                 feature = replace(feature, missing="may_appear" if name in may_go_missing else "stay")
             features.append(_declare_range(feature, ranges[name]) if name in ranges else feature)
-        return cls(tuple(features))
+        return cls(tuple(features), as_rules(rules))
 
 
 def check_table(X: object, what: str) -> None:

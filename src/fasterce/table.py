@@ -53,7 +53,7 @@ class Table:
         for feature, dtype in zip(schema.features, dtypes, strict=True):
             _check_can_be_missing(feature, dtype)
         held = (_held_range(feature, dtype) for feature, dtype in zip(schema.features, dtypes, strict=True))
-        return cls(Schema(tuple(held)), dtypes, tuple(_blank(X[name]) for name in schema.names))
+        return cls(replace(schema, features=tuple(held)), dtypes, tuple(_blank(X[name]) for name in schema.names))
 
     def read(self, rows: pd.DataFrame) -> Reading:
         check_columns(rows, self.schema, "rows")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce.search.goal import Named
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import sample
@@ -189,7 +190,7 @@ class Toys:
         lead = np.asarray(model.lead(domain.row), dtype=float)
         target = (lead <= 0).astype(np.intp)
         start = -np.abs(lead) if model.graded else np.full(len(lead), -1.0)
-        return Task(knowledge, domain, Judge(model, target, model.graded), start=start, **options)
+        return Task(knowledge, domain, Judge(model, Named(target), model.graded), start=start, **options)
 
     def scene(
         self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **rules: Any

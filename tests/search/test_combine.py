@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fasterce.search.goal import Named
 from fasterce.search import combine, levels, sweep
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Edits, Judge
@@ -17,7 +18,7 @@ def scene(toys: Any, lead: Any, rows: Any = ROW) -> Any:
     domain = toys.domain(codec, rows)
     asked = sweep.edits(domain, levels.coarse_levels(codec))
     model = toys.Model(lead)
-    judge = Judge(model, np.ones(len(domain.base), dtype=np.intp), True)
+    judge = Judge(model, Named(np.ones(len(domain.base), dtype=np.intp)), True)
     (verdict,) = judge.judge(asked)
     distance = Distance.gower(codec.profile.span, codec.numeric)
     start = lead(domain.base)

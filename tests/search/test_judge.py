@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fasterce.search.goal import Named
 from fasterce.search.judge import Candidates, Edits, Judge, distinct, margins
 
 BASE = np.array([[1.0, 0.0], [5.0, 2.0]])
@@ -14,7 +15,7 @@ BASE = np.array([[1.0, 0.0], [5.0, 2.0]])
 
 def test_one_call_for_several_groups(toys: Any) -> None:
     model = toys.Model(lambda codes: codes[:, 0] - 3)
-    judge = Judge(model, np.array([1, 0]), True)
+    judge = Judge(model, Named(np.array([1, 0])), True)
     some = Candidates(np.array([[[4.0, 0.0], [2.0, 0.0]], [[4.0, 0.0], [2.0, 1.0]]]), np.array([[True, True], [True, False]]))
     edits = Edits(BASE, np.array([0, 1]), np.array([[9.0, 1.0], [2.0, 1.0]]), np.array([[True, True], [True, True]]))
     first, second = judge.judge(some, edits)
@@ -27,7 +28,7 @@ def test_one_call_for_several_groups(toys: Any) -> None:
 
 def test_identical_candidates_are_asked_once(toys: Any) -> None:
     model = toys.Model(lambda codes: codes[:, 0] - 3)
-    judge = Judge(model, np.array([1, 0]), True)
+    judge = Judge(model, Named(np.array([1, 0])), True)
     same = Candidates(np.tile([4.0, 0.0], (2, 3, 1)), np.ones((2, 3), dtype=bool))
     edits = Edits(BASE, np.array([0]), np.array([[4.0], [4.0]]), np.ones((2, 1), dtype=bool))
     first, second = judge.judge(same, edits)
@@ -38,7 +39,7 @@ def test_identical_candidates_are_asked_once(toys: Any) -> None:
 
 def test_nothing_open_asks_nothing(toys: Any) -> None:
     model = toys.Model(lambda codes: codes[:, 0])
-    judge = Judge(model, np.array([1, 1]), True)
+    judge = Judge(model, Named(np.array([1, 1])), True)
     closed = Candidates(np.zeros((2, 3, 2)), np.zeros((2, 3), dtype=bool))
     none = Candidates(np.zeros((2, 0, 2)), np.zeros((2, 0), dtype=bool))
     first, second = judge.judge(closed, none)
@@ -49,7 +50,7 @@ def test_nothing_open_asks_nothing(toys: Any) -> None:
 
 
 def test_labels_alone_give_plus_and_minus_one(toys: Any) -> None:
-    judge = Judge(toys.Model(lambda codes: codes[:, 0] - 3, graded=False), np.array([1, 0]), False)
+    judge = Judge(toys.Model(lambda codes: codes[:, 0] - 3, graded=False), Named(np.array([1, 0])), False)
     asked = Candidates(np.array([[[4.0, 0.0]], [[4.0, 0.0]]]), np.ones((2, 1), dtype=bool))
     (verdict,) = judge.judge(asked)
     np.testing.assert_array_equal(verdict.margin, [[1.0], [-1.0]])
@@ -92,7 +93,7 @@ def test_a_failed_candidate_does_not_spoil_its_neighbours(toys: Any) -> None:
         return toys.Said(np.where(failed, -1, 1), scores)
 
     asked = Candidates(np.array([[[7.0, 0.0], [2.0, 0.0], [7.0, 0.0]]]), np.ones((1, 3), dtype=bool))
-    (verdict,) = Judge(ask, np.array([1]), True).judge(asked)
+    (verdict,) = Judge(ask, Named(np.array([1])), True).judge(asked)
     np.testing.assert_array_equal(verdict.valid, [[False, True, False]])
 
 

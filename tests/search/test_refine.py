@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fasterce.schema import MISSING
 from fasterce.search import refine
 from fasterce.search.distance import Distance
+from fasterce.search.goal import Named
 from fasterce.search.judge import Judge, Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.project import Gaps
@@ -28,7 +29,7 @@ def gower(codec: Any) -> Distance:
 
 
 def shrink_thrice(domain: Any, distance: Distance, lead: Any, pool: Pool, toys: Any, rounds: int = 3) -> Pool:
-    judge = Judge(toys.Model(lead), np.ones(len(domain.base), dtype=np.intp), True)
+    judge = Judge(toys.Model(lead), Named(np.ones(len(domain.base), dtype=np.intp)), True)
     for _ in range(rounds):
         asked = refine.bracket(pool, domain, distance)
         (verdict,) = judge.judge(asked.candidates)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fasterce.search.goal import Named
 from fasterce.search import shortlist as lists
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Judge, Verdict
@@ -24,7 +25,7 @@ def scene(toys: Any, informative: bool = True, classes: int = 2, hidden: int = 9
     model = toys.Model(lambda points: points[:, 0] - 5.0)
     knowledge = replace(toys.knowledge(codec, codes, model), surrogate=toys.any_copy(codec, classes, hidden=hidden))
     priced = Distance.percentile(codec)
-    judge = Judge(model, TARGET if classes == 2 else TARGET + 1, informative)
+    judge = Judge(model, Named(TARGET if classes == 2 else TARGET + 1), informative)
     return Task(knowledge, toys.domain(codec, ROWS, **rules), judge, priced=priced, start=START)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fasterce.search.goal import Named
 from fasterce.search import levels, sweep
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Edits, Judge, Verdict
@@ -22,7 +23,7 @@ def codec(toys: Any) -> Any:
 def run(toys: Any, codec: Any, lead: Any, rows: Any = ROW, **rules: Any) -> Any:
     domain = toys.domain(codec, rows, **rules)
     asked = sweep.edits(domain, levels.coarse_levels(codec))
-    judge = Judge(toys.Model(lead), np.ones(len(domain.base), dtype=np.intp), True)
+    judge = Judge(toys.Model(lead), Named(np.ones(len(domain.base), dtype=np.intp)), True)
     (verdict,) = judge.judge(asked)
     distance = Distance.gower(codec.profile.span, codec.numeric)
     return domain, asked, verdict, sweep.cheapest(asked, verdict, domain, distance)

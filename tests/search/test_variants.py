@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce.search.goal import Named
 from fasterce import fitting
 from fasterce.rules import Rules
 from fasterce.search import realism, variants
@@ -228,7 +229,7 @@ def test_a_plain_function_and_a_frame(learned: tuple[fitting.Learned, pd.DataFra
 
         return Answers((approve(table.frame(codes)) == "yes").astype(np.intp))
 
-    task = Task(made.knowledge, domain, Judge(ask, np.ones(20, dtype=np.intp), False), start=np.full(20, -1.0))
+    task = Task(made.knowledge, domain, Judge(ask, Named(np.ones(20, dtype=np.intp)), False), start=np.full(20, -1.0))
     pool = run(variant, task).best(1)
     assert pool.valid.all()
     assert (approve(table.frame(pool.codes[:, 0])) == "yes").all()

@@ -3,7 +3,8 @@
 import numpy as np
 
 from fasterce.profile import Floats
-from fasterce.search.judge import Candidates, Edits, Indices
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Candidates, Edits
 from fasterce.search.project import Domain
 
 OPTIONS = 24

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Generator, Sequence
 
-from fasterce.search.judge import Candidates, Edits, Indices, Judge, Verdict
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Candidates, Edits, Judge, Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.task import Task
 

@@ -4,29 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from time import perf_counter
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fasterce.profile import Floats
+from fasterce.search.goal import NO_LIMIT, Goal, Indices, Mask, Said
 
-DIGITS = 9
-NO_LIMIT = -1e300
-
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.intp]
+Asks = Callable[[Floats], Said]
 
 
-class Answers(Protocol):
-    @property
-    def classes(self) -> Indices: ...
-
-    @property
-    def scores(self) -> Floats | None: ...
-
-
-Asks = Callable[[Floats], Answers]
+@dataclass(frozen=True)
+class Told:
+    classes: Indices
+    scores: Floats | None
 
 
 @dataclass(frozen=True)
@@ -141,26 +132,34 @@ class Best:
 
 
 class Judge:
-    """Knows the wanted class of every row. `informative` tells margins that grade from mere labels (+1, -1)."""
+    """Knows what every row wants. `informative` tells margins that grade from mere labels (+1, -1)."""
 
     def __init__(
         self,
         ask: Asks,
-        target: Indices,
+        goal: Goal,
         informative: bool,
         limits: Limits | None = None,
         lowest: float = NO_LIMIT,
     ) -> None:
         self.ask = ask
         self.lowest = lowest
-        self.target = target
+        self.goal = goal
         self.informative = informative
-        self.limits = limits or Limits.of(len(target))
+        self.limits = limits or Limits.of(len(goal.target))
         self.best: Best | None = None
+
+    @property
+    def target(self) -> Indices:
+        return self.goal.target
 
     def take(self, rows: Indices) -> "Judge":
         """The judge of some rows; what they use up and where they are stopped is seen here too."""
-        return Judge(self.ask, self.target[rows], self.informative, _Part(self.limits, rows), self.lowest)
+        return Judge(self.ask, self.goal.take(rows), self.informative, _Part(self.limits, rows), self.lowest)
+
+    def demanding(self, need: Floats) -> "Judge":
+        """The same judge, satisfied only so far beyond the boundary."""
+        return Judge(self.ask, self.goal.demanding(need), self.informative, self.limits, self.lowest)
 
     def judge(self, *groups: Candidates | Edits) -> list[Verdict]:
         """One call for all groups; identical candidates are asked once."""
@@ -195,7 +194,7 @@ class Judge:
             once = back = np.arange(len(codes))
         answers = self.ask(codes if len(once) == len(codes) else codes[once])
         scores = None if answers.scores is None else answers.scores[back]
-        return margins(answers.classes[back], scores, self.target[rows], self.lowest)
+        return self.goal.margins(Told(answers.classes[back], scores), rows, self.lowest)
 
 
 class _Part(Limits):
@@ -220,25 +219,6 @@ def _turn(rows: Indices) -> Indices:
     turn = np.empty(len(rows), dtype=np.intp)
     turn[order] = np.arange(len(rows)) - np.searchsorted(ordered, ordered)
     return turn
-
-
-def margins(classes: Indices, scores: Floats | None, target: Indices, lowest: float = NO_LIMIT) -> Floats:
-    """Positive where the class is the wanted one; graded by the scores if there are any, none counted below `lowest`.
-
-    Rounded: a model's scores may differ in their last bits between a batch and a single row.
-    """
-    failed = classes < 0
-    hit = classes == target
-    if scores is None:
-        return np.where(failed, -np.inf, np.where(hit, 1.0, -1.0))
-    every = np.arange(len(target))
-    others = np.maximum(scores, lowest)
-    own = others[every, target]
-    others[every, target] = -np.inf
-    lead = np.round(own - others.max(axis=1), DIGITS)
-    tiny = np.finfo(np.float64).tiny
-    lead = np.where(hit, np.maximum(lead, tiny), np.minimum(lead, -tiny))
-    return np.where(failed, -np.inf, lead)
 
 
 def distinct(codes: Floats) -> tuple[Indices, Indices]:

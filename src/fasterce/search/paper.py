@@ -10,7 +10,8 @@ from fasterce.profile import Floats
 from fasterce.search import sweep
 from fasterce.search.dialogue import Search
 from fasterce.search.directions import orthogonal_part, project_on, unit
-from fasterce.search.judge import Candidates, Edits, Indices, Mask
+from fasterce.search.goal import Indices, Mask
+from fasterce.search.judge import Candidates, Edits
 from fasterce.search.linesearch import along, cumulative
 from fasterce.search.pool import Pool
 from fasterce.search.project import decode_plainly

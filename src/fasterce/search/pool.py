@@ -6,7 +6,7 @@ import numpy as np
 
 from fasterce.profile import Floats
 from fasterce.search.distance import Distance
-from fasterce.search.judge import Indices, Mask
+from fasterce.search.goal import Indices, Mask
 from fasterce.search.project import Domain
 
 

@@ -5,7 +5,8 @@ import numpy as np
 from fasterce.latent.runtime import BLOCK_ROWS, on_one_thread, spread
 from fasterce.profile import Floats
 from fasterce.search.directions import height, orthogonal_part, unit
-from fasterce.search.judge import Candidates, Edits, Indices
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Candidates, Edits
 from fasterce.search.linesearch import along, distances_to_walk
 from fasterce.search.project import carry_movement
 from fasterce.search.task import Task
@@ -70,24 +71,20 @@ def nearest_examples(task: Task, most: int = NEIGHBOURS) -> Floats:
     A class without examples, which `fit` never saw the model answer, leaves the row itself in their place.
     """
     codes = np.repeat(task.domain.base[:, None, :], most, axis=1)
-    for target in np.unique(task.judge.target):
-        wanted = np.flatnonzero(task.knowledge.example_classes == target)
-        mine = np.flatnonzero(task.judge.target == target)
-        if wanted.size:
-            nearest = _nearest(task, mine, wanted, most)
-            codes[mine[:, None], np.arange(nearest.shape[1])] = task.knowledge.examples[nearest]
+    for part in task.goal.parts(task.knowledge):
+        if part.examples.size:
+            nearest = _nearest(task, part.rows, part.examples, most)
+            codes[part.rows[:, None], np.arange(nearest.shape[1])] = task.knowledge.examples[nearest]
     return codes
 
 
 def more_examples(task: Task) -> Floats:
-    """More of the nearest examples, and those that lie deepest inside the wanted class."""
+    """More of the nearest examples, and those that lie deepest on the wanted side."""
     deep = np.repeat(task.domain.base[:, None, :], DEEPEST, axis=1)
     latent = task.knowledge.example_latent
-    for target in np.unique(task.judge.target):
-        wanted = np.flatnonzero(task.knowledge.example_classes == target)
-        normal, offset = task.knowledge.hyperplanes.of_class(np.array([target]))
-        order = np.argsort(-height(latent[wanted], normal, offset), kind="stable")[:DEEPEST]
-        deep[task.judge.target == target, : len(order)] = task.knowledge.examples[wanted[order]]
+    for part in task.goal.parts(task.knowledge):
+        order = np.argsort(-height(latent[part.examples], *part.plane), kind="stable")[:DEEPEST]
+        deep[part.rows, : len(order)] = task.knowledge.examples[part.examples[order]]
     return np.concatenate([nearest_examples(task, DEEPEST), deep], axis=1)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from fasterce.profile import Floats
 from fasterce.search import refine, sweep
 from fasterce.search.dialogue import Search, Wish
-from fasterce.search.judge import Edits, Indices, Verdict
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Edits, Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.propose import as_it_is, different
 from fasterce.search.shortlist import Shortlist, expectations, shortlist
@@ -160,10 +161,10 @@ def shrunk(task: Task, pool: Pool, n: int = 1) -> Search:
     base = task.domain.base
     pool = pool.distinct(base)
     if n > 1:
-        pool = pool.different(base, 2 * n)
+        pool = pool.different(base, n)
     need = -at_the_start(task) if task.judge.informative else None
     for kept in SHRINKING if task.judge.informative else SHRINKING_BLINDLY:
-        pool = pool.promising(kept if n == 1 else 2 * n, task.distance, need)
+        pool = pool.promising(kept if n == 1 else n, task.distance, need)
         asked, undone = refine.bracket(pool, task.domain, task.distance, SECTIONS), refine.undone(pool, base)
         verdict, of_undone = yield [asked.candidates, undone]
         pool = refine.shrink(pool, asked, verdict, task.domain, task.distance) + flipping(task, undone, of_undone, 1)
@@ -179,7 +180,7 @@ def at_the_start(task: Task) -> Floats:
     start = task.start.copy()
     if moved.size:
         both = np.stack([domain.row[moved], domain.base[moved]], axis=1)
-        before, after = surrogate.margins_of(both, task.judge.target[moved]).T
+        before, after = task.goal.take(moved).expected(surrogate.outputs_of(both)).T
         start[moved] += after - before
     return start
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from fasterce.profile import Floats
-from fasterce.search.judge import Candidates, Indices, Mask
+from fasterce.search.goal import Indices, Mask
+from fasterce.search.judge import Candidates
 from fasterce.search.pool import Pool
 from fasterce.search.propose import different
 from fasterce.search.task import Task
@@ -94,7 +95,6 @@ class _Mover:
         rows, count, features = box.legal.shape
         if self.surrogate is None:
             return
-        target = box.task.judge.target
         own = self.surrogate.read(box.task.domain.base, np.arange(features))
         there = self.surrogate.read(box.legal.reshape(rows * count, features), np.arange(features))
         back = own[:, None] - there.reshape(rows, count, features, there.shape[-1])
@@ -102,7 +102,6 @@ class _Mover:
         for j, g in enumerate(box.task.knowledge.groups):
             self.swap[:, :, g] += back[:, :, j]
         self.hidden = self.surrogate.hidden(there).reshape(rows, count, there.shape[-1])
-        self.target = target
         lead = self._lead(self.hidden)
         # An example has the wanted answer, whatever the copy says of it.
         self.shift = np.maximum(self.surrogate.error - lead, 0.0)
@@ -135,7 +134,7 @@ class _Mover:
 
     def _lead(self, hidden: Singles32) -> Singles32:
         assert self.surrogate is not None
-        return self.surrogate.margins(self.surrogate.outputs(hidden.copy()), self.target)
+        return self.box.task.goal.expected(self.surrogate.outputs(hidden.copy()))
 
 
 def retreats(task: Task, best: Pool, examples: Floats) -> Candidates:
@@ -178,9 +177,8 @@ def from_prototype(task: Task, codes: Floats) -> Floats:
     rows, count, features = codes.shape
     latent = known.autoencoder.encode(known.codec.encode(codes.reshape(rows * count, features)))
     gap = np.full(rows * count, np.inf)
-    target = np.repeat(task.judge.target, count)
-    for centre, label in zip(known.prototypes, known.prototype_classes, strict=True):
-        mine = target == label
+    welcome = np.repeat(task.goal.welcome(known.prototype_classes), count, axis=0)
+    for centre, mine in zip(known.prototypes, welcome.T, strict=True):
         gap[mine] = np.minimum(gap[mine], np.sqrt(((latent[mine] - centre) ** 2).sum(axis=1)))
     gap = np.where(np.isfinite(gap), gap, 0.0) / max(latent.shape[1], 1) ** 0.5
     return np.asarray(gap.reshape(rows, count))

@@ -9,7 +9,8 @@ import numpy as np
 
 from fasterce.profile import Floats
 from fasterce.search.distance import Distance, filled_or_emptied
-from fasterce.search.judge import Candidates, Indices, Mask, Verdict
+from fasterce.search.goal import Indices, Mask
+from fasterce.search.judge import Candidates, Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.project import Domain
 

@@ -14,7 +14,8 @@ from fasterce.latent.runtime import on_one_thread, spread
 from fasterce.profile import Floats
 from fasterce.search import sweep
 from fasterce.search.distance import filled_or_emptied
-from fasterce.search.judge import Candidates, Edits, Indices, Verdict
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Candidates, Edits, Verdict
 from fasterce.search.task import Knowledge, Task
 from fasterce.surrogate.runtime import Singles32, Surrogate
 
@@ -356,11 +357,11 @@ class _Copy:
         surrogate = task.knowledge.surrogate
         assert surrogate is not None
         self.surrogate: Surrogate = surrogate
-        self.edits, self.target = edits, task.judge.target
+        self.edits, self.goal = edits, task.goal
         self.own = surrogate.read(edits.base, np.arange(edits.base.shape[1]))
         self.hidden = surrogate.hidden(self.own)
         self._read_entries()
-        guess = surrogate.margins(surrogate.outputs(self.hidden[:, None].copy()), self.target)[:, 0].astype(np.float64)
+        guess = self.goal.expected(surrogate.outputs(self.hidden[:, None].copy()))[:, 0].astype(np.float64)
         self.start = start if task.judge.informative else _on_its_side(guess, start, surrogate.error)
         self.shift = self.start - guess
         self.need = self._needed(task)
@@ -433,7 +434,7 @@ class _Copy:
         return np.asarray(swap)
 
     def _lead(self, hidden: Singles32, rows: slice) -> Singles32:
-        return self.surrogate.margins(self.surrogate.outputs(hidden), self.target[rows])
+        return self.goal.take(rows).expected(self.surrogate.outputs(hidden))
 
     def _margins(self, count: int, lead: Callable[[slice], Any], at_once: int | None = None) -> Floats:
         margin = np.empty((len(self.hidden), count))

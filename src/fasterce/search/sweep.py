@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from fasterce.codec import Codec
 from fasterce.profile import Floats
 from fasterce.search.distance import Distance, filled_or_emptied
-from fasterce.search.judge import Edits, Indices, Mask, Verdict
+from fasterce.search.goal import Indices, Mask
+from fasterce.search.judge import Edits, Verdict
 from fasterce.search.levels import Levels
 from fasterce.search.project import Domain
 from fasterce.search.task import Task
@@ -46,15 +47,8 @@ def edits(domain: Domain, levels: Levels) -> Edits:
 
 
 def _legal(domain: Domain, feature: Indices, values: Floats) -> Mask:
-    legal = domain.free[:, feature] & (values != domain.base[:, feature]) & np.isfinite(values)
-    legal &= (values >= domain.lower[:, feature]) & (values <= domain.upper[:, feature])
-    for j, allowed in domain.allowed.items():
-        column = np.flatnonzero(feature == j)
-        legal[:, column] &= allowed[values[:, column].astype(np.intp)]
-    if domain.gaps is not None:
-        gone = values == domain.gaps.code[feature]
-        legal = np.where(gone, domain.may_go(feature) & (values != domain.base[:, feature]), legal)
-    return np.asarray(legal)
+    different = (values != domain.base[:, feature]) & np.isfinite(values)
+    return np.asarray(domain.legal_values(feature, values) & different)
 
 
 @dataclass(frozen=True)

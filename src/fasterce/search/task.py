@@ -13,14 +13,16 @@ from fasterce.schema import MISSING
 from fasterce.search import levels
 from fasterce.search.directions import unit
 from fasterce.search.distance import Distance
+from fasterce.search.goal import NO_LIMIT, Goal, Indices
 from fasterce.search.hyperplanes import Hyperplanes
-from fasterce.search.judge import NO_LIMIT, Indices, Judge
+from fasterce.search.judge import Judge
 from fasterce.search.levels import Levels
 from fasterce.search.project import Domain
 from fasterce.search.regions import Regions
-from fasterce.surrogate.runtime import Surrogate
+from fasterce.surrogate.runtime import Singles32, Surrogate
 
 MOST_CELLS = 100_000_000
+MOST_READ = 1_000
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,18 @@ class Knowledge:
     def example_latent(self) -> Floats:
         return self.autoencoder.encode(self.example_matrix)
 
+    @cached_property
+    def example_outputs(self) -> Singles32 | None:
+        """What the copy puts out for every example (examples, C)."""
+        if self.surrogate is None:
+            return None
+        parts = [self.examples[start : start + MOST_READ] for start in range(0, len(self.examples), MOST_READ)]
+        return np.concatenate([self.surrogate.outputs_of(part[:, None])[:, 0] for part in parts])
+
+    def planes_of(self, latent: Floats, classes: Indices, regional: bool) -> tuple[Floats, Floats]:
+        """The prediction hyperplane of a class for each point: that of its region, or the one of the whole space."""
+        return self.regions.planes(latent, classes) if regional else self.hyperplanes.of_class(classes)
+
 
 @dataclass(frozen=True)
 class Task:
@@ -98,6 +112,7 @@ class Task:
     priced    the distance to keep small, if not the one realism is measured by
     start     the model's margin of each row as it is, where known
     realism   how much staying near known examples weighs, from 0 (only distance counts) to 1
+    diversity how much several answers should differ in what they change, from 0 (only distance counts) to 1
     regional  whether each row goes by the prediction hyperplane of its region, or all by the one of the whole space
     """
 
@@ -111,6 +126,7 @@ class Task:
     priced: Distance | None = None
     start: Floats | None = None
     realism: float = 0.5
+    diversity: float = 0.5
 
     def parts(self, rows: Indices, questions: int) -> list[Indices]:
         """`rows` in parts, so that so many candidates of each row of a part fit in memory together."""
@@ -123,6 +139,10 @@ class Task:
 
     def by_one_hyperplane(self) -> "Task":
         return replace(self, regional=False)
+
+    @property
+    def goal(self) -> Goal:
+        return self.judge.goal
 
     @property
     def distance(self) -> Distance:
@@ -139,9 +159,7 @@ class Task:
 
     @cached_property
     def prediction_planes(self) -> tuple[Floats, Floats]:
-        if self.regional:
-            return self.knowledge.regions.planes(self.latent, self.judge.target)
-        return self.knowledge.hyperplanes.of_class(self.judge.target)
+        return self.goal.planes(self.knowledge, self.latent, self.regional)
 
     @cached_property
     def toward_target(self) -> Floats:

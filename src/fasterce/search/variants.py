@@ -7,9 +7,10 @@ from functools import reduce
 import numpy as np
 
 from fasterce.profile import Floats
-from fasterce.search import ranked, sweep, thorough
+from fasterce.search import diverse, ranked, sweep, thorough
 from fasterce.search.dialogue import Search, for_some, side_by_side
-from fasterce.search.judge import Candidates, Edits, Indices, Verdict, any_of
+from fasterce.search.goal import Indices
+from fasterce.search.judge import Candidates, Edits, Verdict, any_of
 from fasterce.search.pool import Pool
 from fasterce.search.propose import different, keeping_frozen_still, nearest_examples, walk, without_trifles
 from fasterce.search.realism import BLIND_STOPS, STOPS, Box, allowed, priced, retreats
@@ -19,6 +20,7 @@ from fasterce.search.task import Task
 from fasterce.search.thorough import flipping
 
 EXAMPLES, TRIED = 12, 3
+SPARE = 4
 BESIDES = 100
 
 
@@ -27,30 +29,34 @@ def closest(task: Task, n: int = 1) -> Search:
     searched thoroughly."""
     if task.knowledge.surrogate is None:
         return (yield from beyond(task, (yield from _thorough(task, n))))
-    known = yield from ranked.first_round(task, n)
-    solved, stuck = _split(known.pool, n)
+    if n > 1:
+        return (yield from beyond(task, (yield from _several(task, n))))
+    known = yield from ranked.first_round(task)
+    solved, stuck = _split(known.pool)
     nearer, others = yield from side_by_side(
         [
-            for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n)),
-            for_some(stuck, task, lambda some: _at_last(some, known.take(stuck), n)),
+            for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved))),
+            for_some(stuck, task, lambda some: _at_last(some, known.take(stuck), 1)),
         ]
     )
-    return (yield from beyond(task, _ranked(nearer + others + known.pool, task, n)))
+    return (yield from beyond(task, (nearer + others + known.pool).best(2)))
 
 
 def sparse(task: Task, n: int = 1) -> Search:
     """CE2: one feature alone, the cheapest; where none flips alone two features, then three, then as few as are found."""
     if task.knowledge.surrogate is None:
         return (yield from beyond(task, (yield from _fewest(task, n))))
-    known = yield from ranked.first_round(task, n, together=False)
-    solved, stuck = _split(known.pool, n)
+    if n > 1:
+        return (yield from beyond(task, (yield from _several_sparse(task, n))))
+    known = yield from ranked.first_round(task, together=False)
+    solved, stuck = _split(known.pool)
     alone, others = yield from side_by_side(
         [
-            for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n, together=False)),
-            for_some(stuck, task, lambda some: _fewest(some, n)),
+            for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), together=False)),
+            for_some(stuck, task, lambda some: _fewest(some, 1)),
         ]
     )
-    return (yield from beyond(task, (alone + others).sparsest(task.domain.base).best(max(n, 2))))
+    return (yield from beyond(task, (alone + others).sparsest(task.domain.base).best(2)))
 
 
 def realistic(task: Task, n: int = 1) -> Search:
@@ -59,7 +65,7 @@ def realistic(task: Task, n: int = 1) -> Search:
     if task.realism == 0:
         return (yield from closest(task, n))
     examples = nearest_examples(task, EXAMPLES)
-    between = _toward_examples(task, examples[:, :TRIED])
+    between = _toward_examples(task, examples[:, : max(TRIED, n)])
     verdicts = yield between
     pool = reduce(Pool.__add__, (flipping(task, *pair) for pair in zip(between, verdicts, strict=True)))
     pool = _judged_real(task, pool, examples)
@@ -68,7 +74,8 @@ def realistic(task: Task, n: int = 1) -> Search:
         [_retreated(task, pool, examples), for_some(stuck, task, _walked), for_some(stuck, task, closest)]
     )
     pool = _judged_real(task, pool + nearer + walked + others, examples).distinct(task.domain.base)
-    return (yield from beyond(task, pool.best(max(2, n))))
+    several = pool.best(2) if n == 1 else diverse.chosen(pool, task.domain.base, n, task.diversity)
+    return (yield from beyond(task, several))
 
 
 __all__ = ["VARIANTS", "rows_at_once"]
@@ -76,14 +83,32 @@ __all__ = ["VARIANTS", "rows_at_once"]
 VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 
 
-def _split(pool: Pool, n: int) -> tuple[Indices, Indices]:
+def _several(task: Task, n: int) -> Search:
+    """Different combinations of features, twice by the copy, then whatever flips; without changes that are not needed."""
+    base = task.domain.base
+    known = yield from diverse.first_round(task, n)
+    few = np.flatnonzero(~diverse.enough(known.pool, base, n))
+    again = yield from for_some(few, task, lambda some: diverse.another_round(some, known.take(few), n))
+    pool = known.pool + again
+    few = np.flatnonzero(~diverse.enough(pool, base, n))
+    shrunk, others = yield from side_by_side(
+        [ranked.shrunk(task, pool, n + SPARE), for_some(few, task, lambda some: _at_last(some, known.take(few), n))]
+    )
+    pool = diverse.chosen(shrunk + others, base, n + SPARE, task.diversity)
+    return diverse.chosen((yield from diverse.needed(task, pool)), base, n, task.diversity)
+
+
+def _several_sparse(task: Task, n: int) -> Search:
+    """Every single feature that flips alone, and where these are fewer than wanted, combinations; fewest features first."""
+    base = task.domain.base
+    alone, together = yield from side_by_side([_fewest(task, n), _several(task, n)])
+    return diverse.chosen(alone + together, base, n, task.diversity, fewest=True)
+
+
+def _split(pool: Pool, n: int = 1) -> tuple[Indices, Indices]:
     """Rows with as many different answers as are wanted, and rows without."""
     enough = pool.valid.sum(axis=1) >= n
     return np.flatnonzero(enough), np.flatnonzero(~enough)
-
-
-def _ranked(pool: Pool, task: Task, n: int) -> Pool:
-    return pool.best(2) if n == 1 else pool.distinct(task.domain.base).different(task.domain.base, n)
 
 
 def _at_last(task: Task, known: ranked.Round, n: int) -> Search:

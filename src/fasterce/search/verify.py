@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fasterce.profile import Floats
-from fasterce.search.judge import Indices, Mask
+from fasterce.search.goal import Indices, Mask
 from fasterce.search.pool import Pool
 from fasterce.search.project import Domain
 
@@ -17,17 +17,18 @@ def verify(
     pool: Pool,
     group: NDArray[np.intp],
     domain: Domain,
-    target: Indices,
-    label: Callable[[Indices, Floats], Indices],
+    confirm: Callable[[Indices, Floats], tuple[Mask, Floats]],
     wanted: int,
-) -> Mask:
-    """Which candidates (rows, R) are legal and confirmed: the first `wanted` of every group (R,) of a row.
+) -> tuple[Mask, Floats]:
+    """Which candidates (rows, R) are legal and confirmed, the first `wanted` of every group (R,) of a row, and the number
+    the model says of each.
 
-    `label` is given the rows' positions and their candidates. A row whose first choice is refused by the model gets a
+    `confirm` is given the rows' positions and their candidates. A row whose first choice is refused by the model gets a
     second try with the candidates behind it.
     """
     legal = domain.contains(pool.codes) & pool.valid & (pool.codes != domain.row[:, None, :]).any(axis=2)
     confirmed, asked = np.zeros_like(legal), np.zeros_like(legal)
+    value = np.full(legal.shape, np.nan)
     for _ in range(TRIES):
         ask = np.zeros_like(legal)
         for one in np.unique(group):
@@ -36,9 +37,9 @@ def verify(
         if not ask.any():
             break
         rows = np.nonzero(ask)[0]
-        confirmed[ask] = label(rows, pool.codes[ask]) == target[rows]
+        confirmed[ask], value[ask] = confirm(rows, pool.codes[ask])
         asked |= ask
-    return np.asarray(confirmed)
+    return confirmed, value
 
 
 def _next(open_: Mask, count: Indices) -> Mask:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fasterce.profile import Floats
 from fasterce.search.directions import height, unit
-from fasterce.search.judge import Mask
+from fasterce.search.goal import Mask
 from fasterce.search.linesearch import first
 from fasterce.search.propose import keeping_frozen_still, steps_of_walk, walk
 from fasterce.search.task import Task
@@ -37,7 +37,7 @@ def trace(task: Task, label: str, target: str) -> Walk:
     distance, points = steps_of_walk(task, direction)
     (verdict,) = task.judge.judge(walk(task, direction))
     thin = slice(None, None, max(1, len(task.knowledge.examples) // CLOUD))
-    cloud, wanted = task.knowledge.example_latent[thin], (task.knowledge.example_classes == task.judge.target[0])[thin]
+    cloud, wanted = task.knowledge.example_latent[thin], task.goal.welcome(task.knowledge.example_classes)[0][thin]
     across = _widest_across(cloud, task.toward_target[0])
     return Walk(
         distance=distance[0],

@@ -79,23 +79,24 @@ class Surrogate:
         np.maximum(hidden, 0.0, out=hidden)
         return np.asarray(hidden @ self.weight + self.offset)
 
-    def margins(self, outputs: Singles32, target: Indices) -> Singles32:
-        """How far `outputs` (rows, K, C) lead for each row's wanted class."""
-        if outputs.shape[2] == 1:
-            return np.asarray(outputs[..., 0] * np.where(target == 1, 1.0, -1.0).astype(np.float32)[:, None])
-        own = np.take_along_axis(outputs, target[:, None, None], 2)[..., 0]
-        others = outputs.copy()
-        np.put_along_axis(others, np.broadcast_to(target[:, None, None], (*outputs.shape[:2], 1)), -np.inf, 2)
-        return np.asarray(own - others.max(axis=2))
-
-    def margins_of(self, codes: Floats, target: Indices) -> Singles32:
+    def outputs_of(self, codes: Floats) -> Singles32:
         """The same for candidates given as codes (rows, K, features)."""
         rows, count, features = codes.shape
         own = self.read(codes.reshape(rows * count, features), np.arange(features))
-        return self.margins(self.outputs(self.hidden(own).reshape(rows, count, own.shape[-1])), target)
+        return self.outputs(self.hidden(own).reshape(rows, count, own.shape[-1]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         names = ("knots", "entries", "start", "numeric", "bias", "weight", "offset")
         return {name: getattr(self, name) for name in names} | {
             name: np.asarray(getattr(self, name)) for name in ("error", "agreement")
         }
+
+
+def lead_of(outputs: Singles32, target: Indices) -> Singles32:
+    """How far `outputs` (rows, K, C) lead for each row's class `target`."""
+    if outputs.shape[2] == 1:
+        return np.asarray(outputs[..., 0] * np.where(target == 1, 1.0, -1.0).astype(np.float32)[:, None])
+    own = np.take_along_axis(outputs, target[:, None, None], 2)[..., 0]
+    others = outputs.copy()
+    np.put_along_axis(others, np.broadcast_to(target[:, None, None], (*outputs.shape[:2], 1)), -np.inf, 2)
+    return np.asarray(own - others.max(axis=2))

@@ -18,6 +18,8 @@ def make(model: Any, predictor: Predictor, codes: Floats, wish: str) -> tuple[Tw
         raise InputError(f"twin must be 'auto' or 'never'; got {wish!r}.")
     if wish == "never":
         return None, "none wanted"
+    if predictor.numbers is not None:
+        return None, "none for a model that answers numbers"
     twin, reason = build(model, predictor.table, predictor.classes, codes, predictor.use_scores)
     return twin, reason if twin is None else f"{twin.kind}, agrees on {twin.agreement:.2%}"
 

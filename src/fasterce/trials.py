@@ -1,0 +1,197 @@
+"""Does an answer still hold when things are a little different: the input shaken, the model fitted again?
+
+Both trials say for what share of the cases it holds and, where the model has scores, by how much farther beyond the
+boundary it would have had to be.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pandas as pd
+
+from fasterce.codec import Codec
+from fasterce.errors import InputError, unknown_name
+from fasterce.predictor import Predictor
+from fasterce.profile import Floats
+from fasterce.schema import MISSING
+from fasterce.search.goal import DIGITS, Goal, Indices
+from fasterce.search.task import Task
+from fasterce.table import Table, as_single, is_single
+
+SHAKES = 32
+SHAKEN = 0.05
+SLACK = 1.1
+TURNS = 5
+MOST_SHAKEN = 200_000
+
+Kind = Literal["robust", "survived"]
+
+
+@dataclass(frozen=True)
+class Held:
+    """For every answer the share of cases in which it holds, and the lead it would need (NaN where nobody knows)."""
+
+    share: Floats
+    need: Floats
+
+
+class Trial(Protocol):
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def questions(self) -> int:
+        """How many rows the model is asked about for one answer."""
+        ...
+
+    def first_need(self, task: Task) -> Floats:
+        """How far beyond the boundary the answers of each row may have to be, by the copy."""
+        ...
+
+    def test(self, codes: Floats, goal: Goal, rows: Indices) -> Held:
+        """Answers (N, features) to `rows` (N,) of the goal."""
+        ...
+
+
+@dataclass(frozen=True)
+class Shaking:
+    """Normal noise on numbers, the same for every row: each shake has its opposite."""
+
+    predictor: Predictor
+    share: float
+    noise: Floats
+    kind: Kind = "robust"
+
+    @property
+    def questions(self) -> int:
+        return len(self.noise) + 1
+
+    def first_need(self, task: Task) -> Floats:
+        surrogate = task.knowledge.surrogate
+        if surrogate is None:
+            return np.zeros(len(task.domain.base))
+        plain = task.goal
+        codes = self._shaken(task.domain.base)
+        lead = np.empty(codes.shape[:2])
+        for start in range(0, len(codes), 256):
+            part = slice(start, start + 256)
+            lead[part] = plain.take(part).expected(surrogate.outputs_of(codes[part]))
+        return _need(lead, self.share)
+
+    def test(self, codes: Floats, goal: Goal, rows: Indices) -> Held:
+        every = np.arange(len(codes))
+        size = max(1, MOST_SHAKEN // self.questions)
+        parts = [self._test(codes[part], goal, rows[part]) for part in np.split(every, range(size, len(every), size))]
+        return Held(np.concatenate([p.share for p in parts]), np.concatenate([p.need for p in parts]))
+
+    def _test(self, codes: Floats, goal: Goal, rows: Indices) -> Held:
+        shaken = self._shaken(codes)
+        said = self.predictor.ask(shaken.reshape(-1, codes.shape[1]))
+        margin = goal.margins(said, np.repeat(rows, self.questions)).reshape(len(codes), self.questions)
+        return _held(margin, self.share, said.scores is not None)
+
+    def _shaken(self, codes: Floats) -> Floats:
+        """Answers (N, features) as they are and under every shake: (N, 1 + shakes, features), inside the columns' ranges."""
+        features = self.predictor.table.schema.features
+        shaken = np.repeat(codes[:, None, :], self.questions, axis=1)
+        for j in np.flatnonzero(self.noise.any(axis=0)):
+            feature, own = features[j], codes[:, j][:, None]
+            value = own + self.noise[:, j]
+            value = np.round(value) if feature.integer else value
+            value = np.clip(value, np.minimum(feature.lower, own), np.maximum(feature.upper, own))
+            value = as_single(value) if is_single(self.predictor.table.dtypes[j]) else value
+            shaken[:, 1:, j] = np.where(own == MISSING, MISSING, value)
+        return shaken
+
+
+@dataclass(frozen=True)
+class Refitting:
+    """Models of the same kind, each fitted to another draw of the training rows."""
+
+    models: Sequence[Predictor]
+    share: float
+    kind: Kind = "survived"
+    questions: int = 0
+
+    def first_need(self, task: Task) -> Floats:
+        return np.zeros(len(task.domain.base))
+
+    def test(self, codes: Floats, goal: Goal, rows: Indices) -> Held:
+        said = [model.ask(codes) for model in self.models]
+        margin = np.stack([goal.margins(one, rows) for one in said], axis=1)
+        middle = np.median(margin, axis=1, keepdims=True)
+        held = _held(np.concatenate([middle, margin], axis=1), self.share, all(one.scores is not None for one in said))
+        return Held((margin > 0).mean(axis=1), held.need)
+
+
+def _held(margin: Floats, share: float, graded: bool) -> Held:
+    """`margin` (N, 1 + cases): of the answer itself, then of every case."""
+    finite = np.where(np.isfinite(margin), margin, -1e3)
+    need = _need(finite, share) if graded else np.full(len(margin), np.nan)
+    return Held((margin[:, 1:] > 0).mean(axis=1), need)
+
+
+def _need(lead: Floats, share: float) -> Floats:
+    """The lead at which so large a share of the cases would still lead, if all moved along."""
+    drop = np.sort(lead[:, :1] - lead[:, 1:], axis=1)
+    last = min(int(np.ceil(share * drop.shape[1])), drop.shape[1]) - 1
+    return np.asarray(np.round(np.maximum(SLACK * drop[:, max(last, 0)], 0.0), DIGITS))
+
+
+def shaking(predictor: Predictor, codec: Codec, share: Any, sigma: Mapping[Any, float] | None, seed: int) -> Shaking:
+    """`sigma` gives columns a standard deviation of their own; the others have a twentieth of theirs in the data."""
+    _check_share("robust", share)
+    spread = np.zeros(len(codec.schema))
+    spread[codec.numeric] = SHAKEN * codec.profile.std[codec.numeric]
+    for name, value in _check_sigma(sigma, predictor.table).items():
+        spread[name] = value
+    half = np.random.default_rng(seed).standard_normal((SHAKES // 2, len(spread)))
+    return Shaking(predictor, float(share), np.concatenate([half, -half]) * spread)
+
+
+def refitting(models: Sequence[Predictor], share: Any) -> Refitting:
+    _check_share("survive", share)
+    if not models:
+        raise InputError("survive needs refitted models; expected a call of fit_ensemble(fit, X, y) first.")
+    return Refitting(models, float(share))
+
+
+def ensemble(fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, count: Any, seed: int) -> list[Any]:
+    """Models fitted to bootstraps of the rows."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 2:
+        raise InputError(f"count must be a whole number of at least 2; got {count!r}.")
+    labels = np.asarray(y)
+    if len(labels) != len(X):
+        raise InputError(f"y must have one label for every row of X; got {len(labels)} for {len(X)} rows.")
+    rng = np.random.default_rng(seed)
+    drawn = [rng.integers(len(X), size=len(X)) for _ in range(int(count))]
+    return [fit(X.iloc[rows].reset_index(drop=True), labels[rows]) for rows in drawn]
+
+
+def _check_share(what: str, share: Any) -> None:
+    if isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share) <= 1:
+        raise InputError(f"{what} must be a share above 0 and up to 1; got {share!r}.")
+
+
+def _check_sigma(sigma: Mapping[Any, float] | None, table: Table) -> dict[int, float]:
+    if sigma is None:
+        return {}
+    if not isinstance(sigma, Mapping):
+        raise InputError(f"shake must be a dictionary {{column: standard deviation}}; got {sigma!r}.")
+    names = table.schema.names
+    checked: dict[int, float] = {}
+    for name, value in sigma.items():
+        if name not in names:
+            raise InputError(unknown_name("column in shake", name, names))
+        if not table.schema[name].numeric:
+            raise InputError(f"shake must name numeric columns; {name!r} is categorical.")
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
+            raise InputError(f"shake must give every column a standard deviation of at least 0; got {value!r} for {name!r}.")
+        checked[table.schema.position(name)] = float(value)
+    return checked

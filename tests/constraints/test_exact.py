@@ -1,0 +1,143 @@
+"""The promise: what the domain gives and accepts keeps every rule by a second opinion, and what it refuses breaks one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from fasterce.errors import InputError
+from fasterce.profile import Floats
+from fasterce.rules import Rules
+from fasterce.search.project import Domain
+from tests.constraints.checker import violations
+from tests.constraints.worlds import compiled, rule_sets, table
+
+
+def values(rules: Rules, codes: Floats) -> dict[Any, Any]:
+    return {name: rules.table.value(j, codes[j]) for j, name in enumerate(rules.table.schema.names)}
+
+
+def candidates(rules: Rules, domain: Domain, codes: Floats, seed: int, count: int = 12) -> Floats:
+    """Other people's values for some features, noise on numbers, and the row itself."""
+    rng = np.random.default_rng(seed)
+    rows, features = codes.shape
+    others = codes[rng.integers(0, rows, (rows, count))]
+    noisy = others + rng.normal(size=others.shape) * codes.std(axis=0) * 0.3
+    numeric = np.isin(np.arange(features), rules.codec.numeric)
+    points = np.where(numeric & (rng.random(others.shape) < 0.5), noisy, others)
+    changed = rng.random(others.shape) < rng.choice([0.15, 0.4, 0.9], (rows, count, 1))
+    points = np.where(changed, points, domain.base[:, None, :])
+    points[:, 0] = domain.base
+    return points
+
+
+def made(seed: int, rules: list[Any], schema: dict[str, Any]) -> tuple[Rules, Floats]:
+    X = table(seed)
+    try:
+        found = compiled(X, call=rules, **schema)
+    except InputError as error:
+        assert str(error).endswith("."), "a rule that is refused is refused with a sentence"
+        assume(False)
+    return found, found.table.read(X).codes
+
+
+SCHEMAS: list[dict[str, Any]] = [{}, {}, {"immutable": ["rate"]}, {"increasing": ["age"], "ranges": {"income": (500, 20000)}}]
+relaxed = settings(max_examples=int(__import__("os").environ.get("N", "100")), phases=[Phase.generate], deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+
+
+@relaxed
+@given(seed=st.integers(0, 50), rules=rule_sets(), schema=st.sampled_from(SCHEMAS))
+def test_what_is_accepted_keeps_every_rule_and_what_is_refused_breaks_one(seed: int, rules: Any, schema: Any) -> None:
+    found, codes = made(seed, rules, schema)
+    domain, _ = found.domain(codes)
+    answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
+    accepted = domain.contains(answers)
+    for i in range(len(codes)):
+        row = values(found, codes[i])
+        for k in range(answers.shape[1]):
+            broken = violations(row, values(found, answers[i, k]), rules, found.table.schema)
+            inside = (answers[i, k] >= domain.lower[i]) & (answers[i, k] <= domain.upper[i])
+            if accepted[i, k]:
+                assert broken == []
+            else:
+                assert broken or not inside[~domain.free[i]].all(), "refused without a reason"
+
+
+@relaxed
+@given(seed=st.integers(0, 50), rules=rule_sets(), schema=st.sampled_from(SCHEMAS))
+def test_completing_is_settled_and_the_same_alone_or_together(seed: int, rules: Any, schema: Any) -> None:
+    found, codes = made(seed, rules, schema)
+    domain, blocked = found.domain(codes)
+    points = domain.project(candidates(found, domain, codes, seed))
+    answers = domain.complete(points)
+    np.testing.assert_array_equal(domain.complete(answers), answers)
+    flat = np.repeat(np.arange(len(codes)), points.shape[1])
+    np.testing.assert_array_equal(domain.complete_own(flat, points.reshape(len(flat), -1)), answers.reshape(len(flat), -1))
+    np.testing.assert_array_equal(
+        domain.contains_own(flat, answers.reshape(len(flat), -1)).reshape(answers.shape[:2]), domain.contains(answers)
+    )
+    few = np.array([len(codes) - 1, 2])
+    np.testing.assert_array_equal(domain.take(few).complete(points[few]), answers[few])
+    np.testing.assert_array_equal(domain.take(few).contains(answers[few]), domain.contains(answers)[few])
+    alone, stuck = found.domain(codes[3:4])
+    np.testing.assert_array_equal(alone.base[0], domain.base[3])
+    np.testing.assert_array_equal(alone.complete(points[3:4])[0], answers[3])
+    np.testing.assert_array_equal(alone.contains(answers[3:4])[0], domain.contains(answers)[3])
+    assert stuck.get(0) == blocked.get(3)
+
+
+@relaxed
+@given(seed=st.integers(0, 50), rules=rule_sets())
+def test_a_row_that_keeps_the_rules_is_its_own_base(seed: int, rules: Any) -> None:
+    found, codes = made(seed, rules, {})
+    domain, blocked = found.domain(codes)
+    kept = domain.contains(domain.row[:, None])[:, 0]
+    for i in range(len(codes)):
+        row = values(found, codes[i])
+        assert kept[i] == (violations(row, row, rules, found.table.schema) == [])
+        if kept[i]:
+            np.testing.assert_array_equal(domain.base[i], domain.row[i])
+            assert i not in blocked
+    np.testing.assert_array_equal(domain.complete(domain.base[:, None])[kept, 0], domain.base[kept])
+
+
+@relaxed
+@given(seed=st.integers(0, 50), rules=rule_sets(), schema=st.sampled_from(SCHEMAS))
+def test_a_limit_is_broken_where_the_second_opinion_says_so(seed: int, rules: Any, schema: Any) -> None:
+    found, codes = made(seed, rules, schema)
+    rng = np.random.default_rng(seed)
+    answers = codes[rng.permutation(len(codes))]
+    answers = np.where(rng.random(codes.shape) < 0.4, answers, codes)
+    for limit in found.limits:
+        if limit.source == "":
+            facts = [rule for rule in rules if rule.kind in ("order", "derived")]
+            free = found.table.schema.freed()
+            expected = [
+                limit.rule.text in violations(values(found, a), values(found, b), [limit.rule, *facts], free)
+                for a, b in zip(codes, answers, strict=True)
+            ]
+            assert found.broken(limit, codes, answers).tolist() == expected, limit.text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_realistic_rules_leave_enough_to_try(seed: int) -> None:
+    """Not a vacuous promise: most completed candidates of a typical set of rules are legal."""
+    from fasterce import constraints as c
+
+    rules = [
+        c.OnlyUp("age"),
+        c.Frozen("own home"),
+        c.Step("income", 50),
+        c.Range("rate", 0, 4),
+        c.Derived("ratio", "12 * pay / income"),
+        c.Require("total == income + pay"),
+        c.If({"job": "nurse"}, then={"grade": ["mid", "high"]}),
+        c.Together("grade", "pay"),
+    ]
+    found, codes = made(seed, rules, {})
+    domain, blocked = found.domain(codes)
+    assert blocked == {}
+    answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
+    assert domain.contains(answers).mean() > 0.5
