@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact, fitting, inquiry, options, outcome, pricing, targets, trials
+from fasterce.constraints import Rule
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
 from fasterce.predictor import Predictor, Scores
@@ -99,6 +100,8 @@ class FasterCE(BaseEstimator):
         diversity: float = 0.5,
         features_to_vary: Sequence[Hashable] | None = None,
         permitted_range: Permitted | None = None,
+        rules: Sequence[Rule] = (),
+        override: bool = False,
         reading: Reading = "movement",
         step: float = 0.1,
         margin: float = 0.0,
@@ -125,6 +128,8 @@ class FasterCE(BaseEstimator):
         diversity : of several, from 0 (the cheapest) to 1 (as different as possible in what changes).
         features_to_vary : the only columns that may change; None means all the schema lets change.
         permitted_range : {column: (low, high) or [categories]}, for this call; a row outside it is moved in.
+        rules : constraints of this call (`fasterce.constraints`), on top of the schema's.
+        override : let a rule of this call replace what the schema says about the columns it names.
         reading : "paper" decodes latent points as they are and refines nothing; "movement" carries over to the row what
             the decoder moved, and refines.
         step : the paper's δε, in latent units.
@@ -151,7 +156,7 @@ class FasterCE(BaseEstimator):
                 variants=options.choose_variants(method, module),
                 reading=module,
                 target=targets.choose(predictor, target, target_score),
-                rules=Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range),
+                rules=Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range, rules, override),
                 distance=pricing.choose(distance, self.knowledge_.codec),
                 n=n,
                 diversity=diversity,

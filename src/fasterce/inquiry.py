@@ -79,11 +79,12 @@ def _attempt(
     place = np.flatnonzero(searching)
     limits = wanted.limits(confirming.asked[rows[place]], started, each, free=not source.final)
     before = limits.left
-    judge = Judge(source.ask, goal.take(place), source.informative, limits, knowledge.lowest)
+    domain = domain.take(place)
+    judge = Judge(source.ask, goal.take(place), source.informative, limits, knowledge.lowest, domain)
     scores = None if answered.scores is None else answered.scores[place]
     task = Task(
         knowledge,
-        domain.take(place),
+        domain,
         judge,
         wanted.rules.named,
         wanted.step,

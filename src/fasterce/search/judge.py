@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fasterce.profile import Floats
 from fasterce.search.goal import NO_LIMIT, Goal, Indices, Mask, Said
+from fasterce.search.project import Domain
 
 Asks = Callable[[Floats], Said]
 
@@ -141,7 +142,9 @@ class Judge:
         informative: bool,
         limits: Limits | None = None,
         lowest: float = NO_LIMIT,
+        domain: Domain | None = None,
     ) -> None:
+        self.domain = domain if domain is not None and domain.linked else None
         self.ask = ask
         self.lowest = lowest
         self.goal = goal
@@ -155,20 +158,23 @@ class Judge:
 
     def take(self, rows: Indices) -> "Judge":
         """The judge of some rows; what they use up and where they are stopped is seen here too."""
-        return Judge(self.ask, self.goal.take(rows), self.informative, _Part(self.limits, rows), self.lowest)
+        return Judge(
+            self.ask, self.goal.take(rows), self.informative, _Part(self.limits, rows), self.lowest, _taken(self.domain, rows)
+        )
 
     def demanding(self, need: Floats) -> "Judge":
         """The same judge, satisfied only so far beyond the boundary."""
-        return Judge(self.ask, self.goal.demanding(need), self.informative, self.limits, self.lowest)
+        return Judge(self.ask, self.goal.demanding(need), self.informative, self.limits, self.lowest, self.domain)
 
     def judge(self, *groups: Candidates | Edits) -> list[Verdict]:
-        """One call for all groups; identical candidates are asked once."""
+        """One call for all groups; identical candidates are asked once, those that break a rule between features never.
+
+        What follows from a change by such a rule is changed before asking.
+        """
         flat = [_flatten(group) for group in groups]
         rows = np.concatenate([part[0] for part in flat])
         codes = np.concatenate([part[1] for part in flat])
-        margin = self._margins(rows, codes)
-        if self.best is not None:
-            self.best.note(rows, codes, margin)
+        margin = self._margins(rows, codes) if self.domain is None else self._legal_margins(self.domain, rows, codes)
         verdicts, start = [], 0
         for group, (asked, _) in zip(groups, flat, strict=True):
             filled = np.full(group.open.shape, -np.inf)
@@ -177,7 +183,20 @@ class Judge:
             start += len(asked)
         return verdicts
 
+    def _legal_margins(self, domain: Domain, rows: Indices, codes: Floats) -> Floats:
+        codes = domain.complete_own(rows, codes)
+        legal = domain.contains_own(rows, codes, counted=False)
+        margin = np.full(len(rows), -np.inf)
+        margin[legal] = self._margins(rows[legal], codes[legal])
+        return margin
+
     def _margins(self, rows: Indices, codes: Floats) -> Floats:
+        margin = self._allowed_margins(rows, codes)
+        if self.best is not None:
+            self.best.note(rows, codes, margin)
+        return margin
+
+    def _allowed_margins(self, rows: Indices, codes: Floats) -> Floats:
         if len(rows) == 0:
             return np.zeros(0)
         allowed = self.limits.allow(rows)
@@ -210,6 +229,10 @@ class _Part(Limits):
 
     def allow(self, rows: Indices) -> Mask:
         return self.whole.allow(self.rows[rows])
+
+
+def _taken(domain: Domain | None, rows: Indices) -> Domain | None:
+    return None if domain is None else domain.take(rows)
 
 
 def _turn(rows: Indices) -> Indices:

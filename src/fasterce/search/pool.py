@@ -30,7 +30,12 @@ class Pool:
         distance: Distance,
         floor: Floats | None = None,
         lead: Floats | None = None,
+        counted: bool = True,
     ) -> "Pool":
+        """Candidates with all that follows from their changes; those with more changes than allowed do not count."""
+        codes = domain.complete(codes)
+        if counted and domain.most_changes is not None:
+            valid = valid & domain.count_kept(codes)
         cost = np.where(valid, distance.total(codes, domain.row[:, None, :]), np.inf)
         base = np.broadcast_to(domain.base[:, None, :], codes.shape)
         return cls(codes, valid, cost, base.copy() if floor is None else floor, np.zeros_like(cost) if lead is None else lead)
@@ -81,6 +86,10 @@ class Pool:
         """Only those that change the fewest features left valid."""
         count = np.where(self.valid, (self.codes != base[:, None, :]).sum(axis=2), base.shape[1] + 1)
         return self.without(count > count.min(axis=1, keepdims=True, initial=base.shape[1]))
+
+    def within(self, domain: Domain) -> "Pool":
+        """Only those with no more changes than allowed left valid."""
+        return self if domain.most_changes is None else self.without(~domain.count_kept(self.codes))
 
     def without(self, dropped: Mask) -> "Pool":
         return replace(self, valid=self.valid & ~dropped, cost=np.where(dropped, np.inf, self.cost))

@@ -86,6 +86,11 @@ class Domain:
         return self.links is not None
 
     @property
+    def unlinked(self) -> bool:
+        """Is every set of legal changes legal?"""
+        return self.links is None and self.most_changes is None
+
+    @property
     def may_move(self) -> Mask:
         return self.free if self.movable is None else self.movable
 

@@ -98,6 +98,8 @@ def bracket(pool: Pool, domain: Domain, distance: Distance, sections: int = SECT
     """Cut the bracket that costs most into sections."""
     rows, _, features = pool.codes.shape
     width = distance.shrinkable(pool.codes, pool.floor)
+    if domain.linked:
+        width = width * domain.free[:, None, :]
     feature = width.argmax(axis=2)
     index = feature[..., None]
     here, there = np.take_along_axis(pool.codes, index, 2), np.take_along_axis(pool.floor, index, 2)
@@ -121,6 +123,7 @@ def shrink(pool: Pool, asked: Bracket, verdict: Verdict, domain: Domain, distanc
     largest = np.where(failed, position, -1).max(axis=2, keepdims=True)
     codes, floor = pool.codes.copy(), pool.floor.copy()
     _put_where(codes, index, np.asarray(smallest < len(position)), _at(asked.value, smallest))
+    codes = domain.complete(codes)
     _put_where(floor, index, largest >= 0, _at(asked.value, largest))
     untried = np.asarray(~opened.any(axis=2, keepdims=True))
     _put_where(floor, index, untried, np.take_along_axis(codes, index, 2))

@@ -28,7 +28,7 @@ def beyond(task: Task, pool: Pool) -> Search:
     onward = np.sign(pool.codes - base) * ~filled_or_emptied(pool.codes, base) * spread * task.margin
     pushed = pool.codes[:, :, None, :] + SHARES[:, None] * onward[:, :, None, :]
     flat = (rows, count * len(SHARES))
-    codes = task.domain.project(pushed.reshape(*flat, features)).reshape(pushed.shape)
+    codes = task.domain.complete(task.domain.project(pushed.reshape(*flat, features))).reshape(pushed.shape)
     moved = (codes != pool.codes[:, :, None, :]).any(axis=3) & pool.valid[:, :, None]
     (verdict,) = yield [Candidates(codes.reshape(*flat, features), moved.reshape(flat))]
     valid = verdict.valid.reshape(rows, count, len(SHARES))

@@ -26,6 +26,7 @@ MOST_WEIGHED = 64
 CHUNK_CELLS = 500_000
 FEW_ROWS = 64
 MOST_LISTED, MOST_READ = 6_000_000, 300_000
+MOST_COMPLETED, MOST_AT_ONCE = 4_000_000, 2_000
 NOBODY = -1
 HOPE = 0.8
 LITTLE = 0.1
@@ -193,6 +194,16 @@ class Shortlist:
             codes[rows, place, feature] = value
         return Candidates(codes, picks >= 0)
 
+    def flat(self, rows: Indices, place: Indices) -> Floats:
+        """The sets at some places (N,) of some rows (N,), as rows of codes."""
+        codes = self.edits.base[rows]
+        taken = self.members(np.broadcast_to(np.arange(self.price.shape[1]), self.price.shape))[rows, place]
+        every = np.arange(len(rows))
+        for member in taken.T:
+            feature = self.edits.feature[member]
+            codes[every, feature] = np.where(member >= 0, self.edits.value[rows, member], codes[every, feature])
+        return codes
+
     def learn(self, picks: Indices, verdict: Verdict, margin: Floats, informative: bool) -> None:
         """Close what was asked, and note for its features by how much the guess was off."""
         rows = np.broadcast_to(np.arange(len(picks))[:, None], picks.shape)
@@ -242,7 +253,41 @@ def shortlist(task: Task, state: Floats, start: Floats, together: bool = True) -
     empty = np.zeros(state.shape)
     price = np.round(change + paid.sum(axis=1)[:, None], 9)
     spare, rate = _shrinkable(task, copy, expected, change, sets)
-    return Shortlist(edits, sets, expected, price, empty, empty.copy(), spare, rate)
+    listed = Shortlist(edits, sets, expected, price, empty, empty.copy(), spare, rate)
+    return listed if task.domain.unlinked else _by_the_rules(task, listed, copy.shift)
+
+
+def _by_the_rules(task: Task, listed: Shortlist, shift: Floats) -> Shortlist:
+    """The list without sets that break rules between features, the others with all that follows from them."""
+    domain, width = task.domain, listed.price.shape[1]
+    size = max(1, MOST_COMPLETED // max(1, width * domain.row.shape[1]))
+    expected, price = listed.expected.copy(), listed.price.copy()
+    for start in range(0, len(price), size):
+        rows = np.arange(start, min(start + size, len(price)))
+        some, part = listed.take(rows), domain.take(rows)
+        row, column = np.nonzero(np.isfinite(some.price))
+        plain = some.flat(row, column)
+        codes = part.complete_own(row, plain)
+        legal = part.contains_own(row, codes)
+        moved = np.flatnonzero(legal & (codes != plain).any(axis=1))
+        price[start + row[~legal], column[~legal]] = np.inf
+        if moved.size:
+            row, column, codes = row[moved], column[moved], codes[moved]
+            price[start + row, column] = task.distance.total(codes, part.row[row])
+            expected[start + row, column] = _expected(task, start + row, codes) + shift[start + row]
+    return replace(listed, expected=expected, price=price)
+
+
+def _expected(task: Task, rows: Indices, codes: Floats) -> Floats:
+    surrogate = task.knowledge.surrogate
+    assert surrogate is not None
+    found = [
+        task.goal.take(rows[start : start + MOST_AT_ONCE]).expected(
+            surrogate.outputs_of(codes[start : start + MOST_AT_ONCE][:, None])
+        )[:, 0]
+        for start in range(0, len(codes), MOST_AT_ONCE)
+    ]
+    return np.concatenate(found).astype(np.float64)
 
 
 def _shrinkable(task: Task, copy: "_Copy", expected: Floats, change: Floats, sets: Sets | None) -> tuple[Floats, Floats]:

@@ -41,7 +41,7 @@ def everything(task: Task) -> Search:
     on_walk, of_known, of_alone, of_start = yield [walked, known, alone, start]
     singles = sweep.cheapest(alone, of_alone, task.domain, task.distance)
     pool = flipping(task, start, of_start) + singles_pool(task, singles)
-    far = _first_valid(task, walked, on_walk) + flipping(task, known, of_known, 1)
+    far = _first_valid(task, walked, on_walk) + flipping(task, known, of_known, 1, counted=False)
     now = of_start.margin[:, 0]
     gain = sweep.gains(of_alone, now) if task.judge.informative else None
     stuck = np.flatnonzero(~any_of((pool + far).valid))
@@ -50,7 +50,7 @@ def everything(task: Task) -> Search:
     pool += yield from needed_changes(task, far, pairs)
     if gain is None:
         pool += yield from needed_changes(task, pool.best(1))
-    return pool + far
+    return pool + far.within(task.domain)
 
 
 def sweep_all(task: Task, alone: Edits) -> Generator[Wish, list[Verdict], tuple[Verdict, Pool]]:
@@ -87,14 +87,14 @@ def _last_resort(task: Task, gain: Floats | None) -> Search:
         neighbours(task, more_examples(task)),
     ]
     verdicts = yield groups
-    pools = [flipping(task, group, verdict) for group, verdict in zip(groups, verdicts, strict=True)]
+    pools = [flipping(task, group, verdict, counted=False) for group, verdict in zip(groups, verdicts, strict=True)]
     return reduce(Pool.__add__, pools).best(2)
 
 
 def _first_valid(task: Task, walked: Candidates, verdict: Verdict) -> Pool:
     step = first(verdict.valid)
     codes = walked.codes[np.arange(len(step)), step][:, None]
-    return Pool.start(codes, (step >= 0)[:, None], task.domain, task.distance)
+    return Pool.start(codes, (step >= 0)[:, None], task.domain, task.distance, counted=False)
 
 
 def needed_changes(task: Task, far: Pool, others: Sequence[Candidates] = ()) -> Search:
@@ -133,10 +133,11 @@ def singles_pool(task: Task, singles: sweep.Singles) -> Pool:
     return Pool.start(codes, valid, task.domain, task.distance, floors)
 
 
-def flipping(task: Task, group: Candidates, verdict: Verdict, most: int = KEPT) -> Pool:
-    """The cheapest of a group's candidates that the model answers with the wanted class."""
+def flipping(task: Task, group: Candidates, verdict: Verdict, most: int = KEPT, counted: bool = True) -> Pool:
+    """The cheapest of a group's candidates that the model answers with the wanted class; if not `counted` also those
+    with more changes than allowed."""
     valid = verdict.valid & different(task, group.codes).open
-    return Pool.start(group.codes, valid, task.domain, task.distance, lead=verdict.margin).best(most)
+    return Pool.start(group.codes, valid, task.domain, task.distance, lead=verdict.margin, counted=counted).best(most)
 
 
 def shrunk(task: Task, pool: Pool, n: int) -> Search:
