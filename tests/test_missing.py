@@ -1,5 +1,6 @@
 """Missing values as legal states, end to end: they stay, are filled where that helps, and appear only if allowed."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fasterce import FasterCE, Schema, load
+from fasterce.constraints import Allowed, AtMost, Derived, Forbidden, If, Near, OnlyUp, Order, Require, Step, Together
+from fasterce.constraints.vocabulary import Between
 from fasterce.errors import InputError, ModelError
 from fasterce.explanation import Explanation
 from fasterce.surrogate import train
@@ -367,3 +370,123 @@ def test_what_comes_back_is_true_and_legal_alone_or_in_a_batch(world: Any, metho
     pd.testing.assert_frame_equal(shuffled.counterfactuals.sort_index(), result.counterfactuals, check_dtype=False)
     first = explainer.explain(queries.iloc[:1], method, distance=distance)
     assert first.to_frame()["distance"].tolist() == long.loc[long["query"] == 0, "distance"].tolist()
+
+
+# --- with rules, shakes and the page about it ------------------------------------------------------------------------
+
+
+def ledger(rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"a": rng.integers(0, 21, rows).astype(float), "b": rng.integers(0, 21, rows).astype(float)})
+    frame["total"] = frame["a"] + frame["b"]
+    frame["word"] = rng.choice(["low", "mid", "top"], rows)
+    frame.loc[rng.random(rows) < 0.2, ["a", "total"]] = np.nan
+    frame.loc[rng.random(rows) < 0.2, "word"] = None
+    return frame
+
+
+def lead(frame: pd.DataFrame) -> np.ndarray:
+    return (frame["total"].fillna(0) + 3 * (frame["word"] == "top") - 24).to_numpy(dtype=float)
+
+
+ROW = pd.DataFrame(
+    {"a": [np.nan, 4.0, np.nan], "b": [3.0, 5.0, 9.0], "total": [np.nan, 9.0, np.nan], "word": [None, "low", "mid"]}
+)
+
+
+def test_a_derived_column_is_computed_once_its_inputs_are_filled() -> None:
+    explainer = simple(ledger(), lead, rules=[Derived("total", "a + b")], may_go_missing=["a", "b", "word"])
+    result = explainer.explain(ROW, "all")
+    assert (result.status == "found").all()
+    after = result.to_frame()
+    assert (after["total"] == after["a"] + after["b"]).all(), "nothing but a total makes it a yes"
+
+
+def test_a_rule_between_columns_says_nothing_of_what_is_missing_and_is_no_way_out() -> None:
+    """The second row breaks a <= b - 3 as it is; emptying a would be the easy way."""
+    explainer = simple(ledger(), lead, rules=[Require("a <= b - 3")], may_go_missing=["a", "b"])
+    result = explainer.explain(ROW, "all", n=2)
+    assert (result.status == "found").all()
+    after = result.to_frame()
+    stays = after["a"].isna()
+    assert stays.any()
+    assert (after.loc[stays, "query"] != 1).all()
+    assert (after.loc[~stays, "a"] <= after.loc[~stays, "b"] - 3).all()
+    assert after["b"].notna().all()
+
+
+def moved_alike(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    return was["a"] is None or now["a"] - was["a"] == now["b"] - was["b"]
+
+
+def small_if_top(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    return now["word"] != "top" or now["a"] is None or now["a"] <= 10
+
+
+def near_and_allowed(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    stayed = was["word"] is None and now["word"] is None
+    return (stayed or now["word"] in ("mid", "top")) and (was["a"] is None or abs(now["a"] - was["a"]) <= 2)
+
+
+def downhill(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    order = ["top", "mid", "low"]
+    return None in (was["word"], now["word"]) or order.index(now["word"]) >= order.index(was["word"])
+
+
+def open_and_on_grid(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    return (now["word"] != "top" or was["word"] is None) and (now["a"] == was["a"] or now["a"] % 5 == 0)
+
+
+def one_change(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    return sum(was[name] != now[name] for name in was) <= 1
+
+
+RULES: dict[Any, list[Any]] = {
+    moved_alike: [Together("b", "a", slope=1.0)],
+    small_if_top: [If({"word": ["top"]}, {"a": Between(0, 10)})],
+    near_and_allowed: [Near("a", by=2), Allowed("word", ["mid", "top"])],
+    downhill: [Order("word", ["top", "mid", "low"]), OnlyUp("word")],
+    open_and_on_grid: [Forbidden("word", [("low", "top"), ("mid", "top")]), Step("a", 5)],
+    one_change: [AtMost(1)],
+}
+
+
+@pytest.fixture(scope="module")
+def loose() -> FasterCE:
+    return simple(ledger(), lead, may_go_missing=["b", "total", "word"])
+
+
+@pytest.mark.parametrize("kept", RULES, ids=lambda kept: kept.__name__)
+def test_every_kind_of_rule_lives_with_gaps(loose: FasterCE, kept: Any) -> None:
+    result = loose.explain(ROW, "all", rules=RULES[kept], n=2)
+    assert (result.status == "found").sum() >= 2
+    long = result.to_frame()
+    for query, now in zip(long["query"], with_none(long[list(ROW.columns)]), strict=True):
+        was = with_none(ROW)[query]
+        assert kept(was, now), (was, now)
+    assert (lead(long) > 0).all()
+
+
+def with_none(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
+
+
+def test_shaken_answers_keep_their_gaps() -> None:
+    explainer = simple(ledger(), lead)
+    result = explainer.explain(ROW, robust=0.9)
+    assert (result.status == "found").all()
+    assert (lead(result.counterfactuals) > 0).all()
+
+
+def test_the_page_about_missing_values_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[1] / "docs" / "missing.md"
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), names)
+    assert "missing → " in capsys.readouterr().out
+    assert names["schema"]["income"].missing == "stay"
+    assert names["schema"]["debt"].missing == "never"
+    assert names["loose"]["debt"].missing == "may_appear"
+    assert names["result"].counterfactuals["income"].notna().all()
+    assert names["model"].predict(names["result"].counterfactuals).all()
+    assert "values may be missing in 'income'" in names["explainer"].report_.twin

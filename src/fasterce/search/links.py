@@ -76,9 +76,11 @@ class Links:
         for link in self.links:
             if link.out is not None:
                 may = domain.may_move[rows, link.out]
+                told = link.complete(domain, rows, codes)
                 if domain.gaps is not None:
-                    may = may & ~_cannot_say(link, domain, rows, codes)
-                codes[:, link.out] = np.where(may, link.complete(domain, rows, codes), codes[:, link.out])
+                    otherwise = domain.base[rows, link.out] if link.drives else codes[:, link.out]
+                    told = np.where(_cannot_say(link, domain, rows, codes), otherwise, told)
+                codes[:, link.out] = np.where(may, told, codes[:, link.out])
         return codes
 
     def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
@@ -89,7 +91,8 @@ class Links:
 
 
 def kept(link: Link, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-    """Which candidates keep a rule; of what is missing it says nothing, nor of a movement from there."""
+    """Which candidates keep a rule; of what is missing it says nothing, nor of a movement from there, but what it alone
+    sets then stays as it was."""
     held = link.keeps(domain, rows, codes)
     if domain.gaps is None:
         return held
@@ -97,6 +100,8 @@ def kept(link: Link, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
     silent = _any_missing(domain, codes, features)
     if isinstance(link, (Follower, Nudged)):
         silent |= _any_missing(domain, domain.row[rows], features)
+    if link.drives and link.out is not None:
+        silent &= codes[:, link.out] == domain.base[rows, link.out]
     return held | silent
 
 
