@@ -1,5 +1,6 @@
 """What a user notices of saving and loading: the same answers afterwards, and one clear sentence for anything else."""
 
+import copy
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fasterce import artifact
+from fasterce import constraints as c
 from fasterce.artifact import arrays
 from fasterce.artifact import folder as folder_module
 from fasterce.artifact import manifest as manifest_module
-from fasterce.errors import ArtifactError, ModelError
+from fasterce.errors import ArtifactError, ModelError, SchemaError
 from fasterce.explainer import FasterCE
 from fasterce.schema import Schema
 
@@ -630,3 +633,26 @@ class TestSaving:
         with pytest.raises(ArtifactError, match=r"class must be text, .* got datetime\.date\(2024"):
             explainer.save(tmp_path / "a")
         assert entries(tmp_path) == set()
+
+
+def with_rules(explainer: FasterCE, *rules: Any) -> FasterCE:
+    ruled = copy.copy(explainer)
+    ruled.table_ = replace(explainer.table_, schema=replace(explainer.table_.schema, rules=rules))
+    return ruled
+
+
+def test_rules_of_the_schema_are_kept(explainer: FasterCE, tmp_path: Path) -> None:
+    rules = (c.Range("age", high=60), c.Require("income >= age / 4", name="sane"), c.Forbidden("job", [("clerk", "smith")]))
+    with_rules(explainer, *rules).save(tmp_path / "ruled")
+    assert artifact.load(tmp_path / "ruled", approve).schema_.rules == rules
+
+
+def test_a_rule_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(explainer: FasterCE, saved: Path) -> None:
+    before = manifest_of(saved)
+    ruled = with_rules(explainer, c.Derived("income", lambda frame: frame["age"], of=["age"]))
+    with pytest.raises(SchemaError, match=r"a Python function cannot be written; expected a formula for 'income'\.$"):
+        ruled.save(saved)
+    assert manifest_of(saved) == before
+    with pytest.raises(SchemaError):
+        ruled.save(saved.parent / "new")
+    assert not (saved.parent / "new").exists()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fasterce import constraints as c
 from fasterce.codec import Codec
 from fasterce.errors import InputError
 from fasterce.profile import Profile
@@ -353,6 +354,320 @@ def test_projecting_always_gives_rows_that_keep_every_rule(given_rules: Any, dat
     if rules.table.schema["x"].integer:
         assert (flat[:, 0] == np.round(flat[:, 0])).all()
     assert np.array_equal(rules.table.read(seen).codes, flat)
+
+
+# --- rules of the constraint language --------------------------------------------------------------------------------
+
+
+def ruled(*rules: Any, vary: Any = None, permitted: Any = None, override: bool = False, **schema: Any) -> Rules:
+    X = people()
+    table = Table.like(X, Schema.infer(X, **schema))
+    codec = Codec(table.schema, Profile.measure(table.read(X).codes, table.schema))
+    return Rules.compile(table, codec, vary, permitted, rules, override)
+
+
+def test_rules_of_the_schema_and_of_the_call_hold_together() -> None:
+    rules = ruled(c.Range("age", high=50), c.Near("income", by=0.5), rules=[c.Range("age", low=30), c.Frozen("job")])
+    domain, _ = restricted(rules, people())
+    assert reach(domain, 0, [0, 99]).tolist() == [[30, 50]] * 3
+    assert reach(domain, 1, [0, 9]).tolist() == [[1.5, 2.0], [1.75, 2.75], [2.5, 3.0]]
+    assert reach(domain, 2, [0, 1]).tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_a_range_with_one_end_leaves_the_other_to_the_data() -> None:
+    domain, _ = restricted(ruled(c.Range("age", low=0)), people())
+    assert reach(domain, 0, [-5, 99]).tolist() == [[0, 60]] * 3
+
+
+def test_near_is_relative_to_each_row() -> None:
+    domain, _ = restricted(ruled(c.Near("age", percent=10), c.Near("income", up=0.25, down=0)), people())
+    assert reach(domain, 0, [0, 99]).tolist() == [[20, 22], [36, 44], [54, 60]]
+    assert reach(domain, 1, [0, 9]).tolist() == [[1.5, 1.75], [2.25, 2.5], [3.0, 3.0]]
+
+
+def test_steps_count_from_zero_or_from_the_row() -> None:
+    domain, _ = restricted(ruled(c.Step("age", 7), c.Step("income", 0.1, start="row")), people())
+    assert reach(domain, 0, [0, 33, 99]).tolist() == [[21, 35, 56]] * 3
+    assert reach(domain, 1, [1.74]).tolist() == [[1.7], [1.75], [1.7]]
+    assert reach(domain, 0, [20.0])[0].tolist() == [20.0], "the row's own value stays legal"
+    assert domain.contains(domain.row[:, None]).all()
+
+
+def test_a_row_is_moved_onto_the_grid_inside_its_range() -> None:
+    domain, blocked = restricted(ruled(c.Range("age", 23, 50), c.Step("age", 5)), people())
+    assert blocked == {}
+    assert domain.base[:, 0].tolist() == [25, 40, 50]
+
+
+def test_an_order_lets_text_go_one_way() -> None:
+    domain, _ = restricted(ruled(c.Order("job", ["smith", "clerk", "nurse"]), c.OnlyUp("job")), people())
+    assert reach(domain, 2, [0, 1, 2]).tolist() == [[0, 1, 0], [1, 1, 1], [0, 1, 2]]
+
+
+def test_a_category_outside_the_order_is_an_island() -> None:
+    domain, _ = restricted(ruled(c.Order("job", ["smith", "clerk"]), c.OnlyUp("job")), people())
+    assert reach(domain, 2, [0, 1, 2]).tolist() == [[0, 0, 0], [1, 1, 1], [0, 2, 2]]
+
+
+def test_forbidden_transitions_depend_on_where_one_is() -> None:
+    domain, _ = restricted(ruled(c.Forbidden("job", [("clerk", "nurse"), ("nurse", "clerk")])), people())
+    assert reach(domain, 2, [0, 1, 2]).tolist() == [[0, 0, 2], [1, 1, 2], [0, 1, 2]]
+
+
+def test_a_row_moves_into_allowed_categories_only_by_open_ways() -> None:
+    rules = ruled(c.Allowed("job", ["nurse", "smith"]), c.Forbidden("job", [("clerk", "nurse")]))
+    domain, blocked = restricted(rules, people())
+    assert blocked == {}
+    assert domain.base[:, 2].tolist() == [2, 1, 2]
+    rules = ruled(c.Allowed("job", ["nurse"]), c.Forbidden("job", [("clerk", "nurse")]))
+    assert sorted(restricted(rules, people())[1]) == [0]
+
+
+def test_up_and_down_together_freeze() -> None:
+    domain, _ = restricted(ruled(c.OnlyUp("age"), c.OnlyDown("age")), people())
+    assert reach(domain, 0, [0, 99]).tolist() == [[20, 20], [40, 40], [60, 60]]
+
+
+def test_at_most_counts_what_differs_from_the_row_and_not_what_is_derived() -> None:
+    rules = ruled(c.AtMost(1), c.Derived("income", "age / 20"))
+    domain, _ = restricted(rules, people().iloc[[0]])
+    one, two = domain.base.copy(), domain.base.copy()
+    one[0, 0] = 50
+    two[0, [0, 2]] = [50, 1]
+    answers = domain.complete(np.stack([one, two], axis=1))
+    assert answers[0, :, 1].tolist() == [2.5, 2.5]
+    assert domain.contains(answers).tolist() == [[True, False]]
+    assert domain.count_kept(answers).tolist() == [[True, False]]
+    assert domain.contains(answers, counted=False).tolist() == [[True, True]]
+
+
+def test_a_row_that_must_change_more_than_it_may_is_reported() -> None:
+    rules = ruled(c.AtMost(1), permitted={"age": (30, 50), "job": ["nurse"]})
+    _, blocked = restricted(rules, people())
+    assert sorted(blocked) == [0, 2]
+    assert blocked[0] == "Columns 'age', 'job' must all change to keep the rules, and at most 1 may"
+
+
+def test_a_row_that_breaks_a_rule_nobody_may_mend_is_reported() -> None:
+    _, blocked = restricted(
+        ruled(c.Require("age <= 20 * income"), c.Frozen("age", "income")), people().assign(age=[20, 40, 61])
+    )
+    assert blocked == {2: "The row breaks the rule 'age <= 20 * income', and none of 'age', 'income' may change"}
+
+
+def test_a_row_that_breaks_an_inequality_starts_from_where_it_holds() -> None:
+    domain, blocked = restricted(ruled(c.Require("20 * income <= 50"), c.Require("age < 40")), people())
+    assert blocked == {}
+    assert domain.base[:, 1].tolist() == [1.5, 2.25, 2.5]
+    assert domain.base[:, 0].tolist() == [20, 39, 39]
+    assert domain.contains(domain.base[:, None]).all()
+
+
+def test_a_derived_column_follows_whatever_features_to_vary_says() -> None:
+    rules = ruled(c.Derived("income", "age / 20"), vary=["age"])
+    assert rules.named == (0,)
+    domain, _ = restricted(rules, people())
+    points = domain.base[:, None].copy()
+    points[..., 0] = 50
+    answers = domain.complete(domain.project(points))
+    assert answers[:, 0, 1].tolist() == [2.5, 2.5, 2.5]
+    assert domain.contains(answers).all()
+
+
+def test_a_leader_whose_follower_may_not_vary_stays() -> None:
+    domain, _ = restricted(ruled(vary=["age"], rules=[c.Together("age", "income", slope=0.01)]), people())
+    assert not domain.free.any()
+
+
+# --- override --------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_can_only_tighten_unless_it_overrides() -> None:
+    schema: Any = {
+        "immutable": ["job"],
+        "increasing": ["age"],
+        "ranges": {"income": (1, 4)},
+        "rules": [c.Range("age", 25, 55)],
+    }
+    call = (c.Range("age", 0, 99), c.Range("income", 0, 9), c.Allowed("job", ["clerk", "nurse", "smith"]))
+    tight, _ = restricted(ruled(*call, **schema), people().iloc[[1]])
+    assert reach(tight, 0, [0, 99]).tolist() == [[40, 55]]
+    assert reach(tight, 1, [0, 99]).tolist() == [[1, 4]]
+    assert reach(tight, 2, [0]).tolist() == [[1]]
+    loose, _ = restricted(ruled(*call, override=True, **schema), people().iloc[[1]])
+    assert reach(loose, 0, [0, 99]).tolist() == [[0, 99]]
+    assert reach(loose, 1, [0, 99]).tolist() == [[0, 9]]
+    assert reach(loose, 2, [0]).tolist() == [[0]]
+
+
+def test_overriding_one_column_leaves_the_others_alone() -> None:
+    rules = ruled(c.OnlyDown("age"), override=True, increasing=["age"], immutable=["job"])
+    assert [limit.text for limit in rules.limits] == ["job may not change (schema)", "age may only go down"]
+
+
+def test_a_named_linked_rule_replaces_its_namesake() -> None:
+    schema: Any = {"rules": [c.Require("age <= 50", name="cap"), c.Require("income <= 3"), c.AtMost(1)]}
+    call = (c.Require("age <= 55", name="cap"), c.AtMost(3))
+    texts = {limit.text for limit in ruled(*call, override=True, **schema).limits}
+    assert texts == {"income <= 3 (schema)", "cap: age <= 55", "at most 3 features may change"}
+    assert len(ruled(*call, **schema).limits) == 5
+
+
+def test_an_overridden_frozen_column_may_be_named_to_vary() -> None:
+    rules = ruled(c.Range("age", 0, 99), override=True, vary=["age"], immutable=["age"])
+    assert rules.named == (0,)
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_limits_say_everything_that_could_be_lifted() -> None:
+    rules = ruled(
+        c.Require("age >= income", name="sane"),
+        c.Derived("income", "age / 20"),
+        vary=["age"],
+        permitted={"age": (0, 50)},
+        immutable=["job"],
+        increasing=["age"],
+        ranges={"age": (18, 90)},
+        rules=[c.AtMost(2), c.Frozen("grade", name="no exams")],
+    )
+    assert {limit.text: limit.features for limit in rules.limits} == {
+        "job may not change (schema)": ("job",),
+        "age may only go up (schema)": ("age",),
+        "age within 18 to 90 (schema)": ("age",),
+        "at most 2 features may change (schema)": (),
+        "no exams: grade may not change (schema)": ("grade",),
+        "age within 18 to 50 (permitted_range)": ("age",),
+        "sane: age >= income": ("age", "income"),
+        "only age may change (features_to_vary)": ("job", "grade"),
+    }
+
+
+def test_without_a_limit_the_rest_holds() -> None:
+    rules = ruled(vary=["age"], increasing=["age"], ranges={"age": (18, 90)}, immutable=["job"])
+    parts = ("only go up", "within", "job may", "only age")
+    up, declared, frozen, vary = (next(limit for limit in rules.limits if part in limit.text) for part in parts)
+    assert reach(restricted(rules.without(up), people())[0], 0, [0])[1].tolist() == [18]
+    assert reach(restricted(rules.without(declared), people())[0], 0, [99])[1].tolist() == [60], "the data's range stays"
+    assert restricted(rules.without(vary), people())[0].free[0].tolist() == [True, True, False, True]
+    assert restricted(rules.without(vary).without(frozen), people())[0].free.all()
+    assert len(rules.limits) == 4
+    with pytest.raises(InputError, match=r"^A limit to lift must be one of these rules' own; got "):
+        rules.without(up).without(up)
+
+
+def test_broken_tells_which_answers_break_which_limit() -> None:
+    rules = ruled(c.Near("income", by=0.5), c.Require("age <= 50"), vary=["age", "income"], increasing=["age"])
+    row = rules.table.read(people()).codes[[1, 1, 1, 1]]
+    answers = row.copy()
+    answers[[0, 1, 2], [0, 1, 2]] = [30, 2.9, 2]
+    answers[3, 0] = 51.5
+    broken = {limit.text: rules.broken(limit, row, answers).tolist() for limit in rules.limits}
+    assert broken == {
+        "age may only go up (schema)": [True, False, False, False],
+        "income may change by at most 0.5 either way": [False, True, False, False],
+        "age <= 50": [False, False, False, True],
+        "only age, income may change (features_to_vary)": [False, False, True, False],
+    }
+
+
+# --- rules that make no sense ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([c.Range("aeg", 0, 1)], r"^The rule 'aeg within 0 to 1' names no column.*Did you mean 'age'\?$"),
+        ([c.Require("aeg <= 3")], r"^The rule 'aeg <= 3' names no column of the table: .*Did you mean 'age'\?$"),
+        ([c.Range("job", 0, 1)], "must be about a numeric column; 'job' is categorical.$"),
+        ([c.Near("grade", by=1)], "must be about a numeric column; 'grade' is categorical.$"),
+        ([c.Step("age", 0.5)], "must have a whole step because 'age' holds whole numbers; got 0.5.$"),
+        ([c.Allowed("job", ["baker"])], "must name known categories: Unknown category 'baker'; expected one of "),
+        ([c.Allowed("age", [20])], "must be about a categorical column; 'age' is numeric.$"),
+        ([c.Forbidden("job", [("clerk", "nurs")])], r"Did you mean 'nurse'\?$"),
+        ([c.OnlyUp("job")], r"^The rule 'job may only go up' needs an order, and 'job' has none \(give an Order rule\).$"),
+        ([c.Order("job", ["clerk"]), c.Order("job", ["nurse"])], "orders 'job' in a second way; expected one Order"),
+        ([c.Require("job <= 3")], "must be about numeric columns only; 'job' is categorical.$"),
+        ([c.Derived("job", "age")], "must be about numeric columns only; 'job' is categorical.$"),
+        ([c.If({"job": (0, 1)}, then={"age": 3})], "must list categories for 'job', which is categorical; got a range.$"),
+        ([c.If({"age": "old"}, then={"job": "clerk"})], "must give numbers for 'age', which is numeric; got 'old'.$"),
+        ([c.If({"job": "baker"}, then={"age": 3})], "must name known categories: Unknown category 'baker'"),
+        ([c.Together("job", "age")], "needs an order, and 'job' has none"),
+        ([c.Together("age", "grade", slope=1)], "must have a numeric follower to have a slope; 'grade' is categorical.$"),
+        ([c.Together("age", "income", 1), c.Frozen("income")], "must have a follower that may change; 'income' may not.$"),
+        ([c.Together("age", "income", 1), c.Derived("income", "age")], "must not move 'income', which another rule computes"),
+        ([c.Together("age", "income", 1), c.Together("income", "age", 1)], "must not lead back to 'income' through other"),
+        ([c.Derived("age", "income"), c.Derived("age", "2 * income")], "computes 'age' a second time; expected one Derived"),
+        (
+            [c.Derived("age", "income"), c.Derived("income", "age")],
+            "must not lead back to 'age' itself through other derived",
+        ),
+        (
+            [c.Range("age", 0, 30), c.Range("age", 40, 50)],
+            "^The rules about column 'age' must leave it at least one whole number; got 'age within 0 to 30', 'age within 40",
+        ),
+        ([c.Range("age", 30.2, 30.8)], "^The rules about column 'age' must leave it at least one whole number; got "),
+        (
+            [c.Range("income", 200, 300)],
+            r"at least one value; got 'income within 0 to 9 \(schema\)', 'income within 200 to 300'.$",
+        ),
+        (
+            [c.Range("age", 31, 34), c.Step("age", 5)],
+            "must leave it at least one whole number; got .*'age only in steps of 5'.$",
+        ),
+        ([c.Allowed("job", ["clerk"]), c.Allowed("job", ["nurse"])], "'job' must leave it at least one value; got "),
+        ([c.Step("age", 2), c.Step("age", 3)], "^Two steps for column 'age' must fit each other, .*; got 2 and 3.$"),
+        (
+            [c.Require("age * 2 <= 10"), c.Range("age", 18, 90)],
+            "'age \\* 2 <= 10' can never hold within the ranges of its columns.$",
+        ),
+        ([c.Require("income == 10")], "can never hold within the ranges of its columns.$"),
+        (["age"], "^rules must be made of rules from fasterce.constraints; got 'age'.$"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_gets_one_sentence(rules: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        ruled(*rules, ranges={"income": (0, 9)})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["age", c.AtMost(1), 3])
+def test_rules_must_come_as_a_list(given: Any) -> None:
+    with pytest.raises(InputError, match=r"^rules must be a list of rules from fasterce.constraints; got "):
+        Schema.infer(people(), rules=given)
+
+
+def test_a_function_that_fails_is_named() -> None:
+    rules = ruled(c.Derived("income", lambda frame: frame["age"].sum(), of=["age"]))
+    domain, _ = restricted(rules, people())
+    points = domain.base[:, None].copy()
+    points[..., 0] = 50
+    with pytest.raises(
+        InputError, match=r"^The function of the rule 'income is computed from age' must give one value a row; got "
+    ):
+        domain.complete(points)
+
+
+def test_a_function_may_give_categories() -> None:
+    rules = ruled(c.Derived("job", lambda frame: np.where(frame["age"] > 45, "smith", "clerk"), of=["age"]))
+    domain, _ = restricted(rules, people())
+    points = domain.base[:, None].copy()
+    points[..., 0] = 50
+    answers = domain.complete(points)
+    assert answers[:, 0, 2].tolist() == [2, 2, 2]
+    assert domain.contains(answers).all()
+    assert not domain.contains(points)[0, 0]
+
+
+def test_columns_that_are_no_text_can_be_named_in_formulas() -> None:
+    X = pd.DataFrame({0: [1.0, 2.0, 3.0], "a b": [4.5, 5.0, 6.0]})
+    table = Table.like(X, Schema.infer(X))
+    codec = Codec(table.schema, Profile.measure(table.read(X).codes, table.schema))
+    rules = Rules.compile(table, codec, None, None, [c.Require("`0` + 3 <= `a b`")])
+    assert rules.limits[0].features == (0, "a b")
+    domain, _ = restricted(rules, X)
+    assert domain.contains(np.array([[[3.0, 5.0], [1.0, 5.0]]] * 3)).tolist() == [[False, True]] * 3
 
 
 # --- missing values --------------------------------------------------------------------------------------------------

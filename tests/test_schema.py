@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce import constraints as c
 from fasterce.errors import InputError, SchemaError
 from fasterce.schema import Feature, Schema
 
@@ -327,6 +328,23 @@ def test_a_feature_with_a_foreign_field_is_refused() -> None:
     fields = Feature("x", "numeric").to_dict() | {"colour": "red"}
     with pytest.raises(SchemaError, match=r"^A feature must have the fields of fasterce.schema.Feature; got .*colour"):
         Feature.from_dict(fields)
+
+
+def test_rules_stay_with_the_schema_and_survive_json() -> None:
+    rules = [c.Range("age", 0, 99), c.If({"job": "clerk"}, then={"income": (0, None)}), c.AtMost(2, name="few")]
+    schema = Schema.infer(people(), rules=rules)
+    assert schema.rules == tuple(rules)
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+    assert "rules" not in Schema.infer(people()).to_dict()
+
+
+def test_a_freed_schema_has_no_rules() -> None:
+    assert Schema.infer(people(), rules=[c.AtMost(2)]).freed() == Schema.infer(people())
+
+
+def test_a_rule_about_no_column_is_refused_at_once() -> None:
+    with pytest.raises(SchemaError, match=r"^The rule 'aeg may only go up' names no column of the table: .*'age'\?$"):
+        Schema.infer(people(), rules=[c.OnlyUp("aeg")])
 
 
 # --- missing values --------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """FASTER-CE on one screen: `fit` learns a latent space and its hyperplanes, `explain` walks, refines and verifies."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from time import perf_counter
 from typing import Any, Literal
@@ -8,7 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from fasterce import artifact, fitting, inquiry, options, outcome, pricing, targets, trials
+from fasterce import artifact, fitting, inquiry, options, outcome, pricing, refusal, targets, trials
 from fasterce.constraints import Rule
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
@@ -112,6 +113,7 @@ class FasterCE(BaseEstimator):
         realism: float = 0.5,
         budget: int | None = None,
         deadline: float | None = None,
+        why_not: bool = True,
     ) -> Explanation:
         """What would have had to be different for the model to say `target` (for two classes: the other one)?
 
@@ -145,6 +147,8 @@ class FasterCE(BaseEstimator):
         realism : for "realistic", from 0 (near the row) to 1 (near people who have the wanted answer).
         budget : the most rows the model is asked about for one explanation; the best found so far is returned.
         deadline : the same in seconds for the whole call, kept to within about one call of the model.
+        why_not : for rows without an answer find out which rule stands in the way and what would do without it: a few more
+            searches for these rows, none where there is a budget.
         """
         started = perf_counter()
         self._check_fitted()
@@ -166,15 +170,18 @@ class FasterCE(BaseEstimator):
                 budget=budget,
                 deadline=deadline,
                 progress=self.progress,
-                trials=self._trials(predictor, robust, shake, survive),
+                trials=self._trials(predictor, robust, shake, survive, measured=method == "all" and budget is None),
             )
         )
         ledger = outcome.Ledger(self.table_.read(rows), wanted.target)
         confirming = outcome.Confirming(predictor, rows, ledger.codes, wanted.target.raw)
-        answers = inquiry.inquire(
-            ledger, confirming, inquiry.sources(predictor, twin, wanted.target.raw), self.knowledge_, wanted
-        )
-        return outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started)
+        asked = inquiry.sources(predictor, twin, wanted.target.raw)
+        inquire = partial(inquiry.inquire, asked=asked, knowledge=self.knowledge_)
+        answers = inquire(ledger, confirming, wanted=wanted)
+        refusals = {}
+        if why_not and budget is None:
+            refusals = refusal.explain_refusals(ledger, confirming, wanted, inquire, started)
+        return outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started, refusals)
 
     def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, *, count: int = 10) -> "FasterCE":
         """Refit the model on `count` bootstraps of the training rows, for `explain(..., survive=0.9)`: answers that outlive
@@ -183,8 +190,11 @@ class FasterCE(BaseEstimator):
         self.ensemble_ = trials.ensemble(fit, X, y, count, self.random_state)
         return self
 
-    def _trials(self, predictor: Predictor, robust: Any, shake: Any, survive: Any) -> list[trials.Trial]:
+    def _trials(self, predictor: Predictor, robust: Any, shake: Any, survive: Any, measured: bool) -> list[trials.Trial]:
+        """What answers must stand; where they are `measured` side by side, shakes are tried in any case."""
         chosen: list[trials.Trial] = []
+        if robust is None and measured:
+            chosen.append(trials.shaking(predictor, self.knowledge_.codec, None, shake, self.random_state))
         if robust is not None:
             chosen.append(trials.shaking(predictor, self.knowledge_.codec, robust, shake, self.random_state))
         if survive is not None:

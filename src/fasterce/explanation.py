@@ -20,6 +20,7 @@ NONE_FOUND = "none_found"
 INVALID_INPUT = "invalid_input"
 MODEL_ERROR = "model_error"
 STOPPED = "stopped"
+MEASURED = ("score", "nn_ratio", "robust", "survived")
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,44 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Why a row has no answer.
+
+    blocking   the rules that stand in the way: one if lifting it is enough, several if only all together
+    unlocked   what would have to change then, confirmed by the model
+    ruled      whether there were any rules to lift
+    progress   how far the best try within the rules came, from 0 (nowhere) to 1 (the boundary); None without scores
+    """
+
+    blocking: tuple[str, ...]
+    unlocked: tuple[Change, ...]
+    ruled: bool
+    progress: float | None
+
+    @property
+    def sentences(self) -> list[str]:
+        said = []
+        if self.unlocked and self.blocking:
+            changes = ", ".join(f"{c.feature} {c.before} -> {c.after}" for c in self.unlocked)
+            rules = " and ".join(f"'{rule}'" for rule in self.blocking)
+            if len(self.blocking) == 1:
+                said.append(f"The rule {rules} stands in the way: without it, {changes} would do.")
+            else:
+                said.append(f"The rules {rules} stand in the way together: without them, {changes} would do.")
+        elif self.ruled and not self.unlocked:
+            said.append("Nothing was found even without the rules.")
+        if self.progress is not None:
+            said.append(f"The best try came {min(max(self.progress, 0.0), 0.99):.0%} of the way.")
+        return said
+
+
+@dataclass(frozen=True)
 class Answers:
     """Verified counterfactuals, best first within a row: parallel arrays, one entry a counterfactual.
 
     `query` is the position of the row explained, `codes` its counterfactual, `before` the row itself in codes. What was
-    not measured is NaN: `score`, the chance or number the model gives it; `robust`, the share of small shakes and
+    not measured is NaN: `score`, the chance or number the model gives it; `nn_ratio`, how far it is from the nearest known
+    row with the wanted answer, relative to how far such rows are from each other; `robust`, the share of small shakes and
     `survived` the share of refitted models under which it holds.
     """
 
@@ -57,11 +91,12 @@ class Answers:
     codes: Floats
     distance: Floats
     score: Floats = field(default_factory=lambda: np.zeros(0))
+    nn_ratio: Floats = field(default_factory=lambda: np.zeros(0))
     robust: Floats = field(default_factory=lambda: np.zeros(0))
     survived: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        for name in ("score", "robust", "survived"):
+        for name in MEASURED:
             if len(getattr(self, name)) != len(self.query):
                 object.__setattr__(self, name, np.full(len(self.query), np.nan))
 
@@ -108,6 +143,7 @@ class Explanation:
     asked        calls and rows asked of the model
     seconds      wall-clock time of the whole call
     score        what the model says of each row where a number was wanted: its chance or its prediction, else missing
+    refusals     for rows without an answer, by their position: which rule stands in the way and what would do without it
     twin         how a compiled twin was asked instead, None where there is none
     """
 
@@ -123,6 +159,7 @@ class Explanation:
     notes: tuple[str, ...] = field(default=())
     twin: TwinUse | None = None
     score: pd.Series | None = None
+    refusals: dict[int, Refusal] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -138,8 +175,8 @@ class Explanation:
 
     def to_frame(self) -> pd.DataFrame:
         """Long form: one line a counterfactual with query (the row's index label), rank, method, n_changed, changed,
-        distance, what else was measured (score, robust, survived), then the counterfactual's columns. Where a table has a
-        column of the same name, ours gets an underscore."""
+        distance, what else was measured (score, nn_ratio, robust, survived), then the counterfactual's columns. Where a
+        table has a column of the same name, ours gets an underscore."""
         every = np.arange(len(self.answers))
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
@@ -157,7 +194,7 @@ class Explanation:
         return pd.concat([about, typed], axis=1)
 
     def _measured(self) -> dict[str, Floats]:
-        every = {name: getattr(self.answers, name) for name in ("score", "robust", "survived")}
+        every = {name: getattr(self.answers, name) for name in MEASURED}
         return {name: values for name, values in every.items() if np.isfinite(values).any()}
 
     def changes(self, answer: int) -> list[Change]:

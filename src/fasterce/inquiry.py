@@ -23,6 +23,7 @@ from fasterce.search.dialogue import converse
 from fasterce.search.goal import Goal, Indices, Mask
 from fasterce.search.judge import Asks, Best, Judge, Told, any_of
 from fasterce.search.pool import Pool
+from fasterce.search.propose import apart
 from fasterce.search.task import Knowledge, Task
 from fasterce.search.verify import verify
 from fasterce.trials import TURNS
@@ -94,12 +95,17 @@ def _attempt(
         realism=wanted.realism,
         diversity=wanted.diversity,
     )
+    highest = np.full(len(place), -np.inf)
+    if source.informative:
+        judge.heard = lambda some, margin: np.maximum.at(highest, some, margin)
     confirming.own[rows] = answered.classes
     confirming.pending = np.zeros(0, dtype=np.intp) if source.labels else rows
     answers = _search(task, rows[place], confirming, wanted)
     confirming.ask_pending()
     if before is not None and limits.left is not None:
         confirming.asked[rows[place]] += before - limits.left
+    if source.informative and task.start is not None:
+        confirming.note_progress(rows[place], task.start, highest)
     doubtful = ledger.record(rows, confirming.word_on(rows), answered, goal, confirming.predictor.failure)
     answers = answers.without(doubtful)
     ledger.settle_found(answers)
@@ -152,7 +158,8 @@ def _steadily(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted)
     if not wanted.trials:
         return _search_block(task, rows, confirming, wanted)
     kept = []
-    every, need = np.arange(len(rows)), np.max([trial.first_need(task) for trial in wanted.trials], axis=0)
+    needs = [trial.first_need(task) for trial in wanted.trials if trial.share > 0]
+    every, need = np.arange(len(rows)), np.max(needs, axis=0) if needs else np.zeros(len(rows))
     for turn in range(TURNS):
         some = _demanding(task.take(every), need, turn)
         found, lacking, lack = _tried(_search_block(some, rows[every], confirming, wanted), task, rows, confirming, wanted)
@@ -213,14 +220,16 @@ def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wan
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
     row, candidate = row[order], candidate[order]
+    codes = pool.codes[row, candidate]
     return Answers(
         query=rows[row],
         rank=np.arange(len(row)) - np.searchsorted(row, row),
         method=np.array(names, dtype=object)[group[candidate]],
         before=task.domain.row[row],
-        codes=pool.codes[row, candidate],
-        distance=task.distance.total(pool.codes[row, candidate], task.domain.row[row]),
+        codes=codes,
+        distance=task.distance.total(codes, task.domain.row[row]),
         score=value[row, candidate],
+        nn_ratio=apart(task, row, codes) if wanted.method == "all" else np.zeros(0),
     )
 
 

@@ -16,6 +16,7 @@ from fasterce.explanation import (
     STOPPED,
     Answers,
     Explanation,
+    Refusal,
     TwinUse,
 )
 from fasterce.predictor import FAILED, Final, Predictor
@@ -31,9 +32,10 @@ NOTHING = {
     "realistic": "No realistic change within the rules was found that the model answers with the wanted class.",
     "all": "None of the three variants found a change within the rules that the model answers with the wanted class.",
 }
+FEWER_THAN_TWO = "Only 1 answer was found; {} were wanted."
 FEWER = "Only {} different answers were found; {} were wanted."
 UNSTEADY = {
-    "robust": "An answer was found, but none that holds under {:.0%} of small shakes of the input; the best holds under {:.0%}.",
+    "robust": "An answer was found, but none that holds under {:.0%} of small shakes; the best holds under {:.0%}.",
     "survived": "An answer was found, but none that {:.0%} of the refitted models agree with; the best has {:.0%} of them.",
 }
 NO_SINGLE = "No single feature was found that flips it alone; these {} together do."
@@ -94,9 +96,8 @@ class Ledger:
         """Say so where there are fewer answers than were wanted."""
         count = np.bincount(answers.query, minlength=len(self.status))
         for few in range(1, n):
-            self.remark(
-                np.flatnonzero(count == few), FEWER.format(few, n).replace("1 different answers were", "1 answer was")
-            )
+            said = FEWER.format(few, n) if few > 1 else FEWER_THAN_TWO.format(n)
+            self.remark(np.flatnonzero(count == few), said)
 
     def remark_unsteady(self, best: dict[str, Floats], trials: Sequence[Trial]) -> None:
         """Where answers were found but none stood its trials, say how far the best came."""
@@ -127,6 +128,7 @@ class Confirming:
         self.refused = np.zeros(len(codes), dtype=bool)
         self.asked = np.zeros(len(codes), dtype=np.intp)
         self.shares: dict[str, Floats] = {}
+        self.progress = np.full(len(codes), np.nan)
 
     def __call__(self, positions: Indices, codes: Floats) -> Final:
         every = np.concatenate([self.pending, positions])
@@ -151,6 +153,12 @@ class Confirming:
                 self.values = np.full((len(self.own), said.values.shape[1]), np.nan)
             self.values[rows] = said.values
 
+    def note_progress(self, rows: Indices, start: Floats, best: Floats) -> None:
+        """How much of the way from where each row is to the boundary the best try has come."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            way = np.clip(1.0 - best / start, 0.0, 1.0)
+        self.progress[rows] = np.fmax(self.progress[rows], way)
+
     def note_share(self, rows: Indices, kind: str, share: Floats) -> None:
         """The best share of trials any answer to each row has stood so far."""
         best = self.shares.setdefault(kind, np.full(len(self.own), -1.0))
@@ -174,7 +182,13 @@ def _predictions(ledger: Ledger, predictor: Predictor, index: pd.Index) -> pd.Se
 
 
 def explanation(
-    rows: pd.DataFrame, ledger: Ledger, answers: Answers, predictor: Predictor, twin: TwinUse | None, seconds: float
+    rows: pd.DataFrame,
+    ledger: Ledger,
+    answers: Answers,
+    predictor: Predictor,
+    twin: TwinUse | None,
+    seconds: float,
+    refusals: dict[int, Refusal],
 ) -> Explanation:
     return Explanation(
         rows=rows.copy(),
@@ -188,4 +202,5 @@ def explanation(
         asked=predictor.asked,
         seconds=seconds,
         twin=twin,
+        refusals=refusals,
     )

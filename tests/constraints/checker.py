@@ -129,8 +129,8 @@ def _require(rule: Any, row: Values, answer: Values, features: Any, *_: Any) -> 
     slack = CLOSE * max(abs(a), abs(b)) * 1.001
     if op == "==":
         coarsest = 0.0
-        for name in numbers:
-            moved = {**numbers, name: numbers[name] + 10.0 ** -features[name].decimals}
+        for name, number in numbers.items():
+            moved = {**numbers, name: number + 10.0 ** -features[name].decimals}
             coarsest = max(coarsest, abs((_evaluated(left, moved) - _evaluated(right, moved)) - (a - b)))
         return abs(a - b) <= 0.5 * coarsest * (1 + 1e-6) + slack
     return {"<=": a <= b + slack, ">=": a >= b - slack, "<": a < b, ">": a > b}[op]

@@ -4,15 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.constraints.checker import violations
+from tests.constraints.worlds import compiled, rule_sets, table
 
 from fasterce.errors import InputError
 from fasterce.profile import Floats
 from fasterce.rules import Rules
 from fasterce.search.project import Domain
-from tests.constraints.checker import violations
-from tests.constraints.worlds import compiled, rule_sets, table
 
 
 def values(rules: Rules, codes: Floats) -> dict[Any, Any]:
@@ -37,14 +37,17 @@ def made(seed: int, rules: list[Any], schema: dict[str, Any]) -> tuple[Rules, Fl
     X = table(seed)
     try:
         found = compiled(X, call=rules, **schema)
-    except InputError as error:
-        assert str(error).endswith("."), "a rule that is refused is refused with a sentence"
+    except InputError:
         assume(False)
     return found, found.table.read(X).codes
 
 
 SCHEMAS: list[dict[str, Any]] = [{}, {}, {"immutable": ["rate"]}, {"increasing": ["age"], "ranges": {"income": (500, 20000)}}]
-relaxed = settings(max_examples=int(__import__("os").environ.get("N", "100")), phases=[Phase.generate], deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+relaxed = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
 
 
 @relaxed

@@ -18,7 +18,7 @@ GRADES = ["low", "mid", "high", "top"]
 
 
 def table(seed: int, rows: int = 24) -> pd.DataFrame:
-    """Whole numbers, decimals, 32-bit floats, text, ordered categories, a sum and a ratio that mostly agree with their parts."""
+    """Whole numbers, decimals, 32-bit floats, text, ordered categories, a sum and a ratio of others."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {

@@ -1,5 +1,6 @@
 """Rules held exactly, and movement carried over instead of the decoder's mistakes."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -188,3 +189,66 @@ def test_decode_plainly_is_the_decoder_made_legal(toys: Any, codec: Any) -> None
     found = decode_plainly(codec, domain, codec.encode(wanted)[None])
     np.testing.assert_allclose(found, [[[6.0, 2.0, 4.44, 7.0], [2.0, 1.0, 4.0, 7.0]]], atol=1e-9)
     assert domain.contains(found).all()
+
+
+def gridded(toys: Any, codec: Any, row: list[float], step: dict[int, float], from_row: bool = False, **rules: Any) -> Any:
+    domain = toys.domain(codec, row, **rules)
+    steps = np.array([step.get(j, 0.0) for j in range(4)])
+    anchor = domain.row.copy() if from_row else np.zeros_like(domain.row)
+    return replace(domain, step=steps, anchor=anchor)
+
+
+def test_a_grid_holds_exactly_in_every_way_of_rounding(toys: Any, codec: Any) -> None:
+    domain = gridded(toys, codec, ROW, {0: 0.1, 3: 5.0}, upper={0: 0.75})
+    points = np.array([[[0.31, 1.0, 5.25, 13.0], [9.0, 1.0, 5.25, 99.0]]])
+    np.testing.assert_array_equal(domain.project(points)[0][:, [0, 3]], [[0.3, 15.0], [0.7, 20.0]])
+    np.testing.assert_array_equal(domain.round(points[..., [0, 3]], np.array([0, 3]))[0], [[0.3, 15.0], [0.7, 20.0]])
+    np.testing.assert_array_equal(domain.round_own(np.array([[[0.31, 9.0]]]), np.array([[0]]))[0, 0], [0.3, 0.7])
+    np.testing.assert_array_equal(
+        domain.contains(np.array([[[0.3, 1.0, 5.25, 15.0], [0.31, 1.0, 5.25, 15.0], [0.3, 1.0, 5.25, 14.0], ROW]])),
+        [[True, False, False, True]],
+    )
+    legal = domain.legal_values(np.array([0, 0, 3, 3]), np.array([[0.3, 0.31, 15.0, 14.0]]))
+    np.testing.assert_array_equal(legal, [[True, False, True, False]])
+
+
+def test_a_grid_of_small_steps_reaches_far_without_drift(toys: Any, codec: Any) -> None:
+    domain = gridded(toys, codec, ROW, {0: 0.1, 2: 0.1}, from_row=True)
+    points = np.tile(ROW, (1, 101, 1))
+    points[0, :, 0] = points[0, :, 2] = np.linspace(0, 10, 101)
+    found = domain.project(points)
+    assert domain.contains(found).all()
+    assert set(found[0, :, 0]) == {round(k / 10, 1) for k in range(101)}
+    assert set(found[0, :, 2]) <= {round(0.05 + k / 10, 2) for k in range(100)} | {5.25}
+
+
+def test_single_precision_values_stay_on_their_grid(toys: Any, codec: Any) -> None:
+    domain = gridded(toys, codec, ROW, {0: 0.1}, single=[0], upper={0: 0.7})
+    found = domain.project(np.array([[[0.31, 1.0, 5.25, 7.0], [9.0, 1.0, 5.25, 7.0]]]))
+    np.testing.assert_array_equal(found[0, :, 0], found[0, :, 0].astype(np.float32))
+    assert found[0, 0, 0] == np.float32(0.3)
+    assert domain.contains(found).all()
+
+
+def test_transitions_are_the_rows_own(toys: Any, codec: Any) -> None:
+    shut = np.ones((4, 4), dtype=bool)
+    shut[1, 2] = shut[0, 3] = False
+    other = [1.0, 0.0, 3.0, 4.0]
+    domain = replace(toys.domain(codec, [ROW, other]), transitions={1: shut})
+    np.testing.assert_array_equal(domain.open_to(1), [[True, True, False, True], [True, True, True, False]])
+    points = np.stack([np.tile(row, (4, 1)) for row in (ROW, other)])
+    points[..., 1] = np.arange(4)
+    np.testing.assert_array_equal(domain.project(points)[..., 1], [[0, 1, 1, 3], [0, 1, 2, 0]])
+    np.testing.assert_array_equal(domain.contains(points), domain.open_to(1))
+    np.testing.assert_array_equal(domain.take(np.array([1])).contains(points[1:]), domain.open_to(1)[1:])
+    np.testing.assert_array_equal(domain.legal_values(np.full(4, 1), points[..., 1]), domain.open_to(1))
+
+
+def test_the_number_of_changes_is_counted_from_the_row(toys: Any, codec: Any) -> None:
+    counted = np.array([True, True, False, True])
+    domain = replace(toys.domain(codec, ROW, base=[3.0, 1.0, 5.25, 8.0]), most_changes=1, counted=counted)
+    codes = np.array([[[3.0, 1.0, 9.0, 8.0], [4.0, 1.0, 5.25, 8.0]]])
+    np.testing.assert_array_equal(domain.count_kept(codes), [[True, False]])
+    np.testing.assert_array_equal(domain.contains(codes), [[True, False]])
+    np.testing.assert_array_equal(domain.contains(codes, counted=False), [[True, True]])
+    np.testing.assert_array_equal(domain.contains_own(np.zeros(2, dtype=int), codes[0]), [True, False])

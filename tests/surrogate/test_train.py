@@ -153,7 +153,7 @@ def test_a_gap_is_learned_apart_from_every_value(gappy: tuple[Codec, Floats]) ->
     fresh = train.edited_rows(codes, answers.classes, codec, np.random.default_rng(1))[:3000]
     truth = ask(fresh)
     assert truth.scores is not None
-    said = made.margins_of(fresh[:, None], np.ones(len(fresh), dtype=np.intp))[:, 0]
+    said = made.outputs_of(fresh[:, None])[:, 0, 0]
     wanted = truth.scores[:, 1] - truth.scores[:, 0]
     for absent in (fresh[:, 0] == MISSING, fresh[:, 1] == MISSING, fresh[:, 2] == 4):
         assert np.abs(said - wanted)[absent].mean() < 0.25

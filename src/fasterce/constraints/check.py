@@ -69,7 +69,7 @@ def check_rules(rules: Sequence[Rule], columns: Sequence[Column]) -> None:
     for rule in rules:
         for name in rule.about:
             if find(name, list(known)) is None:
-                raise _wrong(rule, f"names no column of the table: {unknown_name('column', name, known)[:-1]}", stop="")
+                raise _wrong(rule, f"names no column of the table: {unknown_name('column', name, known)}")
         problem = _problem(rule, {name: known[find(name, list(known))] for name in rule.about}, ordered)
         if problem:
             raise _wrong(rule, problem)
@@ -77,8 +77,8 @@ def check_rules(rules: Sequence[Rule], columns: Sequence[Column]) -> None:
     _check_orders([rule for rule in rules if isinstance(rule, Order)])
 
 
-def _wrong(rule: Rule, problem: str, stop: str = ".") -> SchemaError:
-    return SchemaError(f"The rule {rule.text!r:.120} {problem}{stop if not stop or not problem.endswith('.') else ''}")
+def _wrong(rule: Rule, problem: str) -> SchemaError:
+    return SchemaError(f"The rule {rule.text!r:.120} {problem}{'' if problem.endswith(('.', '?')) else '.'}")
 
 
 def _problem(rule: Rule, columns: dict[Hashable, Column], ordered: set[Hashable]) -> str | None:  # noqa: PLR0911 - one line a kind

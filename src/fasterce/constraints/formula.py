@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fasterce.errors import SchemaError
 
-LONGEST, DEEPEST = 1000, 60
+LONGEST, DEEPEST = 1000, 200
 MOST_FACTORS = 64
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from fasterce.display import style
-from fasterce.display.views import Cell, Grid, Line, RowView, row_views, tall, wide
+from fasterce.display.views import Cell, Grid, Line, RowView, Sheet, row_views, tall, wide
 from fasterce.display.wording import ARROW, counted, summary_lines, text
 from fasterce.explanation import Explanation
 
@@ -23,7 +23,15 @@ def fragment(explanation: Explanation, most: int = 10) -> str:
         parts.append(_paragraph("verdict", f"… and {counted(left, 'more row')}"))
     parts += [_paragraph("summary", line) for line in summary_lines(explanation)]
     parts += [_paragraph("note", f"Note: {text(note)}") for note in explanation.notes]
-    return f'<div class="fce-box"><style>{style.FRAGMENT}</style>{"".join(parts)}</div>'
+    return _box(parts)
+
+
+def sheet(page: Sheet) -> str:
+    """Grids with their captions, summary and notes, to stand inside any page."""
+    parts = [f'<div class="fce-scroll" tabindex="0">{_table(grid, caption)}</div>' for caption, grid in page.sections]
+    parts += [_paragraph("summary", line) for line in page.summary]
+    parts += [_paragraph("note", note) for note in page.notes]
+    return _box(parts)
 
 
 def page(title: str, sections: Sequence[tuple[str, str]]) -> str:
@@ -49,6 +57,10 @@ def figure(fig: Any, alt: str = "") -> str:
     source = f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
     said = escape(text(alt or fig.get_suptitle() or "Figure"))
     return f'<figure class="fce-figure"><img style="max-width:100%;height:auto" src="{source}" alt="{said}"></figure>'
+
+
+def _box(parts: Iterable[str]) -> str:
+    return f'<div class="fce-box"><style>{style.FRAGMENT}</style>{"".join(parts)}</div>'
 
 
 def _contents(sections: Sequence[tuple[str, str]]) -> str:

@@ -1,29 +1,28 @@
 """Explanations as figures; every function returns a new matplotlib Figure and leaves pyplot alone."""
 
 import math
-import textwrap
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fasterce.display.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, QUIET_ORANGE, TRACK, WASH
+from fasterce.display.canvas import feature_label as _name
+from fasterce.display.canvas import literal as _literal
+from fasterce.display.canvas import message as _message
+from fasterce.display.canvas import new_figure as _figure
+from fasterce.display.canvas import plain_axes as _plain_axes
+from fasterce.display.canvas import put_title as _title
 from fasterce.display.views import row_view
-from fasterce.display.wording import change, counted, cut, measure, number, text, values
-from fasterce.errors import InputError, MissingExtraError
+from fasterce.display.wording import change, counted, measure, number, text, values
+from fasterce.errors import InputError
 from fasterce.explanation import Change, Explanation
 from fasterce.schema import Feature
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours: told apart by colour-blind readers too.
-BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "#22272E", "#6A737D"
-TRACK, WASH = "#DDE1E6", "#E8F1F8"
-QUIET_BLUE, QUIET_ORANGE = "#9CC8E3", "#F0C39B"
-
 MOST_BARS = 15
-NAME_WIDTH = 26
-MARGIN = 0.14
 OVERSHOOT = 0.04
 
 
@@ -251,46 +250,3 @@ def _within(what: str, position: int, count: int) -> int:
     if not 0 <= position < count:
         raise InputError(f"{what} must be a position from 0 on and below {count}; got {position!r}.")
     return position
-
-
-def _figure(width: float, height: float) -> "Figure":
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed only to draw
-        from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plots", "Plotting") from error
-    layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN)
-    return Figure(figsize=(width, height), layout=layout, facecolor="white")
-
-
-def _message(title: str, sentence: str) -> "Figure":
-    """A figure for when there is nothing to draw: it says why."""
-    figure = _figure(8.0, 1.8)
-    ax = figure.subplots()
-    ax.set_axis_off()
-    said = _literal(textwrap.fill(sentence, 80))
-    ax.text(0.0, 0.5, said, ha="left", va="center", color=GREY, transform=ax.transAxes)
-    _title(figure, title)
-    return figure
-
-
-def _title(figure: "Figure", said: str) -> None:
-    figure.suptitle(_literal(said), x=MARGIN / figure.get_figwidth(), ha="left", fontsize=13, fontweight="bold", color=INK)
-
-
-def _plain_axes(ax: Any, *spines: str) -> None:
-    for side, spine in ax.spines.items():
-        spine.set_visible(side in spines)
-        spine.set_color(TRACK)
-    ax.tick_params(length=0, labelcolor=INK, labelsize=10)
-
-
-def _name(feature: object) -> str:
-    """A feature's name on as many lines as it needs, broken between its words."""
-    words = cut(feature).replace("_", "_ ")
-    return _literal("\n".join(line.replace("_ ", "_") for line in textwrap.wrap(words, NAME_WIDTH)))
-
-
-def _literal(said: str) -> str:
-    """Text without matplotlib reading dollar signs as formulas."""
-    return said.replace("$", r"\$")

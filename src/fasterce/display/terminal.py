@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fasterce.display.views import AnswerView, Cell, Grid, RowView, row_views, tall, wide
+from fasterce.display.views import AnswerView, Cell, Grid, RowView, Sheet, row_views, tall, wide
 from fasterce.display.wording import ARROW, counted, summary_lines, text
 from fasterce.explanation import Explanation
 
@@ -24,12 +24,17 @@ QUIET = "dim"
 
 
 def render(explanation: Explanation) -> str:
-    """The explanation as text: coloured if it goes to a terminal, plain otherwise."""
+    """The explanation as text."""
+    return written(tables(explanation))
+
+
+def written(part: RenderableType) -> str:
+    """Anything of ours as text: coloured if it goes to a terminal, plain otherwise."""
     in_terminal = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0)).columns
     page = io.StringIO()
     console = Console(file=page, width=width, force_terminal=in_terminal, force_jupyter=False)
-    console.print(tables(explanation))
+    console.print(part)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).rstrip()
 
 
@@ -43,6 +48,16 @@ def tables(explanation: Explanation, most: int = 5) -> RenderableType:
         parts += [Text(f"… and {counted(left, 'more row')}", style=QUIET), Text()]
     parts += [Text(line) for line in summary_lines(explanation)]
     parts += [Text(f"Note: {text(note)}", style="yellow") for note in explanation.notes]
+    return Group(*parts)
+
+
+def sheet(page: Sheet) -> RenderableType:
+    """Grids with their captions, summary and notes, for `rich`'s print."""
+    parts: list[RenderableType] = []
+    for caption, grid in page.sections:
+        parts += [Text(caption, style="bold"), _indented(_draw(grid)), Text()]
+    parts += [Text(line) for line in page.summary]
+    parts += [Text(note, style="yellow") for note in page.notes]
     return Group(*parts)
 
 

@@ -36,6 +36,15 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Sheet:
+    """Grids, each under its caption, then lines of summary and notes that a reader must not miss."""
+
+    sections: tuple[tuple[str, Grid], ...]
+    summary: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class AnswerView:
     """One counterfactual: the new value of each feature shown, None where it stays."""
 

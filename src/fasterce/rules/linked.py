@@ -70,7 +70,7 @@ class _Binding:
         return {found.out for found in self.links if found.drives and found.out is not None}
 
     def place(self, name: Hashable) -> int:
-        return self.table.schema.position(find(name, self.table.schema.names) or name)
+        return self.table.schema.position(find(name, self.table.schema.names))
 
     def places(self, names: Sequence[Hashable]) -> dict[Any, int]:
         return {name: self.place(name) for name in names}

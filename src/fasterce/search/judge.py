@@ -151,20 +151,26 @@ class Judge:
         self.informative = informative
         self.limits = limits or Limits.of(len(goal.target))
         self.best: Best | None = None
+        self.heard: Callable[[Indices, Floats], None] | None = None
 
     @property
     def target(self) -> Indices:
         return self.goal.target
 
     def take(self, rows: Indices) -> "Judge":
-        """The judge of some rows; what they use up and where they are stopped is seen here too."""
-        return Judge(
-            self.ask, self.goal.take(rows), self.informative, _Part(self.limits, rows), self.lowest, _taken(self.domain, rows)
-        )
+        """The judge of some rows; what they use up, where they are stopped and what is said is seen here too."""
+        limits, domain = _Part(self.limits, rows), _taken(self.domain, rows)
+        part = Judge(self.ask, self.goal.take(rows), self.informative, limits, self.lowest, domain)
+        heard = self.heard
+        if heard is not None:
+            part.heard = lambda some, margin: heard(rows[some], margin)
+        return part
 
     def demanding(self, need: Floats) -> "Judge":
         """The same judge, satisfied only so far beyond the boundary."""
-        return Judge(self.ask, self.goal.demanding(need), self.informative, self.limits, self.lowest, self.domain)
+        more = Judge(self.ask, self.goal.demanding(need), self.informative, self.limits, self.lowest, self.domain)
+        more.heard = self.heard
+        return more
 
     def judge(self, *groups: Candidates | Edits) -> list[Verdict]:
         """One call for all groups; identical candidates are asked once, those that break a rule between features never.
@@ -192,6 +198,8 @@ class Judge:
 
     def _margins(self, rows: Indices, codes: Floats) -> Floats:
         margin = self._allowed_margins(rows, codes)
+        if self.heard is not None:
+            self.heard(rows, margin)
         if self.best is not None:
             self.best.note(rows, codes, margin)
         return margin

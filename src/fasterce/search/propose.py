@@ -9,7 +9,7 @@ from fasterce.search.goal import Indices
 from fasterce.search.judge import Candidates, Edits
 from fasterce.search.linesearch import along, distances_to_walk
 from fasterce.search.project import carry_movement
-from fasterce.search.task import Task
+from fasterce.search.task import Knowledge, Task
 
 NEIGHBOURS = 6
 DEEPEST = 20
@@ -73,7 +73,7 @@ def nearest_examples(task: Task, most: int = NEIGHBOURS) -> Floats:
     codes = np.repeat(task.domain.base[:, None, :], most, axis=1)
     for part in task.goal.parts(task.knowledge):
         if part.examples.size:
-            nearest = _nearest(task, part.rows, part.examples, most)
+            nearest = _nearest(task.knowledge, task.domain.base[part.rows], part.examples, most)
             codes[part.rows[:, None], np.arange(nearest.shape[1])] = task.knowledge.examples[nearest]
     return codes
 
@@ -125,14 +125,26 @@ def without_trifles(task: Task, candidates: Candidates) -> Candidates:
     return different(task, np.where(price < TRIFLE, task.domain.base[:, None, :], candidates.codes))
 
 
-def _nearest(task: Task, rows: Indices, wanted: Indices, most: int) -> Indices:
+def apart(task: Task, rows: Indices, codes: Floats) -> Floats:
+    """How far answers (N, features) to `rows` (N,) are from the nearest example that has what the row wants, relative to
+    how far such examples usually are from each other; NaN where that is nothing."""
+    gap, known = np.full(len(codes), np.nan), task.knowledge
+    for part in task.goal.parts(known):
+        mine = np.flatnonzero(np.isin(rows, part.rows))
+        if part.examples.size and mine.size:
+            nearest = _nearest(known, codes[mine], part.examples, 1)[:, 0]
+            gap[mine] = known.distance.total(known.examples[nearest], codes[mine])
+    usual = known.typical[task.goal.target[rows]]
+    return np.asarray(np.where(usual > 0, gap / np.where(usual > 0, usual, 1.0), np.nan))
+
+
+def _nearest(known: Knowledge, codes: Floats, wanted: Indices, most: int) -> Indices:
     """Shortlisted by squared distance, a product of matrices, then sorted by the distance itself."""
-    known = task.knowledge
     places = known.example_places[wanted]
     lengths, across = (places**2).sum(axis=1), np.ascontiguousarray(places.T)
-    own = known.place(task.domain.base[rows]).astype(np.float32)
+    own = known.place(codes).astype(np.float32)
     count = min(SHORTLIST * most, len(wanted))
-    short = np.empty((len(rows), count), dtype=np.intp)
+    short = np.empty((len(codes), count), dtype=np.intp)
 
     def shorten(start: int) -> None:
         part = slice(start, start + BLOCK_ROWS)
@@ -142,9 +154,9 @@ def _nearest(task: Task, rows: Indices, wanted: Indices, most: int) -> Indices:
         short[part] = np.argpartition(squared, count - 1, axis=1)[:, :count]
 
     with on_one_thread():
-        spread(shorten, range(0, len(rows), BLOCK_ROWS))
+        spread(shorten, range(0, len(codes), BLOCK_ROWS))
     short = wanted[np.sort(short, axis=1)]
-    exact = known.distance.total(known.examples[short], task.domain.base[rows][:, None, :])
+    exact = known.distance.total(known.examples[short], codes[:, None, :])
     return np.take_along_axis(short, np.argsort(exact, axis=1, kind="stable")[:, :most], 1)
 
 
