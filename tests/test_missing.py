@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fasterce import FasterCE, Schema, load
+from fasterce.bias import angles
 from fasterce.constraints import Allowed, AtMost, Derived, Forbidden, If, Near, OnlyUp, Order, Require, Step, Together
 from fasterce.constraints.vocabulary import Between
 from fasterce.errors import InputError, ModelError
@@ -490,3 +491,25 @@ def test_the_page_about_missing_values_runs(capsys: pytest.CaptureFixture[str]) 
     assert names["result"].counterfactuals["income"].notna().all()
     assert names["model"].predict(names["result"].counterfactuals).all()
     assert "values may be missing in 'income'" in names["explainer"].report_.twin
+
+
+def test_a_refusal_says_missing_in_words() -> None:
+    explainer = simple(two_columns(), lambda frame: (frame["a"].fillna(-1) - 3.5).to_numpy(), immutable=["a"])
+    result = explainer.explain(pd.DataFrame({"a": [np.nan], "b": [1.0]}))
+    assert result.status.tolist() == ["none_found"]
+    assert "without it, a missing -> " in result.reason.iloc[0]
+
+
+def test_a_figure_says_missing_in_words() -> None:
+    pytest.importorskip("matplotlib")
+    from fasterce.display import plots
+
+    explainer = simple(two_columns(), lambda frame: (frame["a"].fillna(-1) - 3.5).to_numpy())
+    figure = plots.dumbbell(explainer.explain(pd.DataFrame({"a": [np.nan], "b": [1.0]})))
+    assert any("missing → " in text.get_text() for text in figure.axes[0].texts)
+
+
+def test_angles_of_columns_with_gaps_are_named(loose: FasterCE) -> None:
+    frame = angles(loose, ["word", "a"]).frame
+    assert set(frame.loc[frame["protected"] == "word", "category"]) == {"low", "mid", "top", "missing"}
+    assert {"there", "missing"} < set(frame.loc[frame["protected"] == "a", "category"])

@@ -92,6 +92,10 @@ class Feature:
         """How many codes a categorical feature has."""
         return len(self.categories) + self.gappy
 
+    def category(self, code: int) -> Any:
+        """The category a code stands for, in words where it is a missing one."""
+        return self.categories[code] if code < len(self.categories) else "missing"
+
     def to_dict(self) -> dict[str, Any]:
         fields = asdict(self)
         fields["categories"] = list(self.categories)
