@@ -100,34 +100,6 @@ def check_true(explainer: FasterCE, result: Any, rows: pd.DataFrame) -> None:
 # -- what may be wanted ----------------------------------------------------------------------------------------------------
 
 
-def test_choosing_a_target() -> None:
-    assert inquiry.choose_target(predictor(), None) is None
-    assert inquiry.choose_target(predictor(), "small") == 1
-    assert inquiry.choose_target(predictor(classes=(0, 1, 2)), np.int64(2)) == 2
-    assert inquiry.choose_target(predictor(classes=(False, True)), False) == 0
-    with pytest.raises(InputError, match=r"Did you mean 'small'\?"):
-        inquiry.choose_target(predictor(), "smal")
-    with pytest.raises(InputError, match=r"one of 0, 1, 2, because the model has 3 classes; got None\.$"):
-        inquiry.choose_target(predictor(classes=(0, 1, 2)), None)
-
-
-@pytest.mark.parametrize("target", [["big"], np.array(["big", "small"]), {"big"}, float("nan"), pd.NA])
-def test_a_target_that_is_no_label_is_refused(target: Any) -> None:
-    with pytest.raises(InputError, match=r"target"):
-        inquiry.choose_target(predictor(), target)
-
-
-def test_choosing_variants() -> None:
-    movement, paper = (inquiry.choose_reading(name) for name in ("movement", "paper"))
-    assert [name for name, _ in inquiry.choose_variants("sparse", movement)] == ["sparse"]
-    assert [name for name, _ in inquiry.choose_variants("all", paper)] == ["closest", "sparse", "realistic"]
-    assert inquiry.choose_variants("closest", movement) != inquiry.choose_variants("closest", paper)
-    with pytest.raises(InputError, match=r"Unknown method 'near'; expected one of 'closest', 'sparse', 'realistic', 'all'\."):
-        inquiry.choose_variants("near", movement)
-    with pytest.raises(InputError, match=r"Unknown reading 'fast'"):
-        inquiry.choose_reading("fast")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -167,11 +139,11 @@ def test_sources_take_turns_twin_scores_labels() -> None:
     class Twin:
         def ask(self, codes: Any) -> Any: ...
 
-    one = inquiry.sources(predictor(use_scores=True), Twin())
+    one = inquiry.sources(predictor(use_scores=True), Twin(), raw=False)
     assert [(source.final, source.labels) for source in one] == [(False, False), (True, False), (True, True)]
     assert [source.informative for source in one] == [True, True, False]
-    assert [source.labels for source in inquiry.sources(predictor(), None)] == [True]
-    assert [source.informative for source in inquiry.sources(predictor(), Twin())] == [False, False]
+    assert [source.labels for source in inquiry.sources(predictor(), None, raw=False)] == [True]
+    assert [source.informative for source in inquiry.sources(predictor(), Twin(), raw=False)] == [False, False]
 
 
 def test_scores_are_asked_while_searching_and_the_label_once_at_the_end() -> None:

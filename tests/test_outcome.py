@@ -8,8 +8,9 @@ import pytest
 
 from fasterce import Schema, outcome
 from fasterce.explanation import Answers
-from fasterce.predictor import FAILED, Predictor
+from fasterce.predictor import FAILED, Final, Predictor
 from fasterce.table import Table
+from fasterce.targets import TheClass, TheOther
 
 FRAME = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": ["a", "b", "a", "b"]}, index=list("wxyz"))
 TABLE = Table.like(FRAME, Schema.infer(FRAME))
@@ -30,14 +31,18 @@ def predictor(model: Any = big, classes: tuple[Any, ...] = ("big", "small")) -> 
 
 
 def ledger(frame: pd.DataFrame = FRAME, wanted: int | None = None) -> outcome.Ledger:
-    return outcome.Ledger(TABLE.read(frame), wanted)
+    return outcome.Ledger(TABLE.read(frame), TheOther() if wanted is None else TheClass(wanted))
+
+
+def wants(book: outcome.Ledger) -> list[Any]:
+    return book.target.shown(("big", "small"), book.predicted)
 
 
 def asked(book: outcome.Ledger, model: Any = big) -> list[int]:
     """The model's labels on record, as a search that supposed just these would put them there."""
     rows, own = book.open, predictor(model)
-    labels = own.label(TABLE.frame(book.codes[rows]))
-    return book.record(rows, labels, labels, own.failure).tolist()
+    said = own.last_word(TABLE.frame(book.codes[rows]), raw=False)
+    return book.record(rows, said, said, book.target.goal(said), own.failure).tolist()
 
 
 def answers(*query: int) -> Answers:
@@ -65,7 +70,7 @@ def test_without_a_wanted_class_every_row_wants_the_other() -> None:
     book = ledger()
     assert asked(book) == []
     assert book.predicted.tolist() == [1, 1, 0, 0]
-    assert book.target.tolist() == [0, 0, 1, 1]
+    assert wants(book) == ["big", "big", "small", "small"]
     assert book.open.tolist() == [0, 1, 2, 3]
 
 
@@ -74,7 +79,7 @@ def test_with_a_wanted_class_rows_already_there_are_closed() -> None:
     asked(book)
     assert book.status.tolist() == ["", "", "already_target", "already_target"]
     assert book.reason.tolist() == [""] * 4
-    assert book.target.tolist() == [0] * 4
+    assert wants(book) == ["big"] * 4
 
 
 def test_rows_the_model_fails_on_are_closed_with_its_words() -> None:
@@ -83,7 +88,7 @@ def test_rows_the_model_fails_on_are_closed_with_its_words() -> None:
     assert book.status.tolist() == ["", "", "model_error", ""]
     assert book.reason[2] == "The model raised ValueError: not two"
     assert book.predicted.tolist() == [1, 1, FAILED, 0]
-    assert book.target.tolist() == [0, 0, FAILED, 1]
+    assert wants(book) == ["big", "big", None, "small"]
     assert book.first_line() == ""
 
 
@@ -96,7 +101,8 @@ def test_a_failing_row_is_no_model_success_even_with_a_target() -> None:
 def test_a_row_whose_label_is_not_the_supposed_one_stays_open_and_is_named() -> None:
     """The search went by scores that say otherwise: neither its answers nor its silence count."""
     book = ledger(wanted=0)
-    doubtful = book.record(book.open, np.array([0, 1, 0, FAILED]), np.array([0, 0, 1, 0]), "The model raised KeyError: 'x'")
+    own, supposed = Final(np.array([0, 1, 0, FAILED])), Final(np.array([0, 0, 1, 0]))
+    doubtful = book.record(book.open, own, supposed, book.target.goal(supposed), "The model raised KeyError: 'x'")
     assert doubtful.tolist() == [1, 2]
     assert book.status.tolist() == ["already_target", "", "", "model_error"]
     assert book.reason[3] == "The model raised KeyError: 'x'"

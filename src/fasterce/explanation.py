@@ -199,7 +199,8 @@ class Explanation:
 
     def _measured(self) -> dict[str, Floats]:
         every = {name: getattr(self.answers, name) for name in MEASURED}
-        return {name: values for name, values in every.items() if np.isfinite(values).any()}
+        scored = self.score is not None and bool(self.score.notna().any())
+        return {name: values for name, values in every.items() if np.isfinite(values).any() or (name == "score" and scored)}
 
     def changes(self, answer: int) -> list[Change]:
         """What one counterfactual (a line of `to_frame`) changes, from -> to."""

@@ -68,8 +68,10 @@ class Ledger:
         failed = own.classes == FAILED
         self.close(rows[failed], MODEL_ERROR, failure)
         there = self.target.confirmed(goal, own, every)
-        same = (own.classes == supposed.classes) & (there == goal.reached(supposed, every))
-        self.close(rows[~failed & same & there], ALREADY_TARGET, "")
+        alike = own.classes == supposed.classes
+        same = alike & (there == goal.reached(supposed, every))
+        # Where the class is the supposed one the goal is the right one, so the model's word settles what was searched in vain.
+        self.close(rows[~failed & alike & there], ALREADY_TARGET, "")
         return np.asarray(rows[~failed & ~same])
 
     def settle_found(self, answers: Answers) -> None:

@@ -15,6 +15,7 @@ from fasterce.profile import Floats
 from fasterce.search.goal import Goal, Indices, Mask, Named, Other, Said, Within
 
 ANY_OTHER = "any other"
+LOG_ODDS_INSET = 1e-9
 
 Bounds = Sequence[float | None]
 
@@ -89,7 +90,7 @@ class Chance(Target):
     def goal(self, said: Said) -> Goal:
         of = 1 - said.classes if self.position is None else np.full(len(said.classes), self.position)
         of = np.where(said.classes == FAILED, 0, of).astype(np.intp)
-        return _within(said, of, _log_odds(self.low), _log_odds(self.high))
+        return _within(said, of, *_surely_between(_log_odds(self.low), _log_odds(self.high)))
 
     def value(self, goal: Goal, final: Final, rows: Indices) -> Floats:
         assert isinstance(goal, Within)
@@ -200,6 +201,12 @@ def _log_odds(chance: float) -> float:
     if chance <= 0:
         return -math.inf
     return math.inf if chance >= 1 else math.log(chance / (1 - chance))
+
+
+def _surely_between(low: float, high: float) -> tuple[float, float]:
+    """Log-odds are not exact to the last bit: so far inside them the chance itself is within its bounds too."""
+    inset = LOG_ODDS_INSET if high - low > 2 * LOG_ODDS_INSET else -LOG_ODDS_INSET
+    return low + inset, high - inset
 
 
 def _between(values: Floats, low: float, high: float) -> Mask:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.constraints.checker import violations
-from tests.constraints.worlds import compiled, rule_sets, table
 
+from constraints.checker import violations
+from constraints.worlds import compiled, rule_sets, table
 from fasterce.errors import InputError
 from fasterce.profile import Floats
 from fasterce.rules import Rules

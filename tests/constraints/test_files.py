@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.constraints.worlds import rule_sets
 
+from constraints.worlds import rule_sets
 from fasterce import constraints as c
 from fasterce.errors import FasterCEError, InputError, MissingExtraError, SchemaError
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.search.goal import Named
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import sample
@@ -16,6 +15,7 @@ from fasterce.profile import Floats, Profile
 from fasterce.schema import Schema
 from fasterce.search import peers
 from fasterce.search.distance import Distance
+from fasterce.search.goal import Named
 from fasterce.search.hyperplanes import fit_hyperplanes
 from fasterce.search.judge import Judge
 from fasterce.search.project import Domain

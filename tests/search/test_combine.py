@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search.goal import Named
 from fasterce.search import combine, levels, sweep
 from fasterce.search.distance import Distance
+from fasterce.search.goal import Named
 from fasterce.search.judge import Edits, Judge
 
 ROW = [1.0, 1.0, 1.0, 2.0]

@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fasterce.search.goal import Named
-from fasterce.search.judge import Candidates, Edits, Judge, distinct, margins
+from fasterce.search.judge import Candidates, Edits, Judge, distinct
 
 BASE = np.array([[1.0, 0.0], [5.0, 2.0]])
 
@@ -63,27 +62,6 @@ def test_edits_apply_to_their_own_row_and_add_up() -> None:
     np.testing.assert_array_equal(rows, [0, 0, 1])
     np.testing.assert_array_equal(codes, [[8.0, 0.0], [1.0, 3.0], [5.0, 4.0]])
     np.testing.assert_array_equal(BASE, [[1.0, 0.0], [5.0, 2.0]])
-
-
-def test_margins_grade_by_the_lead_over_the_next_best() -> None:
-    scores = np.array([[0.2, 0.5, 0.3], [0.2, 0.5, 0.3], [0.9, 0.1, 0.0]])
-    found = margins(np.array([1, 1, 0]), scores, np.array([1, 2, 0]))
-    np.testing.assert_allclose(found, [0.2, -0.2, 0.8])
-
-
-def test_the_class_decides_where_scores_tie_or_disagree() -> None:
-    scores = np.array([[0.5, 0.5], [0.5, 0.5], [0.4, 0.6], [0.5, 0.5 + 1e-13]])
-    found = margins(np.array([1, 0, 0, 1]), scores, np.array([1, 1, 1, 1]))
-    np.testing.assert_array_equal(found > 0, [True, False, False, True])
-    np.testing.assert_array_equal(found < 0, [False, True, True, False])
-    assert np.abs(found).max() < 1e-9
-
-
-@pytest.mark.parametrize("scores", [None, np.array([[np.nan, np.nan], [0.1, 0.9]])])
-def test_rows_the_model_failed_on_are_never_valid(scores: Any) -> None:
-    found = margins(np.array([-1, 1]), scores, np.array([1, 1]))
-    assert np.isneginf(found[0])
-    assert found[1] > 0
 
 
 def test_a_failed_candidate_does_not_spoil_its_neighbours(toys: Any) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search.goal import Named
 from fasterce.search import shortlist as lists
 from fasterce.search.distance import Distance
+from fasterce.search.goal import Named
 from fasterce.search.judge import Judge, Verdict
 from fasterce.search.shortlist import NOBODY, Sets, Shortlist, expectations, rows_at_once, shortlist
 from fasterce.search.task import Task
+from fasterce.surrogate.runtime import lead_of
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0], [6.2, 3.0, 0.4, 0.0], [0.0, 1.0, 10.0, 12.0]]
 START = np.array([-0.7, -0.2, -1.5, -0.4, -3.0])
@@ -47,7 +48,8 @@ def all_picks(found: Shortlist) -> np.ndarray:
 def foreseen(task: Task, state: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """The copy's margins, moved by how far it is off at the state itself."""
     copy, target = task.knowledge.surrogate, task.judge.target
-    return copy.margins_of(codes, target) + (START - copy.margins_of(state[:, None], target)[:, 0])[:, None]
+    own = lead_of(copy.outputs_of(state[:, None]), target)[:, 0]
+    return lead_of(copy.outputs_of(codes), target) + (START - own)[:, None]
 
 
 def test_expectations_are_the_copys_margins_of_the_edited_rows(listed: Any) -> None:
@@ -235,10 +237,10 @@ def test_labels_only_starts_on_the_side_the_model_says(toys: Any) -> None:
     """The copy may believe a row flips already: then it is put just on the other side, and all it expects with it."""
     task = scene(toys, informative=False)
     found = shortlist(task, task.domain.base, np.full(5, -1.0))
-    guess = task.knowledge.surrogate.margins_of(task.domain.base[:, None], TARGET)[:, 0]
+    guess = lead_of(task.knowledge.surrogate.outputs_of(task.domain.base[:, None]), TARGET)[:, 0]
     assert (guess > 0).any()
     assert (guess < -0.5).any()
-    plain = task.knowledge.surrogate.margins_of(found.codes(all_picks(found)).codes, TARGET)
+    plain = lead_of(task.knowledge.surrogate.outputs_of(found.codes(all_picks(found)).codes), TARGET)
     shift = found.expected[:, 0] - plain[:, 0]
     np.testing.assert_allclose(shift, np.minimum(0.0, -0.03 - guess), atol=1e-5)
 

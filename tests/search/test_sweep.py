@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.search.goal import Named
 from fasterce.search import levels, sweep
 from fasterce.search.distance import Distance
+from fasterce.search.goal import Named
 from fasterce.search.judge import Edits, Judge, Verdict
 
 ROW = [3.0, 1.0, 5.25, 7.0]

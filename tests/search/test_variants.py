@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.search.goal import Named
 from fasterce import fitting
 from fasterce.rules import Rules
 from fasterce.search import realism, variants
 from fasterce.search.dialogue import converse
+from fasterce.search.goal import Named
 from fasterce.search.judge import Judge
 from fasterce.search.pool import Pool
 from fasterce.search.propose import nearest_examples

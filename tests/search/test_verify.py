@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fasterce.search.goal import Named
 from fasterce.search.pool import Pool
 from fasterce.search.verify import verify
 
@@ -19,17 +20,18 @@ def run(toys: Any) -> Any:
         model = toys.Model(lead)
         asked: list[np.ndarray] = []
 
-        def label(rows: np.ndarray, points: np.ndarray) -> np.ndarray:
+        def confirm(rows: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             asked.append(points)
-            return model.label(points)
+            return model.label(points) == 1, points[:, 0]
 
         points = np.array(codes, dtype=float)
         domain = toys.domain(codec, rules.pop("row", [ROW] * len(points)), **rules)
         known = np.ones(points.shape[:2], dtype=bool) if valid is None else np.array(valid)
         pool = Pool(points, known, np.zeros(points.shape[:2]), points, np.zeros(points.shape[:2]))
         group = np.zeros(points.shape[1], dtype=np.intp) if group is None else np.array(group)
-        target = np.ones(len(points), dtype=np.intp)
-        return verify(pool, group, domain, target, label, wanted).tolist(), asked
+        kept, value = verify(pool, group, domain, confirm, wanted)
+        np.testing.assert_array_equal(value[kept], points[kept][:, 0])
+        return kept.tolist(), asked
 
     return verified
 
@@ -83,12 +85,12 @@ def test_a_failed_answer_confirms_nothing(toys: Any) -> None:
     codec, _ = toys.codec(toys.frame())
     points = np.array([with_a(6.0, 7.0)])
     pool = Pool(points, np.ones((1, 2), dtype=bool), np.zeros((1, 2)), points, np.zeros((1, 2)))
-    kept = verify(
+    goal, failed = Named(np.array([1])), lambda codes: toys.Said(np.full(len(codes), -1, dtype=np.intp))
+    kept, _ = verify(
         pool,
         np.zeros(2, dtype=np.intp),
         toys.domain(codec, ROW),
-        np.array([1]),
-        lambda rows, codes: np.full(len(codes), -1, dtype=np.intp),
+        lambda rows, codes: (goal.reached(failed(codes), rows), np.full(len(codes), np.nan)),
         1,
     )
     assert not kept.any()

@@ -11,7 +11,7 @@ from fasterce.predictor import Answers
 from fasterce.profile import Floats, Profile
 from fasterce.schema import MISSING, Schema
 from fasterce.surrogate import train
-from fasterce.surrogate.runtime import Surrogate
+from fasterce.surrogate.runtime import Surrogate, lead_of
 from fasterce.table import Table
 
 
@@ -34,7 +34,7 @@ def test_the_copy_agrees_on_rows_nobody_showed_it(small: Any, copied: tuple[str,
     kind, made = copied
     rows = small.fresh()
     truth = small.answers[kind](rows).classes
-    said = made.margins_of(rows[:, None], truth)[:, 0] > 0
+    said = lead_of(made.outputs_of(rows[:, None]), truth)[:, 0] > 0
     assert said.mean() > 0.97
     assert made.agreement == pytest.approx(said.mean(), abs=0.025)
     assert made.agreement > 0.97
@@ -49,7 +49,7 @@ def test_margins_are_those_of_the_model_within_the_error_it_names(small: Any, co
     answers = small.answers[kind](rows)
     first = np.zeros(len(rows), dtype=np.intp)
     truth = answers.scores[:, 0] - np.delete(answers.scores, 0, axis=1).max(axis=1)
-    off = np.abs(made.margins_of(rows[:, None], first)[:, 0] - truth)
+    off = np.abs(lead_of(made.outputs_of(rows[:, None]), first)[:, 0] - truth)
     assert 0 < made.error < 0.5
     assert np.median(off[np.abs(truth) < 2]) < 3 * made.error
 

@@ -3,6 +3,7 @@
 Nothing is unpickled, no path is taken from the manifest, and `load` believes nothing it has not checked.
 """
 
+import math
 import os
 import warnings
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from fasterce.artifact.manifest import Content, describe, parse, parse_json, to_
 from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
 from fasterce.fitting import Learned
 from fasterce.latent.runtime import Callables
-from fasterce.predictor import FAILED, Predictor, find_scores
+from fasterce.predictor import BELOW_AND_ABOVE, FAILED, Numbers, Predictor, find_scores
 from fasterce.report import FitReport
 from fasterce.schema import Schema
 from fasterce.table import Table
@@ -61,7 +62,7 @@ def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     learned = _rebuild(where, manifest, read(where / ARRAYS), own)
     _check_model(model, learned, where)
-    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows", "twin")}
+    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows", "twin", "task")}
     explainer = FasterCE(model, learned.table.schema, autoencoder=autoencoder, **settings)
     explainer._take(replace(learned, twin=_twin(model, learned, manifest, where)))
     return explainer
@@ -69,7 +70,7 @@ def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder
 
 def _twin(model: Any, learned: Learned, manifest: Content, where: Path) -> Twin | None:
     """Made anew from the model: what it was held to in `fit` is held to the stored examples."""
-    predictor = Predictor(model, learned.table, learned.classes, learned.use_scores)
+    predictor = Predictor(model, learned.table, learned.classes, learned.use_scores, learned.numbers)
     twin, reason = make(model, predictor, learned.knowledge.examples, manifest["twin"])
     if manifest["has_twin"] and twin is None:
         warnings.warn(
@@ -94,20 +95,33 @@ def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | Non
         classes = tuple(manifest["classes"])
         if len(set(classes)) < max(2, len(classes)) or len(table.dtypes) != len(table.schema):
             raise ValueError(f"classes {shorten(classes)} and {len(table.dtypes)} dtypes for {len(table.schema)} columns")
+        numbers = _numbers(manifest)
         knowledge = rebuild_knowledge(stored, table.schema, len(classes), own)
         table.frame(knowledge.examples[:MOST_ASKED])
     except (FasterCEError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         if isinstance(error, ArtifactError):
             raise
         raise unusable(where, "the parts of an explainer", f"{type(error).__name__}: {error}") from error
-    return Learned(table, knowledge, report, classes, manifest["use_scores"])
+    return Learned(table, knowledge, report, classes, manifest["use_scores"], numbers=numbers)
+
+
+def _numbers(manifest: Content) -> Numbers | None:
+    """How a model that answers numbers is read; None for one that answers classes."""
+    if manifest["numbers"] is None:
+        return None
+    numbers = Numbers(**{name: float(value) for name, value in manifest["numbers"].items()})
+    if not (math.isfinite(numbers.middle) and 0 < numbers.scale < math.inf):
+        raise ValueError(f"numbers around {numbers.middle} in units of {numbers.scale}")
+    if len(manifest["classes"]) != len(BELOW_AND_ABOVE):
+        raise ValueError(f"{len(manifest['classes'])} classes for a model that answers numbers")
+    return numbers
 
 
 def _check_model(model: Any, learned: Learned, where: Path) -> None:
-    if learned.use_scores and find_scores(model) is None:
+    if learned.use_scores and learned.numbers is None and find_scores(model) is None:
         fitted = f"The explainer at {where} was fitted for a model with scores"
         raise ModelError(f"{fitted}; expected predict_proba or decision_function; got {type(model).__name__} without.")
-    predictor = Predictor(model, learned.table, learned.classes)
+    predictor = Predictor(model, learned.table, learned.classes, numbers=learned.numbers)
     examples, known = learned.knowledge.examples, learned.knowledge.example_classes
     asked = np.linspace(0, len(examples) - 1, min(MOST_ASKED, len(examples))).astype(np.intp)
     answers = predictor.label(learned.table.frame(examples[asked]))

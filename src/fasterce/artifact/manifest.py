@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,14 +22,15 @@ from fasterce.schema import plain
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
-FORMAT, VERSION = "fasterce-explainer", 2
+FORMAT, VERSION = "fasterce-explainer", 3
 MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     dict: ("schema", "report", "files"),
     list: ("dtypes", "classes", "column_major"),
-    str: ("scores", "autoencoder", "twin"),
+    str: ("scores", "autoencoder", "twin", "task"),
     int: ("random_state",),
     bool: ("use_scores", "keep_rows", "has_twin"),
     int | None: ("latent_dim",),
+    dict | None: ("numbers",),
 }
 
 Content = dict[str, Any]
@@ -50,6 +52,8 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "random_state": explainer.random_state,
         "scores": explainer.scores,
         "use_scores": bool(explainer.use_scores_),
+        "task": explainer.task,
+        "numbers": None if explainer.numbers_ is None else asdict(explainer.numbers_),
         "latent_dim": explainer.latent_dim,
         "keep_rows": explainer.keep_rows,
         "twin": explainer.twin,

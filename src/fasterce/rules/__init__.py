@@ -16,7 +16,7 @@ from fasterce.profile import Floats
 from fasterce.rules import linked
 from fasterce.rules.box import Cell, cells, seen_range
 from fasterce.rules.limits import VARY, Limit, Permitted, collect
-from fasterce.search.links import Link, Recomputed, about, kept
+from fasterce.search.links import Follower, Link, Nudged, about, kept
 from fasterce.search.project import Domain, Gaps
 from fasterce.table import Table, is_single
 
@@ -233,8 +233,8 @@ class _Making:
         """A leader whose follower may not move must not move either."""
         free = domain.free.copy()
         for link, _ in self.links:
-            if link.drives and not isinstance(link, Recomputed) and len(link.inputs) == 1 and link.out is not None:
-                free[:, link.inputs[0]] &= domain.may_move[:, link.out]
+            if isinstance(link, (Follower, Nudged)):
+                free[:, link.leader] &= domain.may_move[:, link.out]
         return free
 
     def _repaired(self, domain: Domain, link: Link, rule: Require, base: Floats) -> Floats:

@@ -103,7 +103,9 @@ class Domain:
         every = np.arange(len(points))[:, None]
         for feature in self.allowed:
             code = codes[..., feature].astype(np.intp)
-            codes[..., feature] = np.where(self.open_to(feature)[every, code], code, self.base[:, None, feature])
+            legal = self._category_open(feature, every, code)
+            legal &= (code >= self.lower[:, None, feature]) & (code <= self.upper[:, None, feature])
+            codes[..., feature] = np.where(legal, code, self.base[:, None, feature])
         if self.gaps is not None:
             stays = np.where(self.gaps.appears, self.gaps.code, self.base[:, None, :])
             codes = np.where(points == self.gaps.code, stays, codes)
@@ -118,6 +120,13 @@ class Domain:
             open_ &= self.transitions[feature][self.row[:, feature].astype(np.intp)]
         return np.asarray(open_)
 
+    def _category_open(self, feature: int, rows: NDArray[np.intp], code: NDArray[np.intp]) -> Mask:
+        """Is each category open to its row, bounds on positions apart?"""
+        open_ = self.allowed[feature][code]
+        if feature in self.transitions:
+            open_ &= self.transitions[feature][self.row[rows, feature].astype(np.intp), code]
+        return np.asarray(open_)
+
     def legal_values(self, features: NDArray[np.intp], values: Floats) -> Mask:
         """Which values (rows, S) of the features (S,) a row may be edited to: bounds, grid and categories."""
         legal = self.free[:, features] & (values >= self.lower[:, features]) & (values <= self.upper[:, features])
@@ -125,7 +134,7 @@ class Domain:
         for j in self.allowed:
             columns = np.flatnonzero(features == j)
             if columns.size:
-                legal[:, columns] &= self.open_to(j)[every, values[:, columns].astype(np.intp)]
+                legal[:, columns] &= self._category_open(j, every, values[:, columns].astype(np.intp))
         if self.step is not None:
             columns = np.flatnonzero(self.step[features] > 0)
             legal[:, columns] &= values[:, columns] == self.round(values[:, columns], features[columns])
@@ -220,8 +229,7 @@ class Domain:
         legal = self.may_move[rows] & (codes >= self.lower[rows]) & (codes <= self.upper[rows])
         legal &= ~self.integer | (codes == np.round(codes))
         for feature in self.allowed:
-            code = codes[..., feature].astype(np.intp)
-            legal[..., feature] &= self.open_to(feature)[rows, code]
+            legal[..., feature] &= self._category_open(feature, rows, codes[..., feature].astype(np.intp))
         if self.step is not None:
             legal &= self._on_grid(rows, codes)
         if self.gaps is not None:
