@@ -102,7 +102,7 @@ def test_names_and_defaults_are_those_promised() -> None:
     promised = {"method": "closest", "target": None, "n": 1, "features_to_vary": None, "permitted_range": None}
     assert {name: asked[name].default for name in promised} == promised
     inferred = inspect.signature(Schema.infer).parameters
-    assert list(inferred) == ["X", "categorical", "immutable", "increasing", "decreasing", "ranges"]
+    assert list(inferred) == ["X", "categorical", "immutable", "increasing", "decreasing", "ranges", "rules", "may_go_missing"]
     import fasterce
 
     for name in ("FasterCE", "Schema", "datasets", "load"):
