@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fasterce.codec import MOST_SLOTS, Codec
 from fasterce.profile import Profile
-from fasterce.schema import Schema
+from fasterce.schema import MISSING, Schema
 from fasterce.table import Table
 
 
@@ -127,3 +127,32 @@ def test_tables_of_one_kind_only() -> None:
     categories, codes = coded(people()[["job", "owner"]])
     assert categories.width == 5
     assert np.array_equal(categories.decode(categories.encode(codes)), codes)
+
+
+def gappy_people(rows: int = 200) -> pd.DataFrame:
+    people_ = people(rows).drop(columns=["fixed", "only"]).astype({"age": "float64", "owner": "boolean"})
+    rng = np.random.default_rng(4)
+    for name in ("job", "age", "income"):
+        people_.loc[rng.random(rows) < 0.2, name] = None
+    return people_
+
+
+def test_missing_values_come_back_from_the_matrix() -> None:
+    codec, codes = coded(gappy_people())
+    assert [block.feature for block in codec.gaps] == codec.gappy.tolist() == [1, 3]
+    matrix = codec.encode(codes)
+    assert matrix.shape[1] == codec.width == 2 + 4 + 2 + 2 * 2
+    absent = codes[:, [1, 3]] == MISSING
+    assert absent.any(axis=0).all()
+    assert (matrix[:, :2][absent] == 0).all(), "a missing number is as its mean"
+    np.testing.assert_array_equal(matrix[:, [9, 11]], absent)
+    np.testing.assert_array_equal(matrix[:, [8, 10]], ~absent)
+    back = codec.decode(matrix)
+    np.testing.assert_allclose(back, codes, rtol=1e-9)
+    np.testing.assert_array_equal(back[:, [1, 3]] == MISSING, absent)
+
+
+def test_without_missing_values_there_is_no_column_for_them() -> None:
+    codec, _ = coded(people())
+    assert codec.gaps == ()
+    assert codec.one_hot == codec.blocks

@@ -81,3 +81,16 @@ def test_inlier_tells_the_crowd_from_the_stray() -> None:
     peers = metrics.Peers.of(lambda frame: np.zeros(len(frame)), metrics.Scale.of(crowd), crowd, 0.0)
     asked = pd.DataFrame({"a": [0.0, 40.0], "b": [0.0, -40.0], "c": ["x", "y"]})
     assert metrics.inlier(peers, asked).tolist() == [True, False]
+
+
+def test_filling_and_emptying_count_as_a_changed_category() -> None:
+    training = TRAINING.assign(a=[0.0, 2.0, np.nan, 6.0, 10.0], c=["x", "x", None, "y", "z"])
+    scale = metrics.Scale.of(training)
+    before = pd.DataFrame({"a": [np.nan, 2.0, np.nan], "n": [2, 2, 2], "c": ["x", None, None], "d": list("ppp")})
+    after = pd.DataFrame({"a": [6.0, np.nan, np.nan], "n": [2, 2, 2], "c": ["x", "y", None], "d": list("ppp")})
+    assert metrics.features_changed(scale, before, after).tolist() == [1, 2, 0]
+    np.testing.assert_allclose(metrics.gower_l1(scale, before, after), [1.0, 2.0, 0.0])
+    np.testing.assert_allclose(metrics.proximity(scale, before, after), [1 / 2, 2 / 2, 0.0])
+    apart = np.abs(scale.embed(before) - scale.embed(after)).sum(axis=1)
+    assert apart[2] == 0.0
+    assert (apart[:2] >= [1.0, 2.0]).all()

@@ -77,3 +77,16 @@ def test_bending_is_straight_in_the_middle_and_tame_in_the_tail() -> None:
 def test_long_tails_leave_everything_finite(top: float) -> None:
     profile = measure(pd.DataFrame({"x": [0.0, 1.5, 2.5, top, -top]}))
     assert all(np.isfinite(values).all() for values in profile.arrays().values())
+
+
+def test_missing_numbers_are_left_out_and_missing_categories_counted() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 9.0, 4.0], "c": ["x", "y", "x", "x"], "b": [5.0, 6.0, 7.0, 8.0]})
+    gappy = frame.assign(a=[1.0, 2.0, np.nan, 4.0], c=["x", None, "x", "x"])
+    schema = Schema.infer(gappy)
+    found = Profile.measure(Table.like(gappy, schema).read(gappy).codes, schema)
+    there = frame.iloc[[0, 1, 3]]
+    alone = Profile.measure(Table.like(there, Schema.infer(there)).read(there).codes, Schema.infer(there))
+    for name in ("low", "high", "median", "std", "mad", "bent_mean", "bent_std", "levels", "spread"):
+        np.testing.assert_array_equal(getattr(found, name)[0], getattr(alone, name)[0], err_msg=name)
+    np.testing.assert_allclose(found.frequency, [0.75, 0.25])
+    assert found.median[2] == 6.5, "other columns count every row"

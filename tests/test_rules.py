@@ -14,7 +14,7 @@ from fasterce.codec import Codec
 from fasterce.errors import InputError
 from fasterce.profile import Profile
 from fasterce.rules import Rules
-from fasterce.schema import Schema
+from fasterce.schema import MISSING, Schema
 from fasterce.search.project import Domain
 from fasterce.table import Table
 
@@ -669,3 +669,65 @@ def test_columns_that_are_no_text_can_be_named_in_formulas() -> None:
     assert rules.limits[0].features == (0, "a b")
     domain, _ = restricted(rules, X)
     assert domain.contains(np.array([[[3.0, 5.0], [1.0, 5.0]]] * 3)).tolist() == [[False, True]] * 3
+
+
+# --- missing values --------------------------------------------------------------------------------------------------
+
+
+def gappy() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "age": [20.0, np.nan, 60.0],
+            "income": [1.5, 2.25, np.nan],
+            "job": ["clerk", None, "smith"],
+            "grade": pd.Categorical(["low", "top", None], ["low", "mid", "high", "top"], ordered=True),
+        }
+    )
+
+
+def gaps(domain: Domain, j: int, code: float) -> list[bool]:
+    """In which rows feature `j` may be missing, told so by `project` and `contains` alike."""
+    told = reach(domain, j, [code])[:, 0] == code
+    points = domain.base[:, None, :].copy()
+    points[..., j] = code
+    assert domain.contains(points)[:, 0].tolist() == told.tolist()
+    return told.tolist()
+
+
+def test_missing_stays_and_appears_only_where_allowed() -> None:
+    domain, _ = restricted(compiled(gappy(), may_go_missing=["income", "grade"]), gappy())
+    assert gaps(domain, 0, MISSING) == [False, True, False]
+    assert gaps(domain, 1, MISSING) == [True, True, True]
+    assert gaps(domain, 2, 2.0) == [False, True, False]
+    assert gaps(domain, 3, 4.0) == [True, True, True]
+
+
+def test_a_frozen_feature_stays_missing_and_stays_there() -> None:
+    rules = compiled(gappy(), vary=["job"], may_go_missing=["income"])
+    domain, _ = restricted(rules, gappy())
+    assert gaps(domain, 1, MISSING) == [False, False, True]
+    assert reach(domain, 1, [2.0])[:, 0].tolist() == [1.5, 2.25, MISSING]
+
+
+def test_what_is_missing_is_filled_with_whole_numbers_and_anything_in_range() -> None:
+    domain, blocked = restricted(compiled(gappy(), increasing=["age", "grade"]), gappy())
+    assert blocked == {}
+    assert reach(domain, 0, [-5, 33.4, 99]).tolist() == [[20, 33, 60], [20, 33, 60], [60, 60, 60]]
+    assert reach(domain, 3, [0, 1, 3]).tolist() == [[0, 1, 3], [3, 3, 3], [0, 1, 3]], "from missing there is no way down"
+
+
+def test_a_permitted_range_is_about_values_and_closes_the_way_to_missing() -> None:
+    rules = compiled(
+        gappy(), permitted={"age": (30, 50), "job": ["smith"], "income": (2, 3)}, may_go_missing=["age", "job", "income"]
+    )
+    domain, blocked = restricted(rules, gappy())
+    assert blocked == {}
+    assert domain.base[:, 0].tolist() == [30, MISSING, 50]
+    assert domain.base[:, 2].tolist() == [1, 2, 1], "a missing category is not moved in"
+    assert gaps(domain, 0, MISSING) == [False, True, False]
+    assert gaps(domain, 1, MISSING) == [False, False, True]
+    assert reach(domain, 0, [33.0])[:, 0].tolist() == [33] * 3
+
+
+def test_without_missing_values_there_are_no_gaps() -> None:
+    assert restricted(compiled(people()), people())[0].gaps is None

@@ -345,3 +345,40 @@ def test_a_freed_schema_has_no_rules() -> None:
 def test_a_rule_about_no_column_is_refused_at_once() -> None:
     with pytest.raises(SchemaError, match=r"^The rule 'aeg may only go up' names no column of the table: .*'age'\?$"):
         Schema.infer(people(), rules=[c.OnlyUp("aeg")])
+
+
+# --- missing values --------------------------------------------------------------------------------------------------
+
+
+def test_missing_values_seen_may_stay_and_appear_only_where_named() -> None:
+    people = pd.DataFrame(
+        {"age": [20.0, np.nan, 40.0], "income": [1.0, 2.5, 3.0], "job": ["clerk", None, "nurse"], "sex": list("fmf")}
+    )
+    schema = Schema.infer(people, may_go_missing=["income", "job"])
+    assert {str(f.name): f.missing for f in schema.features} == {
+        "age": "stay",
+        "income": "may_appear",
+        "job": "may_appear",
+        "sex": "never",
+    }
+    assert schema["age"].integer, "a gap does not make whole numbers fractions"
+    assert schema["job"].categories == ("clerk", "nurse")
+
+
+def test_missing_is_kept_in_a_dictionary_and_never_where_it_is_not_said() -> None:
+    schema = Schema.infer(pd.DataFrame({"a": [1.0, np.nan], "b": [1.0, 2.0]}))
+    assert Schema.from_dict(schema.to_dict()) == schema
+    said = schema.to_dict()["features"][0]
+    del said["missing"]
+    assert Feature.from_dict(said).missing == "never"
+
+
+def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None:
+    with pytest.raises(
+        SchemaError, match=r"^Column 'a' must have missing values 'never', 'stay' or 'may_appear'; got 'yes'.$"
+    ):
+        Feature("a", "numeric", missing="yes")  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match=r"^Unknown column 'agee'; .*Did you mean 'age'\?$"):
+        Schema.infer(pd.DataFrame({"age": [1, 2]}), may_go_missing=["agee"])
+    with pytest.raises(SchemaError, match=r"^Column names must come as a list; got the text 'age'.$"):
+        Schema.infer(pd.DataFrame({"age": [1, 2]}), may_go_missing="age")

@@ -444,3 +444,94 @@ def test_dtypes_survive_json(dtype: Any) -> None:
     if isinstance(dtype, pd.CategoricalDtype):
         assert restored.dtypes[0].categories.tolist() == dtype.categories.tolist()
         assert restored.dtypes[0].categories.dtype == dtype.categories.dtype
+
+
+# --- missing values as states ----------------------------------------------------------------------------------------
+
+GAPPY: dict[str, pd.Series] = {
+    "float64": pd.Series([1.5, np.nan, 3.0]),
+    "float32": pd.Series([1.5, np.nan, 3.0], dtype="float32"),
+    "Float64": pd.Series([1.5, None, 3.0], dtype="Float64"),
+    "Int64": pd.Series([1, None, 3], dtype="Int64"),
+    "UInt8": pd.Series([1, None, 3], dtype="UInt8"),
+    "None": pd.Series(["x", None, "y"], dtype=object),
+    "NaN": pd.Series(["x", np.nan, "y"], dtype=object),
+    "str": pd.Series(["x", None, "y"], dtype="str"),
+    "string": pd.Series(["x", pd.NA, "y"], dtype="string"),
+    "category": pd.Series(pd.Categorical(["x", None, "y"], ["y", "x"], ordered=True)),
+    "boolean": pd.Series([True, None, False], dtype="boolean"),
+}
+
+
+@pytest.mark.parametrize("kind", GAPPY)
+@pytest.mark.parametrize("rows", [1, 10], ids=["few rows", "many rows"])
+def test_missing_values_go_there_and_back_in_every_dtype(kind: str, rows: int) -> None:
+    frame = pd.DataFrame({"a": pd.concat([GAPPY[kind]] * rows, ignore_index=True)})
+    table = table_like(frame)
+    reading = table.read(frame)
+    assert reading.problems == {}
+    assert np.isfinite(reading.codes).all()
+    assert (reading.codes[:, 0] == table.schema["a"].absent).tolist() == frame["a"].isna().tolist()
+    assert_frame_equal(table.frame(reading.codes), frame)
+    assert [table.value(0, code) is None for code in reading.codes[:3, 0]] == [False, True, False]
+    again = Table.from_dict(table.schema, json.loads(json.dumps(table.to_dict())))
+    assert_frame_equal(again.frame(reading.codes), frame)
+
+
+def test_a_model_sees_none_where_training_had_none() -> None:
+    for blank in (None, np.nan):
+        frame = pd.DataFrame({"a": pd.Series(["x", blank, "y"], dtype=object)})
+        table = table_like(frame)
+        seen = Table.from_dict(table.schema, table.to_dict()).frame(np.array([[2.0]]))["a"].iloc[0]
+        assert (seen is None) == (blank is None)
+
+
+@pytest.mark.parametrize("kind", GAPPY)
+def test_filling_and_emptying_rewrites_just_those_cells(kind: str) -> None:
+    frame = pd.DataFrame({"a": GAPPY[kind]}, index=[7, 8, 9])
+    frame["a"] = GAPPY[kind].to_numpy() if kind in ("float64", "float32") else GAPPY[kind].array
+    table = table_like(frame)
+    before = table.read(frame).codes
+    after = before[[1, 0, 2]]
+    found = table.rewrite(frame, before, after)
+    assert found["a"].dtype == frame["a"].dtype
+    assert found["a"].isna().tolist() == [True, False, False]
+    assert found["a"].iloc[1:].tolist() == frame["a"].iloc[[0, 2]].tolist()
+    assert_frame_equal(table.rewrite(frame, before, before), frame)
+
+
+def test_a_query_of_another_dtype_goes_missing_as_training_would_hold_it() -> None:
+    table = table_like(pd.DataFrame({"a": [1.0, np.nan, 3.0]}))
+    query = pd.DataFrame({"a": [1, 3]})
+    before = table.read(query).codes
+    after = np.array([[1.0], [table.schema["a"].absent]])
+    found = table.rewrite(query, before, after)["a"]
+    assert found.dtype == np.float64
+    assert found.iloc[0] == 1.0
+    assert np.isnan(found.iloc[1])
+
+
+def test_what_is_returned_keeps_gaps_beside_finer_numbers() -> None:
+    table = table_like(pd.DataFrame({"a": pd.Series([0.1, np.nan, 3.0], dtype="float32")}))
+    query = pd.DataFrame({"a": [0.1, np.nan, 3.0]})
+    codes = table.read(query).codes
+    seen = table.as_returned(query, codes, codes)["a"]
+    assert seen.iloc[0] == 0.1, "the query holds it more precisely"
+    assert np.isnan(seen.iloc[1])
+
+
+def test_a_gap_elsewhere_infinity_and_the_code_itself_stay_bad_input() -> None:
+    table = table_like(pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [1.0, 2.0, 3.0]}))
+    query = pd.DataFrame({"a": [np.nan, np.inf, 1.0, -(2.0**100)], "b": [1.0, 1.0, np.nan, 1.0]})
+    assert dict(table.read(query).problems) == {
+        1: "Column 'a' must be a finite number; got inf (row 1).",
+        2: "Column 'b' must not be missing; got a missing value (row 2).",
+        3: "Column 'a' must not be the code of a missing value; got -1.2676506002282294e+30 (row 3).",
+    }
+
+
+@pytest.mark.parametrize(("values", "able"), [([1, 2, 3], "float64 or Int64"), ([True, False, True], "boolean")])
+def test_a_column_that_cannot_hold_a_gap_is_refused(values: list[Any], able: str) -> None:
+    frame = pd.DataFrame({"a": values})
+    with pytest.raises(InputError, match=rf"^Column 'a' must be of a type that can hold missing values, such as {able}, "):
+        table_like(frame, may_go_missing=["a"])

@@ -42,6 +42,10 @@ class Change:
     after: Any
 
 
+def _or_missing(value: Any) -> Any:
+    return "missing" if value is None else value
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why a row has no answer.
@@ -61,7 +65,7 @@ class Refusal:
     def sentences(self) -> list[str]:
         said = []
         if self.unlocked and self.blocking:
-            changes = ", ".join(f"{c.feature} {c.before} -> {c.after}" for c in self.unlocked)
+            changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
             rules = " and ".join(f"'{rule}'" for rule in self.blocking)
             if len(self.blocking) == 1:
                 said.append(f"The rule {rules} stands in the way: without it, {changes} would do.")

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fasterce.codec import Codec
-from fasterce.errors import InputError, ModelError
+from fasterce.errors import InputError, ModelError, shorten
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
@@ -21,7 +21,7 @@ from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores, is_r
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
-from fasterce.schema import Schema, check_table
+from fasterce.schema import MISSING, Schema, check_table
 from fasterce.search import peers
 from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes, fit_hyperplanes
@@ -34,7 +34,8 @@ from fasterce.twin.compiled import Twin
 from fasterce.twin.use import make
 
 FEWEST_ROWS = 10
-LARGEST_NUMBER = 1e100
+# Below the code of a missing number.
+LARGEST_NUMBER = 1e30
 MOST_TRAINING_ROWS = 60_000
 MOST_ASKED_ROWS = 10_000
 MOST_POINTS = 3_000
@@ -92,7 +93,9 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     table, codes = read_training_rows(X, schema)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
     predictor = Predictor(model, table)
-    heard = ask_about(some_of(codes, MOST_ASKED_ROWS, rng), predictor, settings)
+    asked = some_of(codes, MOST_ASKED_ROWS, rng)
+    _check_missing_accepted(predictor, codec, asked)
+    heard = ask_about(asked, predictor, settings)
     coder = train_coder(codec.encode(some_of(codes, MOST_TRAINING_ROWS, rng)), codec, settings)
     space = explore(heard, coder.autoencoder, codec, predictor, settings, rng)
     borders = draw_borders(space, codec, predictor, settings)
@@ -117,11 +120,31 @@ def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, F
     if reading.problems:
         sentence = reading.problems[min(reading.problems)]
         raise InputError(f"X has {len(reading.problems)} rows that cannot be used; the first: {sentence}")
-    vast = np.abs(reading.codes).max(axis=0) > LARGEST_NUMBER
+    vast = (np.abs(reading.codes) * (reading.codes != MISSING)).max(axis=0) > LARGEST_NUMBER
     if vast.any():
         name = table.schema.names[int(vast.argmax())]
         raise InputError(f"Column {name!r} must hold numbers of at most {LARGEST_NUMBER:g}; got larger ones (rescale it).")
     return table, reading.codes
+
+
+def _check_missing_accepted(predictor: Predictor, codec: Codec, codes: Floats) -> None:
+    """A model that refuses missing values where the schema allows them is told from one that fails on any row."""
+    features = codec.schema.features
+    gappy = [j for j, feature in enumerate(features) if feature.gappy]
+    if not gappy:
+        return
+    filled = codes[:1].copy()
+    for j in gappy:
+        filled[0, j] = codec.profile.median[j] if features[j].numeric else 0.0
+    emptied = np.repeat(filled, len(gappy), axis=0)
+    emptied[np.arange(len(gappy)), gappy] = [features[j].absent for j in gappy]
+    if not predictor.answers(emptied):
+        refusal = predictor.failure
+        if predictor.answers(filled):
+            names = shorten([features[j].name for j in gappy])
+            raise ModelError(
+                f"The model must accept missing values, which X or its schema has in {names}; got: {refusal.rstrip('.')}."
+            )
 
 
 @dataclass(frozen=True)
@@ -369,7 +392,7 @@ def put_together(
     settings: Settings,
 ) -> Knowledge:
     """Everything the search will know, with what is measured on the pieces: distances, groups, prototypes."""
-    distance = Distance.gower(codec.profile.span, codec.numeric)
+    distance = Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
     centres, centre_classes = peers.prototypes(space.points.latent, space.points.classes, settings.random_state)
     return Knowledge(
         codec=codec,

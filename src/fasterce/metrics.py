@@ -12,7 +12,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from fasterce.codec import Codec
 from fasterce.predictor import Predictor
 from fasterce.profile import Floats, Profile
-from fasterce.schema import Schema
+from fasterce.schema import MISSING, Schema
 from fasterce.search.distance import Distance
 from fasterce.table import Table
 
@@ -36,11 +36,16 @@ class Scale:
         return self.table.read(rows).codes
 
     def embed(self, rows: pd.DataFrame) -> Floats:
-        """Numbers / range and categories one-hot / 2: the Manhattan distance of two rows is their `gower_l1`."""
+        """Numbers / range and categories one-hot / 2: the Manhattan distance of two rows is their `gower_l1`.
+
+        A missing number stands at the median, 1 away from all that are there: `gower_l1` and the way to the median.
+        """
         codes, numeric = self.codes(rows), self.codec.numeric
-        halves = {j: np.eye(len(self.table.schema.features[j].categories)) / 2 for j in self.codec.categorical}
+        halves = {j: np.eye(self.table.schema.features[j].states) / 2 for j in self.codec.categorical}
         one_hot = [half[codes[:, j].astype(np.intp)] for j, half in halves.items()]
-        return np.hstack([codes[:, numeric] / self.codec.profile.span[numeric], *one_hot])
+        absent = (codes[:, self.codec.gappy] == MISSING).astype(np.float64)
+        numbers = np.where(codes == MISSING, self.codec.profile.median, codes)[:, numeric]
+        return np.hstack([numbers / self.codec.profile.span[numeric], *one_hot, absent])
 
 
 @dataclass(frozen=True)
@@ -86,18 +91,21 @@ def features_changed(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataF
 
 def gower_l1(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Floats:
     """Sum over features of |change| / range in the training data, and 1 for a changed category."""
-    distance = Distance.gower(scale.codec.profile.span, scale.codec.numeric)
+    distance = Distance.gower(scale.codec.profile.span, scale.codec.numeric, scale.codec.gappy)
     return distance.total(scale.codes(counterfactuals), scale.codes(rows))
 
 
 def proximity(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Floats:
     """The paper's: Euclidean over continuous features divided by the median absolute deviation, averaged over them,
-    plus the share of categories that differ. A feature whose deviation is zero is divided by its standard deviation."""
-    change = scale.codes(counterfactuals) - scale.codes(rows)
+    plus the share of categories that differ. A feature whose deviation is zero is divided by its standard deviation; a
+    number that goes missing or is filled counts as a category."""
+    after, before = scale.codes(counterfactuals), scale.codes(rows)
+    change, flipped = after - before, (after == MISSING) != (before == MISSING)
     numeric, categorical = scale.codec.numeric, scale.codec.categorical
-    scaled = change[:, numeric] / scale.codec.profile.mad[numeric]
+    scaled = np.where(flipped, 0.0, change)[:, numeric] / scale.codec.profile.mad[numeric]
     continuous = np.sqrt((scaled**2).sum(axis=1)) / max(len(numeric), 1)
-    matching = (change[:, categorical] != 0).sum(axis=1) / max(len(categorical), 1)
+    differing = (change[:, categorical] != 0).sum(axis=1) + flipped[:, numeric].sum(axis=1)
+    matching = differing / max(len(categorical), 1)
     return np.asarray(continuous + matching)
 
 

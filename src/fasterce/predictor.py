@@ -119,6 +119,10 @@ class Predictor:
             raise ModelError(f"The model must answer one of {shorten(self.classes)}; got {shorten(strangers)}.")
         return labels
 
+    def answers(self, codes: Floats) -> bool:
+        """Whether the model answers these rows at all; `failure` says why not."""
+        return self._labels(self.table.frame(codes)) is not None
+
     def learn_numbers(self, codes: Floats) -> None:
         """The same for a model that answers numbers: what is in the middle of them, and how far they spread."""
         labels = self._labels(self.table.frame(codes))

@@ -15,14 +15,22 @@ NAMES = ("percentile", "gower", "mad")
 
 def choose(distance: Prices, codec: Codec) -> Distance:
     if isinstance(distance, Mapping):
-        return Distance.percentile(codec).times(_factors(distance, codec))
+        return _named("percentile", codec).times(_factors(distance, codec))
     if distance not in NAMES:
         raise InputError(unknown_name("distance", distance, NAMES))
+    return _named(distance, codec)
+
+
+def _named(distance: str, codec: Codec) -> Distance:
+    return _priced(distance, codec).filling_with(codec.profile.median)
+
+
+def _priced(distance: str, codec: Codec) -> Distance:
     if distance == "percentile":
         return Distance.percentile(codec)
     if distance == "gower":
-        return Distance.gower(codec.profile.span, codec.numeric)
-    return Distance.mad(codec.profile.mad, codec.numeric)
+        return Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
+    return Distance.mad(codec.profile.mad, codec.numeric, codec.gappy)
 
 
 def _factors(distance: Mapping[Any, float], codec: Codec) -> dict[int, float]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.schema import Schema
+from fasterce.schema import MISSING, Schema
 
 LEVELS = 129
 
@@ -20,7 +20,8 @@ class Profile:
     Categorical features hold their codes' span in `low`/`high` and ones elsewhere, so that arrays stay rectangular.
     `bent_mean` and `bent_std` are taken after `bend`.
     `levels` are quantiles over people, `spread` over distinct values: together they reach into the bulk and the tail.
-    `frequency` strings the category shares of all categorical features together.
+    `frequency` strings the category shares of all categorical features together, where a value may be missing with the
+    share of those at the end. Numbers are measured where they are not missing.
     """
 
     low: Floats
@@ -36,27 +37,18 @@ class Profile:
 
     @classmethod
     def measure(cls, codes: Floats, schema: Schema) -> "Profile":
-        median = np.median(codes, axis=0)
-        std = codes.std(axis=0)
-        mad = np.median(np.abs(codes - median), axis=0)
-        bent = bend(codes, median, positive(std))
         shares = [
-            np.bincount(codes[:, j].astype(np.intp), minlength=len(f.categories)) / len(codes)
+            np.bincount(codes[:, j].astype(np.intp), minlength=f.states) / len(codes)
             for j, f in enumerate(schema.features)
             if not f.numeric
         ]
-        return cls(
-            low=codes.min(axis=0),
-            high=codes.max(axis=0),
-            median=median,
-            std=positive(std),
-            mad=positive(mad, std),
-            bent_mean=bent.mean(axis=0),
-            bent_std=positive(bent.std(axis=0)),
-            levels=np.quantile(codes, np.linspace(0, 1, LEVELS), axis=0, method="nearest").T.copy(),
-            spread=np.stack([_quantiles(np.unique(column)) for column in codes.T]),
-            frequency=np.concatenate(shares) if shares else np.zeros(0),
-        )
+        measured = _measured(codes)
+        for j, feature in enumerate(schema.features):
+            there = codes[:, j] != MISSING
+            if feature.numeric and feature.gappy and there.any():
+                for name, values in _measured(codes[there, j : j + 1]).items():
+                    measured[name][j] = values[0]
+        return cls(**measured, frequency=np.concatenate(shares) if shares else np.zeros(0))
 
     @property
     def span(self) -> Floats:
@@ -64,6 +56,24 @@ class Profile:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _measured(codes: Floats) -> dict[str, Floats]:
+    median = np.median(codes, axis=0)
+    std = codes.std(axis=0)
+    mad = np.median(np.abs(codes - median), axis=0)
+    bent = bend(codes, median, positive(std))
+    return {
+        "low": codes.min(axis=0),
+        "high": codes.max(axis=0),
+        "median": median,
+        "std": positive(std),
+        "mad": positive(mad, std),
+        "bent_mean": bent.mean(axis=0),
+        "bent_std": positive(bent.std(axis=0)),
+        "levels": np.quantile(codes, np.linspace(0, 1, LEVELS), axis=0, method="nearest").T.copy(),
+        "spread": np.stack([_quantiles(np.unique(column)) for column in codes.T]),
+    }
 
 
 def bend(values: Floats, median: Floats, std: Floats) -> Floats:

@@ -16,7 +16,10 @@ from fasterce.errors import SchemaError, shorten, unknown_name
 
 Kind = Literal["numeric", "categorical"]
 Direction = Literal["any", "up", "down"]
+Missing = Literal["never", "stay", "may_appear"]
 
+# A missing number's code: finite, so that rows can be compared, the same in 32 bits, and larger than any number `fit` takes.
+MISSING = -(2.0**100)
 MOST_DECIMALS = 6
 FREE_DIGITS = 4
 
@@ -26,7 +29,8 @@ class Feature:
     """One column: its kind, its values and how it may change.
 
     `declared` tells a range the user set (a row outside it is bad input) from one read off the data
-    (a row outside it may stay where it is). `decimals` is the precision of values we propose.
+    (a row outside it may stay where it is). `decimals` is the precision of values we propose. `missing` says whether a
+    missing value is a legal state: it may "stay" missing or be filled, and it "may_appear" where there was a value.
     """
 
     name: Hashable
@@ -40,12 +44,17 @@ class Feature:
     decimals: int = 0
     mutable: bool = True
     direction: Direction = "any"
+    missing: Missing = "never"
 
     def __post_init__(self) -> None:
         if self.kind not in ("numeric", "categorical"):
             raise SchemaError(f"Column {self.name!r} must be 'numeric' or 'categorical'; got kind {self.kind!r}.")
         if self.direction not in ("any", "up", "down"):
             raise SchemaError(f"Column {self.name!r} must go 'any', 'up' or 'down'; got {self.direction!r}.")
+        if self.missing not in ("never", "stay", "may_appear"):
+            raise SchemaError(
+                f"Column {self.name!r} must have missing values 'never', 'stay' or 'may_appear'; got {self.missing!r}."
+            )
         if self.kind == "categorical":
             self._check_categories()
         elif not self.lower <= self.upper:
@@ -67,6 +76,25 @@ class Feature:
     @property
     def numeric(self) -> bool:
         return self.kind == "numeric"
+
+    @property
+    def gappy(self) -> bool:
+        """Whether a value may be missing at all."""
+        return self.missing != "never"
+
+    @property
+    def absent(self) -> float:
+        """The code of a missing value: for a category one more than there are."""
+        return MISSING if self.numeric else float(len(self.categories))
+
+    @property
+    def states(self) -> int:
+        """How many codes a categorical feature has."""
+        return len(self.categories) + self.gappy
+
+    def category(self, code: int) -> Any:
+        """The category a code stands for, in words where it is a missing one."""
+        return self.categories[code] if code < len(self.categories) else "missing"
 
     def to_dict(self) -> dict[str, Any]:
         fields = asdict(self)
@@ -157,14 +185,18 @@ class Schema:
         decreasing: Sequence[Hashable] | None = None,
         ranges: Mapping[Hashable, tuple[float, float]] | None = None,
         rules: Sequence[Rule] | None = None,
+        may_go_missing: Sequence[Hashable] | None = None,
     ) -> "Schema":
         """Read kinds, categories, precision and observed ranges off a table; the rest is what the user says.
 
         Text, pandas categoricals and booleans are categorical; numbers are numeric unless named in `categorical`.
+        Where the table has missing values they may stay or be filled; a value becomes missing only where `may_go_missing`
+        names its column.
         """
         check_table(X, "X")
         immutable, increasing, decreasing, ranges = immutable or (), increasing or (), decreasing or (), dict(ranges or {})
-        for named in (categorical or (), immutable, increasing, decreasing, ranges):
+        may_go_missing = may_go_missing or ()
+        for named in (categorical or (), immutable, increasing, decreasing, ranges, may_go_missing):
             _check_known(named, X.columns)
         both = set(increasing) & set(decreasing)
         if both:
@@ -174,6 +206,8 @@ class Schema:
             direction: Direction = "up" if name in increasing else "down" if name in decreasing else "any"
             as_category = name in (categorical or ())
             feature = _infer_feature(X[name], as_category, direction, name not in immutable)
+            if name in may_go_missing or bool(X[name].isna().any()):
+                feature = replace(feature, missing="may_appear" if name in may_go_missing else "stay")
             features.append(_declare_range(feature, ranges[name]) if name in ranges else feature)
         return cls(tuple(features), as_rules(rules))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fasterce.errors import InputError, shorten, unknown_name
 from fasterce.profile import Floats
-from fasterce.schema import Feature, Schema, check_table, plain
+from fasterce.schema import MISSING, Feature, Schema, check_table, plain
 
 Mask = NDArray[np.bool_]
 
@@ -37,8 +37,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Table:
+    """`blanks` are what stands for a missing value in each column of plain objects (None or NaN), as seen in `fit`."""
+
     schema: Schema
     dtypes: tuple[Any, ...]
+    blanks: tuple[Any, ...] = ()
 
     @classmethod
     def like(cls, X: pd.DataFrame, schema: Schema) -> "Table":
@@ -47,8 +50,10 @@ class Table:
             if str(X[name].dtype) in TOO_COARSE:
                 raise InputError(f"Column {name!r} must be stored with at least 32 bits; got {X[name].dtype}.")
         dtypes = tuple(X[name].dtype for name in schema.names)
+        for feature, dtype in zip(schema.features, dtypes, strict=True):
+            _check_can_be_missing(feature, dtype)
         held = (_held_range(feature, dtype) for feature, dtype in zip(schema.features, dtypes, strict=True))
-        return cls(replace(schema, features=tuple(held)), dtypes)
+        return cls(replace(schema, features=tuple(held)), dtypes, tuple(_blank(X[name]) for name in schema.names))
 
     def read(self, rows: pd.DataFrame) -> Reading:
         check_columns(rows, self.schema, "rows")
@@ -64,12 +69,16 @@ class Table:
         values, bad = _numbers(column) if feature.numeric else _category_codes(column, self._known[j])
         if is_single(dtype):
             values = as_single(values)
+        sound = ~bad
         if bad.any():
             missing = column.isna().to_numpy(dtype=bool)
-            _note(problems, bad & missing, column, feature, "must not be missing")
             _note(problems, bad & ~missing, column, feature, _expected(feature))
-        sound = ~bad
+            if feature.gappy:
+                values = np.where(missing, feature.absent, values)
+            else:
+                _note(problems, bad & missing, column, feature, "must not be missing")
         if feature.numeric:
+            _note(problems, sound & (values == MISSING), column, feature, "must not be the code of a missing value")
             if feature.declared:
                 outside = sound & ((values < feature.lower) | (values > feature.upper))
                 within = f"must be within [{_number(feature.lower)}, {_number(feature.upper)}]"
@@ -97,9 +106,25 @@ class Table:
 
     def column(self, j: int, codes: Floats) -> Any:
         """One typed column from its codes."""
-        if self.schema.features[j].numeric:
+        feature = self.schema.features[j]
+        absent = codes == feature.absent if feature.gappy else None
+        if absent is not None and absent.any():
+            return self._with_blanks(j, codes, absent)
+        if feature.numeric:
             return _cast(codes, self.dtypes[j])
         return self._categories[j].take(codes.astype(np.intp))
+
+    def _with_blanks(self, j: int, codes: Floats, absent: Mask) -> Any:
+        if not self.schema.features[j].numeric:
+            found = self._categories[j].take(np.where(absent, -1, codes).astype(np.intp), allow_fill=True)
+            if self.dtypes[j] == np.dtype(object):
+                found[absent] = self.blanks[j] if self.blanks else np.nan
+            return found
+        if isinstance(self.dtypes[j], np.dtype):
+            return np.where(absent, np.nan, codes).astype(self.dtypes[j])
+        values = _cast(np.where(absent, 0.0, codes), self.dtypes[j])
+        values[absent] = pd.NA
+        return values
 
     @cached_property
     def _known(self) -> dict[int, tuple[pd.Index, dict[Any, int]]]:
@@ -119,8 +144,10 @@ class Table:
         }
 
     def value(self, j: int, code: float) -> Any:
-        """One cell as a plain Python value, for people to read."""
+        """One cell as a plain Python value, for people to read; None where it is missing."""
         feature = self.schema.features[j]
+        if feature.gappy and code == feature.absent:
+            return None
         if not feature.numeric:
             return feature.categories[int(code)]
         if feature.integer and code == round(code):
@@ -143,14 +170,15 @@ class Table:
             return pd.Series(values, index=column.index, name=column.name, dtype=column.dtype)
         typed = pd.Series(self.column(j, codes), index=column.index)
         merged = column.astype(object).where(~changed, typed.astype(object))
+        there = ~merged.isna()
         for dtype in (column.dtype, self.dtypes[j]):
-            if isinstance(dtype, pd.CategoricalDtype) and not merged.isin(dtype.categories).all():
+            if isinstance(dtype, pd.CategoricalDtype) and not merged[there].isin(dtype.categories).all():
                 continue
             try:
                 cast = merged.astype(dtype)
             except (TypeError, ValueError, OverflowError):
                 continue
-            if not cast.isna().any() and (cast.astype(object) == merged).all():
+            if (cast.isna() != there).all() and (cast[there].astype(object) == merged[there]).all():
                 return cast.rename(column.name)
         return merged.rename(column.name)
 
@@ -160,17 +188,23 @@ class Table:
         for j, name in enumerate(self.schema.names):
             if is_single(self.dtypes[j]):
                 given = _numbers(rows[name])[0]
-                finer = (given != before[:, j]) & (before[:, j] == after[:, j])
+                there = after[:, j] != MISSING
+                finer = (given != before[:, j]) & (before[:, j] == after[:, j]) & there
                 if finer.any():
-                    frame[name] = np.where(finer, given, after[:, j])
+                    frame[name] = np.where(finer, given, np.where(there, after[:, j], np.nan))
         return frame
 
     def to_dict(self) -> list[dict[str, Any]]:
-        return [_describe_dtype(dtype) for dtype in self.dtypes]
+        described = [_describe_dtype(dtype) for dtype in self.dtypes]
+        for about, blank in zip(described, self.blanks, strict=False):
+            if blank is None:
+                about["blank"] = "None"
+        return described
 
     @classmethod
     def from_dict(cls, schema: Schema, described: list[dict[str, Any]]) -> "Table":
-        return cls(schema, tuple(_restore_dtype(dtype) for dtype in described))
+        blanks = tuple(None if dtype.get("blank") == "None" else np.nan for dtype in described)
+        return cls(schema, tuple(_restore_dtype(dtype) for dtype in described), blanks)
 
 
 def check_columns(X: pd.DataFrame, schema: Schema, what: str) -> None:
@@ -231,6 +265,23 @@ def as_held(bound: float, dtype: Any) -> float:
         limits = _integer_limits(dtype)
         return float(np.clip(bound, max(limits.min, -EXACT), min(limits.max, EXACT)))
     return bound
+
+
+def _check_can_be_missing(feature: Feature, dtype: Any) -> None:
+    if feature.gappy and isinstance(dtype, np.dtype) and dtype.kind in "biu":
+        able = "boolean" if dtype.kind == "b" else "float64 or Int64"
+        raise InputError(
+            f"Column {feature.name!r} must be of a type that can hold missing values, such as {able}, because the schema "
+            f"says {feature.missing!r}; got {dtype}."
+        )
+
+
+def _blank(column: pd.Series) -> Any:
+    """None where a column of plain objects has it in place of missing values; models may tell it from NaN."""
+    if column.dtype != np.dtype(object):
+        return np.nan
+    empty = column[column.isna().to_numpy()]
+    return None if len(empty) and empty.iloc[0] is None else np.nan
 
 
 def _held_range(feature: Feature, dtype: Any) -> Feature:

@@ -17,6 +17,7 @@ from fasterce.codec import Codec
 from fasterce.errors import InputError, unknown_name
 from fasterce.predictor import Predictor
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 from fasterce.search.goal import DIGITS, Goal, Indices
 from fasterce.search.task import Task
 from fasterce.table import Table, as_single, is_single
@@ -109,7 +110,8 @@ class Shaking:
             value = own + self.noise[:, j]
             value = np.round(value) if feature.integer else value
             value = np.clip(value, np.minimum(feature.lower, own), np.maximum(feature.upper, own))
-            shaken[:, 1:, j] = as_single(value) if is_single(self.predictor.table.dtypes[j]) else value
+            value = as_single(value) if is_single(self.predictor.table.dtypes[j]) else value
+            shaken[:, 1:, j] = np.where(own == MISSING, MISSING, value)
         return shaken
 
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from fasterce.display.wording import LONGEST, bounds, cut, percent, predicted, text
+from fasterce.display.wording import LONGEST, bounds, cut, percent, predicted, text, values
+from fasterce.schema import Feature
 
 
 @pytest.mark.parametrize("length", [1, LONGEST, LONGEST + 1, 500])
@@ -47,3 +48,9 @@ def test_predictions_have_the_digits_that_matter() -> None:
         "-3",
         "0",
     ]
+
+
+def test_missing_numbers_are_said_to_be_missing() -> None:
+    feature = Feature("income", "numeric", decimals=2, missing="may_appear")
+    assert values(feature, None, [1250.5, 3.0]) == ("missing", ["1250.5", "3"])
+    assert values(feature, 12.0, [None]) == ("12", ["missing"])

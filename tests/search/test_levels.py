@@ -1,12 +1,15 @@
 """Values to try for everyone."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce.schema import MISSING
 from fasterce.search import levels, sweep
+from fasterce.search.project import Gaps
 
 SETS = (levels.coarse_levels, levels.dense_levels, levels.fine_levels)
 
@@ -78,3 +81,35 @@ def test_levels_are_worked_out_once(toys: Any) -> None:
     for name in ("coarse_levels", "dense_levels", "fine_levels", "nearest_levels"):
         assert getattr(known, name) is getattr(known, name)
     np.testing.assert_array_equal(known.dense_levels[1], levels.dense_levels(known.codec)[1])
+
+
+def test_missing_is_a_level_where_it_may_appear_and_only_there(toys: Any) -> None:
+    frame = toys.frame()
+    frame.loc[5:20, ["a", "job"]] = None
+    for named in ([], ["b"], ["a", "job"]):
+        codec, _ = toys.codec(frame, may_go_missing=named)
+        for made in SETS:
+            feature, value = made(codec)
+            assert (MISSING in value[feature == 0]) == ("a" in named)
+            assert (MISSING in value[feature == 2]) == ("b" in named)
+            assert 4.0 in value[feature == 1], "someone has no job, and the rules say who may"
+
+
+def test_only_legal_gaps_are_tried(toys: Any) -> None:
+    frame = toys.frame()
+    frame.loc[5:20, ["a", "job"]] = None
+    codec, _ = toys.codec(frame, may_go_missing=["job"])
+    row = np.array([[MISSING, 4.0, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0]])
+    domain = toys.domain(codec, row)
+    code = np.array([MISSING, 4.0, np.nan, np.nan])
+    domain = replace(domain, gaps=Gaps(code, np.array([False, True, False, False])), allowed={1: np.arange(5) < 4})
+    asked = sweep.edits(domain, levels.dense_levels(codec))
+    open_ = [
+        {(int(f), float(v)) for f, v, o in zip(asked.feature, asked.value[i], asked.open[i], strict=True) if o}
+        for i in (0, 1)
+    ]
+    assert (1, 4.0) not in open_[0], "it is missing already"
+    assert (1, 4.0) in open_[1]
+    assert {v for f, v in open_[0] if f == 0} >= {0.0, 10.0}, "what is missing may be filled"
+    assert not any(v == MISSING for some in open_ for _, v in some)
+    assert {v for f, v in open_[0] if f == 1} == {0.0, 1.0, 2.0, 3.0}

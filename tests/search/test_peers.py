@@ -75,3 +75,15 @@ def test_a_constant_column_goes_with_nobody(toys: Any) -> None:
     a, flat, word, b = peers.linked_groups(codes, codec)
     assert a == b
     assert len({a, flat, word}) == 3
+
+
+def test_two_numbers_missing_together_are_not_linked_by_that(toys: Any) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.uniform(size=400), "b": rng.uniform(size=400), "c": rng.uniform(size=400)})
+    frame["d"] = 3 * frame["c"] + 1
+    frame.loc[:350, ["a", "b"]] = np.nan
+    frame.loc[200:, "d"] = np.nan
+    codec, codes = toys.codec(frame)
+    group = peers.linked_groups(codes, codec)
+    assert group[0] != group[1]
+    assert group[2] == group[3], "where both are there they go together"

@@ -1,5 +1,6 @@
 """Smaller counterfactuals: unneeded changes dropped, needed ones shrunk, validity never lost."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fasterce.schema import MISSING
 from fasterce.search import refine
 from fasterce.search.distance import Distance
 from fasterce.search.goal import Named
 from fasterce.search.judge import Judge, Verdict
 from fasterce.search.pool import Pool
+from fasterce.search.project import Gaps
 
 ROW = [1.0, 1.0, 1.0, 2.0]
 
@@ -180,3 +183,20 @@ def test_a_changed_category_is_nothing_to_shrink(toys: Any) -> None:
     assert not refine.bracket(pool, domain, distance).candidates.open.any()
     found = shrink_thrice(domain, distance, lead, pool, toys)
     np.testing.assert_array_equal(found.codes, [[[4.0, 5.0]]])
+
+
+def test_there_is_nothing_between_missing_and_a_value(toys: Any) -> None:
+    """a is filled, b shrinks; what goes missing is left alone."""
+    frame = toys.frame().assign(k=toys.frame()["k"].astype(float))
+    frame.loc[5:20, ["a", "k"]] = np.nan
+    codec, _ = toys.codec(frame, may_go_missing=["k"])
+    distance = Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
+    domain = toys.domain(codec, [MISSING, 1.0, 1.0, 2.0])
+    domain = replace(domain, gaps=Gaps(np.array([MISSING, np.nan, np.nan, MISSING]), np.array([False, False, False, True])))
+    pool = Pool.start(np.array([[[9.0, 1.0, 9.0, MISSING]]]), np.array([[True]]), domain, distance)
+    asked = refine.bracket(pool, domain, distance)
+    assert asked.feature.tolist() == [[2]]
+    found = shrink_thrice(domain, distance, lambda codes: codes[:, 2] - 4.0, pool, toys, rounds=4)
+    assert found.codes[0, 0].tolist() == [9.0, 1.0, pytest.approx(4.01, abs=0.02), MISSING]
+    alone = Pool.start(np.array([[[9.0, 1.0, 1.0, MISSING]]]), np.array([[True]]), domain, distance)
+    assert not refine.bracket(alone, domain, distance).candidates.open.any()

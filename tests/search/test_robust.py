@@ -1,12 +1,15 @@
 """Going on beyond the boundary by a margin."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fasterce.schema import MISSING
 from fasterce.search.dialogue import converse
 from fasterce.search.pool import Pool
+from fasterce.search.project import Gaps
 from fasterce.search.robust import beyond
 
 ROW = [3.0, 1.0, 5.0, 7.0]
@@ -69,3 +72,13 @@ def test_what_did_not_change_is_left_exactly_as_it_was(toys: Any) -> None:
     _, _, after = push(toys, lambda codes: codes[:, 0] - 6.0, [[6.01, 1.0, 5.12345, 7.0]], 0.5, row=[3.0, 1.0, 5.12345, 7.0])
     assert after.codes[0, 0, 2] == 5.12345
     assert after.codes[0, 0, 0] > 6.5
+
+
+def test_what_was_filled_or_went_missing_stays_where_it_is(toys: Any) -> None:
+    task, _ = toys.scene(lambda codes: codes[:, 2] - 6.0, [MISSING, 1.0, 5.0, 7.0], margin=0.5)
+    code = np.array([MISSING, np.nan, np.nan, MISSING])
+    task = replace(task, domain=replace(task.domain, gaps=Gaps(code, np.array([False, False, False, True]))))
+    pool = Pool.start(np.array([[[4.0, 1.0, 6.01, MISSING]]]), np.array([[True]]), task.domain, task.distance)
+    after = converse(task.judge, [beyond(task, pool)])[0].codes[0, 0]
+    assert after[[0, 1, 3]].tolist() == [4.0, 1.0, MISSING]
+    assert after[2] > 6.5

@@ -3,11 +3,16 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from fasterce.codec import Codec
 from fasterce.predictor import Answers
+from fasterce.profile import Floats, Profile
+from fasterce.schema import MISSING, Schema
 from fasterce.surrogate import train
 from fasterce.surrogate.runtime import Surrogate, lead_of
+from fasterce.table import Table
 
 
 def distilled(small: Any, kind: str, seed: int = 0) -> Surrogate:
@@ -116,3 +121,51 @@ def test_what_is_learned_from_each_kind_of_answer() -> None:
     np.testing.assert_array_equal(train.leads(Answers(classes, scores), 2), [[-2.0], [2.0], [0.5]])
     several = np.array([[3.0, 0.0, 0.0]])
     np.testing.assert_array_equal(train.leads(Answers(classes[:1], several), 3), [[2.0, -1.0, -1.0]])
+
+
+@pytest.fixture(scope="module")
+def gappy() -> tuple[Codec, Floats]:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.uniform(0, 10, 900).round(2), "b": rng.uniform(0, 10, 900), "c": rng.choice(list("pqrs"), 900)}
+    )
+    frame.loc[rng.random(900) < 0.15, "a"] = np.nan
+    frame.loc[rng.random(900) < 0.15, "c"] = None
+    schema = Schema.infer(frame, may_go_missing=["b"])
+    codes = Table.like(frame, schema).read(frame).codes
+    return Codec(schema, Profile.measure(codes, schema)), codes
+
+
+def test_a_gap_is_learned_apart_from_every_value(gappy: tuple[Codec, Floats]) -> None:
+    """What is missing counts high although a low value and the mean count low; nobody in the data lacks b."""
+    codec, codes = gappy
+
+    def ask(rows: Floats) -> Answers:
+        lead = np.where(rows[:, 0] == MISSING, 4.0, rows[:, 0] - 5) + np.where(rows[:, 1] == MISSING, -6.0, 0.3 * rows[:, 1])
+        lead = lead + 3.0 * (rows[:, 2] == 4) - 1.0
+        return Answers((lead > 0).astype(np.intp), np.stack([-lead, lead], axis=1) / 2)
+
+    answers = ask(codes)
+    edited = train.edited_rows(codes, answers.classes, codec, np.random.default_rng(0))
+    assert (edited[:, 1] == MISSING).any()
+    made = train.distil(np.concatenate([codes, edited]), answers + ask(edited), codec, 2, 0)
+    assert made is not None
+    fresh = train.edited_rows(codes, answers.classes, codec, np.random.default_rng(1))[:3000]
+    truth = ask(fresh)
+    assert truth.scores is not None
+    said = made.outputs_of(fresh[:, None])[:, 0, 0]
+    wanted = truth.scores[:, 1] - truth.scores[:, 0]
+    for absent in (fresh[:, 0] == MISSING, fresh[:, 1] == MISSING, fresh[:, 2] == 4):
+        assert np.abs(said - wanted)[absent].mean() < 0.25
+    assert ((said > 0) == (wanted > 0)).mean() > 0.97
+
+
+def test_a_value_below_all_others_is_read_as_the_lowest_one_not_as_missing(gappy: tuple[Codec, Floats]) -> None:
+    codec, codes = gappy
+    answers = Answers((codes[:, 0] > 5).astype(np.intp))
+    made = train.distil(codes, answers, codec, 2, 0)
+    assert made is not None
+    feature = np.array([0])
+    low, below, absent = (made.read(np.array([[value]]), feature) for value in (codec.profile.low[0], -3.0, MISSING))
+    np.testing.assert_allclose(low, below, atol=1e-5)
+    assert np.abs(absent - below).max() > 1e-3

@@ -101,7 +101,7 @@ class Stored:
 
 
 def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callables | None) -> Knowledge:
-    counts = [None if feature.numeric else len(feature.categories) for feature in schema.features]
+    counts = [None if feature.numeric else feature.states for feature in schema.features]
     examples = stored.codes("examples", (None, len(schema)), np.float64, counts)
     answers = stored.codes("example_classes", (len(examples),), np.int64, [classes])
     # Measured on a few rows only to know which arrays a profile has, and their shapes.
@@ -118,7 +118,7 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
         "regions": _regions(stored, classes, latent),
         "examples": examples,
         "example_classes": answers.astype(np.intp),
-        "distance": _distance(stored, Distance.gower(profile.span, codec.numeric)),
+        "distance": _distance(stored, Distance.gower(profile.span, codec.numeric, codec.gappy)),
         "surrogate": _surrogate(stored, schema, classes),
         "typical": stored.take("typical", (classes,)),
         "groups": stored.codes("groups", (len(schema),), np.int64, [len(schema)]).astype(np.intp),
@@ -168,7 +168,7 @@ def _prototype_classes(stored: Stored, classes: int) -> NDArray[np.intp]:
 
 def _distance(stored: Stored, template: Distance) -> Distance:
     named = stored.like("distance", template)
-    return Distance(named["weight"], named["flat"])
+    return Distance(named["weight"], named["flat"], gap=named.get("gap"))
 
 
 def _surrogate(stored: Stored, schema: Schema, classes: int) -> Surrogate | None:
@@ -190,7 +190,7 @@ def _surrogate(stored: Stored, schema: Schema, classes: int) -> Surrogate | None
         error=float(stored.take("surrogate.error", ())),
         agreement=float(stored.take("surrogate.agreement", ())),
     )
-    sizes = [1 if feature.numeric else len(feature.categories) for feature in schema.features]
+    sizes = [1 if feature.numeric else feature.states for feature in schema.features]
     if start[0] != 0 or start[-1] != len(entries) or (np.diff(start) < sizes).any():
         raise unusable(stored.path, "a table for every feature in 'surrogate.start'", "others")
     if (numeric != [feature.numeric for feature in schema.features]).any():
@@ -200,7 +200,7 @@ def _surrogate(stored: Stored, schema: Schema, classes: int) -> Surrogate | None
 
 def _network(stored: Stored, codec: Codec, latent: int) -> Network:
     named = {name.removeprefix("network."): a for name, a in stored.arrays.items() if name.startswith("network.")}
-    network = Network.from_arrays(named, tuple(block.columns for block in codec.blocks))
+    network = Network.from_arrays(named, tuple(block.columns for block in codec.one_hot))
     for part, width, outputs in (("encoder", codec.width, latent), ("decoder", latent, codec.width)):
         inputs, last = width, max(0, len(getattr(network, part)) - 1)
         for depth in range(last + 1):

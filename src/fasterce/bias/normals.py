@@ -157,8 +157,13 @@ def _planes(explainer: FasterCE) -> list[Plane]:
     for block in codec.blocks:
         pair = len(block.codes) == 2
         planes += [
-            Plane(FEATURE, names[block.feature], features[block.feature].categories[code], pair and slot == 1)
+            Plane(FEATURE, names[block.feature], features[block.feature].category(int(code)), pair and slot == 1)
             for slot, code in enumerate(block.codes)
+        ]
+    for block in codec.gaps:
+        planes += [
+            Plane(FEATURE, names[block.feature], "there", False),
+            Plane(FEATURE, names[block.feature], "missing", True),
         ]
     return planes + [Plane(PREDICTION, PREDICTION, label, False) for label in explainer.classes_]
 

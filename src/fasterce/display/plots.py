@@ -129,7 +129,7 @@ def _dumbbell_panel(ax: Any, changes: list[Change], explanation: Explanation, sa
     for y, moved in enumerate(changes):
         feature = schema[moved.feature]
         before, (after,) = values(feature, moved.before, [moved.after])
-        if feature.numeric:
+        if feature.numeric and moved.before is not None and moved.after is not None:
             _number_line(ax, y, feature, moved, (before, after))
         else:
             _pill(ax, y, change(before, after))

@@ -69,9 +69,13 @@ def values(feature: Feature, before: Any, afters: Iterable[Any]) -> tuple[str, l
     if not feature.numeric:
         return cut(before), [cut(after) for after in afters]
     places = feature.decimals
-    while places < MOST_PLACES and number(before, places) in {number(after, places) for after in afters}:
+    while places < MOST_PLACES and _known(before, places) in {_known(after, places) for after in afters}:
         places += 1
-    return number(before, places), [number(after, places) for after in afters]
+    return _known(before, places), [_known(after, places) for after in afters]
+
+
+def _known(value: float | None, places: int) -> str:
+    return text(value) if value is None else number(value, places)
 
 
 def predicted(value: float) -> str:

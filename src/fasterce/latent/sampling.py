@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 
 FEWEST, MOST, PER_DIMENSION = 4000, 12000, 200
 NEAR, FAR, BEYOND = 0.25, 1.0, 1.5
@@ -55,7 +56,8 @@ def within_declared_ranges(codes: Floats, codec: Codec) -> np.ndarray[tuple[int]
     for j, feature in enumerate(codec.schema.features):
         if feature.numeric and feature.declared:
             slack = 0.05 * min(feature.upper - feature.lower, codec.profile.span[j])
-            inside &= (codes[:, j] >= feature.lower - slack) & (codes[:, j] <= feature.upper + slack)
+            within = (codes[:, j] >= feature.lower - slack) & (codes[:, j] <= feature.upper + slack)
+            inside &= within | (codes[:, j] == MISSING)
     return inside
 
 
@@ -65,5 +67,6 @@ def to_values(codes: Floats, codec: Codec) -> Floats:
     for j in codec.numeric:
         feature = codec.schema.features[j]
         low, high = (np.ceil(feature.lower), np.floor(feature.upper)) if feature.integer else (feature.lower, feature.upper)
-        values[:, j] = np.clip(np.round(codes[:, j], feature.decimals), low, high)
+        rounded = np.clip(np.round(codes[:, j], feature.decimals), low, high)
+        values[:, j] = np.where(codes[:, j] == MISSING, MISSING, rounded) if feature.gappy else rounded
     return values

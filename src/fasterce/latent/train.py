@@ -97,8 +97,8 @@ class _Model:
         self.encoder = stack(codec.width, plan.latent)
         self.decoder = stack(plan.latent, codec.width)
         self.numeric = len(codec.numeric)
-        member = np.zeros((codec.width - self.numeric, len(codec.blocks)))
-        for k, block in enumerate(codec.blocks):
+        member = np.zeros((codec.width - self.numeric, len(codec.one_hot)))
+        for k, block in enumerate(codec.one_hot):
             member[block.start - self.numeric : block.start - self.numeric + len(block.codes), k] = 1.0
         self.member = torch.as_tensor(member, dtype=torch.float32)
         self.block_of = torch.as_tensor(member.argmax(axis=1) if member.size else np.zeros(0, dtype=np.int64))
@@ -192,7 +192,7 @@ def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Fl
 
     A step of 0.1 then means the same in every direction and for every dataset.
     """
-    blocks = tuple(block.columns for block in codec.blocks)
+    blocks = tuple(block.columns for block in codec.one_hot)
     latent = Network(tuple(encoder), tuple(decoder), blocks).encode(rows)
     mean = latent.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(latent, rowvar=False).reshape(latent.shape[1], latent.shape[1]))

@@ -16,8 +16,8 @@ from fasterce.profile import Floats
 from fasterce.rules import linked
 from fasterce.rules.box import Cell, cells, seen_range
 from fasterce.rules.limits import VARY, Limit, Permitted, collect
-from fasterce.search.links import Follower, Link, Nudged
-from fasterce.search.project import Domain
+from fasterce.search.links import Follower, Link, Nudged, about, kept
+from fasterce.search.project import Domain, Gaps
 from fasterce.table import Table, is_single
 
 __all__ = ["Limit", "Permitted", "Rules"]
@@ -121,7 +121,7 @@ class _Making:
         driven = {link.out for link, _ in self.links if link.drives}
         for j, cell in enumerate(self.rules._cells):
             lower[:, j], upper[:, j] = cell.bounds(codes[:, j], self._seen(j, cell))
-            anchor[:, j] = codes[:, j] if cell.from_row else 0.0
+            anchor[:, j] = np.where(cell.gone(codes[:, j]), 0.0, codes[:, j]) if cell.from_row else 0.0
             free[:, j] = not cell.frozen
             if cell.feature.numeric and not self.bare:
                 free[:, j] &= cell.possible(lower[:, j], upper[:, j], anchor[:, j])
@@ -129,6 +129,7 @@ class _Making:
         for j, cell in enumerate(self.rules._cells):
             if cell.asked:
                 moved, out, possible = self._moved(domain, j, cell)
+                out &= ~cell.gone(codes[:, j])
                 # What follows from other features is moved by them.
                 stuck = out & cell.frozen if j in driven else out & ~(possible & (not cell.frozen))
                 outside[:, j] = out
@@ -170,7 +171,16 @@ class _Making:
             movable=free if driven else None,
             most_changes=min(counts) if counts else None,
             counted=~np.isin(np.arange(len(features)), list(self.rules._derived)) if counts else None,
+            gaps=self._gaps(),
         )
+
+    def _gaps(self) -> Gaps | None:
+        """A value that other features' rules need does not go missing: that would be a way around them."""
+        if not any(feature.gappy for feature in self.features):
+            return None
+        needed = {j for link, _ in self.links for j in about(link)}
+        code = np.array([feature.absent if feature.gappy else np.nan for feature in self.features])
+        return Gaps(code, np.array([cell.may_go and j not in needed for j, cell in enumerate(self.rules._cells)]))
 
     def _moved(self, domain: Domain, j: int, cell: Cell) -> tuple[Floats, Mask, Mask]:
         """Where each row would be moved, whether it has to be, and whether it can."""
@@ -231,7 +241,7 @@ class _Making:
         rows = np.arange(len(base))
         places = {name: self.rules.table.schema.position(_known(name, self.rules.table)) for name in rule.about}
         for name, j in places.items():
-            broken = ~link.keeps(domain, rows, base)
+            broken = ~kept(link, domain, rows, base)
             if not broken.any():
                 break
             value = linked.repaired(rule.comparison, places, base, str(name), domain.unit(j))
@@ -239,9 +249,9 @@ class _Making:
                 tried = base.copy()
                 tried[:, j] = domain.round_flat(value, j, rows)
                 tried = domain.complete_own(rows, tried)
-                better = broken & domain.free[:, j] & link.keeps(domain, rows, tried) & domain.each_legal(rows, tried)
+                better = broken & domain.free[:, j] & kept(link, domain, rows, tried) & domain.each_legal(rows, tried)
                 for other, _ in self.links:
-                    better &= other.keeps(domain, rows, tried) | ~other.keeps(domain, rows, base)
+                    better &= kept(other, domain, rows, tried) | ~kept(other, domain, rows, base)
                 base = np.where(better[:, None], tried, base)
         return base
 
@@ -251,12 +261,12 @@ class _Making:
         for link, limit in self.links:
             if limit is None:
                 continue
-            about = [*link.inputs, *([] if link.out is None else [link.out])]
+            places = [*link.inputs, *([] if link.out is None else [link.out])]
             if isinstance(limit.rule, Require):
-                about = [self.rules.table.schema.position(_known(name, self.rules.table)) for name in limit.rule.about]
-            stuck = ~link.keeps(domain, rows, domain.base) & ~domain.may_move[:, about].any(axis=1)
+                places = [self.rules.table.schema.position(_known(name, self.rules.table)) for name in limit.rule.about]
+            stuck = ~kept(link, domain, rows, domain.base) & ~domain.may_move[:, places].any(axis=1)
             for row in map(int, np.flatnonzero(stuck)):
-                names = shorten(self.rules.table.schema.names[j] for j in about)
+                names = shorten(self.rules.table.schema.names[j] for j in places)
                 self.blocked.setdefault(row, f"The row breaks the rule {limit.text!r}, and none of {names} may change")
 
     def _note_too_many(self, domain: Domain) -> None:
@@ -270,7 +280,7 @@ class _Making:
 
 
 def _open(cell: Cell) -> Mask:
-    return np.ones(len(cell.feature.categories), dtype=bool) if cell.allowed is None else cell.allowed
+    return np.arange(cell.feature.states) < len(cell.feature.categories) if cell.allowed is None else cell.allowed
 
 
 def _known(name: Hashable, table: Table) -> Any:

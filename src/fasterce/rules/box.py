@@ -41,16 +41,27 @@ class Cell:
 
     def bounds(self, codes: Floats, seen: tuple[float, float]) -> tuple[Floats, Floats]:
         """A range read off the data bends for a row that lies outside it; one that was stated does not."""
-        low = np.minimum(seen[0], codes) if self.low is None else np.full_like(codes, self.low)
-        high = np.maximum(seen[1], codes) if self.high is None else np.full_like(codes, self.high)
+        # What is missing is NaN here, which binds nothing: it may be filled with whatever anyone may have.
+        codes = np.where(self.gone(codes), np.nan, codes) if self.feature.gappy else codes
+        low = np.fmin(seen[0], codes) if self.low is None else np.full_like(codes, self.low)
+        high = np.fmax(seen[1], codes) if self.high is None else np.full_like(codes, self.high)
         if self.up:
-            low = np.maximum(low, codes)
+            low = np.fmax(low, codes)
         if self.down:
-            high = np.minimum(high, codes)
+            high = np.fmin(high, codes)
         for near in self.nears:
             up, down = _reach(near, codes)
-            low, high = np.maximum(low, tidy(codes - down)), np.minimum(high, tidy(codes + up))
+            low, high = np.fmax(low, tidy(codes - down)), np.fmin(high, tidy(codes + up))
         return low, high
+
+    def gone(self, codes: Floats) -> Mask:
+        """Which of the rows' values are missing."""
+        return np.asarray((codes == self.feature.absent) & self.feature.gappy)
+
+    @property
+    def may_go(self) -> bool:
+        """Whether a value may go missing; a rule that says where it must be keeps it."""
+        return self.feature.missing == "may_appear" and not (self.asked or self.nears)
 
     def possible(self, low: Floats, high: Floats, anchor: Floats) -> Mask:
         """Is there a value of the feature's precision and grid between these bounds?"""
@@ -107,11 +118,11 @@ def _add(cell: Cell, limit: Limit, dtype: Any) -> None:
         case Step():
             _add_step(cell, limit.rule)
         case Allowed(categories=named):
-            mask = np.isin(np.arange(len(cell.feature.categories)), [cell.feature.categories.index(c) for c in named])
+            mask = np.isin(np.arange(cell.feature.states), [cell.feature.categories.index(c) for c in named])
             cell.allowed = mask if cell.allowed is None else cell.allowed & mask
             cell.asked = True
         case Forbidden(transitions=pairs):
-            shut = np.zeros((len(cell.feature.categories),) * 2, dtype=bool)
+            shut = np.zeros((cell.feature.states,) * 2, dtype=bool)
             for start, end in pairs:
                 shut[cell.feature.categories.index(start), cell.feature.categories.index(end)] = True
             _open_only(cell, ~shut)
@@ -119,7 +130,8 @@ def _add(cell: Cell, limit: Limit, dtype: Any) -> None:
 
 def _one_way(cell: Cell, up: bool) -> None:
     """Positions serve as bounds where they are in order; another order is a matter of transitions."""
-    if cell.level is None or np.array_equal(cell.level, np.arange(len(cell.level))):
+    count = len(cell.feature.categories)
+    if cell.level is None or np.array_equal(cell.level[:count], np.arange(count)):
         cell.up, cell.down = cell.up or up, cell.down or not up
     else:
         rise = cell.level[None, :] - cell.level[:, None]
@@ -127,8 +139,9 @@ def _one_way(cell: Cell, up: bool) -> None:
 
 
 def _open_only(cell: Cell, open_: Mask) -> None:
-    """A row's own category is always open to it."""
-    open_ = open_ | np.eye(len(open_), dtype=bool)
+    """A row's own category is always open to it, and any to one whose category is missing."""
+    from_missing = np.arange(len(open_)) >= len(cell.feature.categories)
+    open_ = open_ | np.eye(len(open_), dtype=bool) | from_missing[:, None]
     cell.transitions = open_ if cell.transitions is None else cell.transitions & open_
 
 
@@ -146,14 +159,16 @@ def _add_step(cell: Cell, rule: Step) -> None:
 
 
 def _level(feature: Feature, facts: Sequence[Rule]) -> Floats | None:
-    """Where each category stands in the order: by an Order rule, else by an ordered column's own; NaN for no place."""
+    """Where each category stands in the order: by an Order rule, else by an ordered column's own; NaN for no place, and for
+    a missing one."""
     if feature.numeric:
         return None
     for fact in facts:
         if isinstance(fact, Order) and fact.feature == feature.name:
             ranks = {category: float(rank) for rank, category in enumerate(fact.categories)}
-            return np.array([ranks.get(category, math.nan) for category in feature.categories])
-    return np.arange(len(feature.categories), dtype=np.float64) if feature.ordered else None
+            return np.array([ranks.get(category, math.nan) for category in feature.categories] + [math.nan] * feature.gappy)
+    own = [*map(float, range(len(feature.categories))), *[math.nan] * feature.gappy]
+    return np.array(own) if feature.ordered else None
 
 
 def _check(cell: Cell, limits: Sequence[Limit]) -> None:

@@ -3,6 +3,9 @@
 gower       |change| / range in the training data, and 1 for a changed category
 mad         the paper's: |change| / median absolute deviation, averaged over numbers, plus the share of categories changed
 percentile  the share of people one has to pass, dearer in the thin tails, and 1 for a changed category
+
+A number that goes missing or is filled costs what a changed category costs. Of values to fill it with, those nearer to the
+usual one come first.
 """
 
 from collections.abc import Mapping
@@ -13,10 +16,12 @@ from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 
 DIGITS = 9
 TAIL = 2.0
 CROWD = 3
+TIE = 1e-6
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -40,29 +45,34 @@ class Curve:
 @dataclass(frozen=True)
 class Distance:
     """`weight` (features,): price of one unit of a number; categories cost `flat` when they change. Numbers with a curve
-    are priced along it instead."""
+    are priced along it instead. `gap` (features,): price of a number that goes missing or is filled, None where none may;
+    `usual` (features,): the values near which it is best filled, None where any is as good."""
 
     weight: Floats
     flat: Floats
     curves: tuple[Curve, ...] = ()
+    gap: Floats | None = None
+    usual: Floats | None = None
 
     @classmethod
-    def gower(cls, span: Floats, numeric: Indices) -> "Distance":
+    def gower(cls, span: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
         weight, flat = np.zeros(len(span)), np.ones(len(span))
+        gap = flat.copy() if gappy is not None and len(gappy) else None
         weight[numeric] = 1.0 / span[numeric]
         flat[numeric] = 0.0
-        return cls(weight, flat)
+        return cls(weight, flat, gap=gap)
 
     @classmethod
-    def mad(cls, mad: Floats, numeric: Indices) -> "Distance":
+    def mad(cls, mad: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
         weight, flat = np.zeros(len(mad)), np.full(len(mad), 1.0 / max(len(mad) - len(numeric), 1))
+        gap = flat.copy() if gappy is not None and len(gappy) else None
         weight[numeric] = 1.0 / (mad[numeric] * max(len(numeric), 1))
         flat[numeric] = 0.0
-        return cls(weight, flat)
+        return cls(weight, flat, gap=gap)
 
     @classmethod
     def percentile(cls, codec: Codec) -> "Distance":
-        plain = cls.gower(codec.profile.span, codec.numeric)
+        plain = cls.gower(codec.profile.span, codec.numeric, codec.gappy)
         return replace(plain, weight=np.zeros_like(plain.weight), curves=tuple(_crowd(codec, int(j)) for j in codec.numeric))
 
     def times(self, factors: Mapping[int, float]) -> "Distance":
@@ -73,7 +83,12 @@ class Distance:
             replace(curve, heights=curve.heights * factor[curve.feature], slope=curve.slope * factor[curve.feature])
             for curve in self.curves
         ]
-        return Distance(self.weight * factor, self.flat * factor, tuple(curves))
+        gap = None if self.gap is None else self.gap * factor
+        return Distance(self.weight * factor, self.flat * factor, tuple(curves), gap, self.usual)
+
+    def filling_with(self, usual: Floats) -> "Distance":
+        """The same, with a trifle added for filling a number with a value far from the usual one."""
+        return self if self.gap is None else replace(self, usual=usual)
 
     @property
     def graded(self) -> Mask:
@@ -84,6 +99,15 @@ class Distance:
 
     def parts(self, codes: Floats, row: Floats) -> Floats:
         """The price of each feature's change; `row` broadcasts against `codes`."""
+        price = self._between(codes, row)
+        if self.gap is None:
+            return price
+        flipped = np.where(filled_or_emptied(codes, row), self.gap, price)
+        if self.usual is None:
+            return flipped
+        return flipped + TIE * np.where((row == MISSING) & (codes != MISSING), self._between(codes, self.usual), 0.0)
+
+    def _between(self, codes: Floats, row: Floats) -> Floats:
         change = np.abs(codes - row)
         price = change * self.weight + (change > 0) * self.flat
         for curve in self.curves:
@@ -91,19 +115,39 @@ class Distance:
             price[..., j] = np.abs(curve.at(codes[..., j]) - curve.at(row[..., j]))
         return np.asarray(price)
 
+    def shrinkable(self, codes: Floats, row: Floats) -> Floats:
+        """Of the price what a smaller change would save: there is nothing between missing and a value."""
+        price = self.parts(codes, row) * self.graded
+        return price if self.gap is None else np.where(filled_or_emptied(codes, row), 0.0, price)
+
     def total(self, codes: Floats, row: Floats) -> Floats:
         """Rounded, so that candidates at the same distance tie the same way in every batch."""
         return np.asarray(np.round(self.parts(codes, row).sum(axis=-1), DIGITS))
 
     def single(self, feature: Indices, value: Floats, row: Floats) -> Floats:
         """The price of single changes: `feature` (S,), `value` (rows, S)."""
+        price = self._between_singles(feature, value, row)
+        if self.gap is not None:
+            own = row[:, feature]
+            price = np.where(filled_or_emptied(value, own), self.gap[feature], price)
+            if self.usual is not None:
+                from_usual = self._between_singles(feature, value, self.usual[None])
+                price = price + TIE * np.where((own == MISSING) & (value != MISSING), from_usual, 0.0)
+        return np.asarray(np.round(price, DIGITS))
+
+    def _between_singles(self, feature: Indices, value: Floats, row: Floats) -> Floats:
         change = np.abs(value - row[:, feature])
         price = change * self.weight[feature] + (change > 0) * self.flat[feature]
         for curve in self.curves:
             columns = feature == curve.feature
             own = curve.at(row[:, curve.feature])[:, None]
             price[:, columns] = np.abs(curve.at(value[:, columns]) - own)
-        return np.asarray(np.round(price, DIGITS))
+        return np.asarray(price)
+
+
+def filled_or_emptied(codes: Floats, row: Floats) -> Mask:
+    """Which numbers are missing on one side and not on the other."""
+    return np.asarray((codes == MISSING) != (row == MISSING))
 
 
 def _crowd(codec: Codec, j: int) -> Curve:

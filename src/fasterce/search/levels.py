@@ -1,4 +1,7 @@
-"""Which values to try for everyone: quantiles over people and over distinct values, and every category."""
+"""Which values to try for everyone: quantiles over people and over distinct values, and every category.
+
+Where a value may go missing, that is one more.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +31,10 @@ def _thinned(codec: Codec, count: int) -> Levels:
     numbers = [np.full(0, 0.0)] * len(codec.schema)
     for j in codec.numeric:
         merged = _quantiles(codec, int(j), count)
-        numbers[j] = merged[np.unique(np.round(np.linspace(0, len(merged) - 1, count)).astype(np.intp))]
+        thinned = merged[np.unique(np.round(np.linspace(0, len(merged) - 1, count)).astype(np.intp))]
+        numbers[j] = _or_missing(codec, int(j), thinned)
     for block in codec.blocks:
-        numbers[block.feature] = block.codes.astype(np.float64)
+        numbers[block.feature] = _or_missing(codec, block.feature, block.codes.astype(np.float64))
     return _listed(numbers)
 
 
@@ -39,9 +43,9 @@ def fine_levels(codec: Codec) -> Levels:
     count = _levels_each(codec, FINE_IN_ALL, FINE)
     values = [np.full(0, 0.0)] * len(codec.schema)
     for j in codec.numeric:
-        values[j] = _quantiles(codec, int(j), count)
-    for j, share in codec.shares.items():
-        values[j] = np.flatnonzero(share > 0).astype(np.float64)
+        values[j] = _or_missing(codec, int(j), _quantiles(codec, int(j), count))
+    for j, held in codec.held.items():
+        values[j] = held.astype(np.float64)
     return _listed(values)
 
 
@@ -53,6 +57,11 @@ def _levels_each(codec: Codec, in_all: int, most: int) -> int:
 def _quantiles(codec: Codec, j: int, count: int) -> Floats:
     pick = np.round(np.linspace(0, codec.profile.levels.shape[1] - 1, count)).astype(np.intp)
     return np.unique(np.concatenate([codec.profile.levels[j, pick], codec.profile.spread[j, pick]]))
+
+
+def _or_missing(codec: Codec, j: int, values: Floats) -> Floats:
+    feature = codec.schema.features[j]
+    return np.union1d(values, feature.absent) if feature.missing == "may_appear" else values
 
 
 def _listed(values: list[Floats]) -> Levels:

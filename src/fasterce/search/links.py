@@ -76,14 +76,55 @@ class Links:
         for link in self.links:
             if link.out is not None:
                 may = domain.may_move[rows, link.out]
-                codes[:, link.out] = np.where(may, link.complete(domain, rows, codes), codes[:, link.out])
+                told = link.complete(domain, rows, codes)
+                if domain.gaps is not None:
+                    otherwise = domain.base[rows, link.out] if link.drives else codes[:, link.out]
+                    told = np.where(_cannot_say(link, domain, rows, codes), otherwise, told)
+                codes[:, link.out] = np.where(may, told, codes[:, link.out])
         return codes
 
     def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        kept = np.ones(len(codes), dtype=bool)
+        every = np.ones(len(codes), dtype=bool)
         for link in self.links:
-            kept &= link.keeps(domain, rows, codes)
-        return kept
+            every &= kept(link, domain, rows, codes)
+        return every
+
+
+def kept(link: Link, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
+    """Which candidates keep a rule; of what is missing it says nothing, nor of a movement from there, but what it alone
+    sets then stays as it was."""
+    held = link.keeps(domain, rows, codes)
+    if domain.gaps is None:
+        return held
+    features = about(link)
+    silent = _any_missing(domain, codes, features)
+    if isinstance(link, (Follower, Nudged)):
+        silent |= _any_missing(domain, domain.row[rows], features)
+    if link.drives and link.out is not None:
+        silent &= codes[:, link.out] == domain.base[rows, link.out]
+    return held | silent
+
+
+def about(link: Link) -> list[int]:
+    """The features a rule is about."""
+    named = {*link.inputs, link.out, link.then.feature if isinstance(link, Consequence) else None}
+    return sorted(j for j in named if j is not None)
+
+
+def _cannot_say(link: Link, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
+    """Where a rule cannot tell its feature's value: an input is missing, or the row has none and nothing is computed anew."""
+    inputs, own = list(link.inputs), domain.row[rows]
+    silent = _any_missing(domain, codes, inputs)
+    gone = _any_missing(domain, own, about(link))
+    if isinstance(link, (Recomputed, Compared)):
+        gone &= (codes[:, inputs] == own[:, inputs]).all(axis=1)
+    return silent | gone
+
+
+def _any_missing(domain: "Domain", codes: Floats, features: list[int]) -> Mask:
+    if domain.gaps is None:
+        return np.zeros(len(codes), dtype=bool)
+    return np.asarray((codes[:, features] == domain.gaps.code[features]).any(axis=1))
 
 
 def in_order(links: tuple[Link, ...]) -> tuple[tuple[Link, ...], bool]:

@@ -8,12 +8,13 @@ from threadpoolctl import threadpool_limits
 
 from fasterce.codec import Codec
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 from fasterce.search.distance import Distance
 
 MEASURED = 300
 PROTOTYPES, ROWS_A_PROTOTYPE, MOST_CLUSTERED = 8, 20, 3_000
 LINKED, GUESSABLE = 0.97, 0.9
-MOST_COMPARED, MOST_FEATURES = 4_000, 150
+FEWEST_COMPARED, MOST_COMPARED, MOST_FEATURES = 10, 4_000, 150
 
 Indices = NDArray[np.intp]
 
@@ -53,24 +54,26 @@ def linked_groups(codes: Floats, codec: Codec) -> Indices:
 
     Two numbers go together by their ranks. A number or category tells a category if guessing it from the first is
     nearly always right, and much more often than guessing blindly; a category tells a number by how little of its ranks'
-    spread is left inside a category.
+    spread is left inside a category. Numbers count where they are there.
     """
     features = codes.shape[1]
     group = np.arange(features)
     if features > MOST_FEATURES:
         return group
     some = codes[:MOST_COMPARED]
+    there = some != MISSING
     rank = np.stack([rankdata(column) for column in some.T], axis=1)
     numeric = np.isin(np.arange(features), codec.numeric)
     for a in range(features):
         for b in range(a):
-            if group[a] != group[b] and _linked(some[:, [a, b]], rank[:, [a, b]], numeric[[a, b]]):
+            both = there[:, a] & there[:, b]
+            if group[a] != group[b] and _linked(some[both][:, [a, b]], rank[both][:, [a, b]], numeric[[a, b]]):
                 group[group == group[a]] = group[b]
     return np.unique(group, return_inverse=True)[1].astype(np.intp)
 
 
 def _linked(values: Floats, rank: Floats, numeric: NDArray[np.bool_]) -> bool:
-    if (rank.std(axis=0) == 0).any():
+    if len(rank) < FEWEST_COMPARED or (rank.std(axis=0) == 0).any():
         return False
     if numeric.all():
         return bool(abs(np.asarray(np.corrcoef(rank.T))[0, 1]) >= LINKED)

@@ -65,7 +65,7 @@ class Pool:
         """The candidates that may become cheapest: judged halfway between their price and what shrinking their widest
         bracket could leave of it; or, where it is known how much margin the whole way takes (`need`, rows), by the share
         of it they have to spare."""
-        widest = (distance.parts(self.codes, self.floor) * distance.graded).max(axis=2, initial=0.0)
+        widest = distance.shrinkable(self.codes, self.floor).max(axis=2, initial=0.0)
         hope = widest / 2
         if need is not None:
             spare = np.maximum(self.lead, 0.0)

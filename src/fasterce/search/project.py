@@ -8,12 +8,21 @@ from numpy.typing import NDArray
 
 from fasterce.codec import Block, Codec
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 from fasterce.search.links import Links
 
 Mask = NDArray[np.bool_]
 
 STILL = 0.02
 SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Missing values (features,): the code of each feature's, NaN where there are none, and where one may appear."""
+
+    code: Floats
+    appears: Mask
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class Domain:
     base_legal, row_legal   are these values legal as they are (None: they are)
     most_changes, counted   at most so many of the `counted` (features,) may differ from `row`
     links    rules between features
+    gaps     where a value may be missing, None where none may; `allowed` has their codes, `lower` and `upper` say nothing
+             about them
     """
 
     row: Floats
@@ -53,6 +64,7 @@ class Domain:
     most_changes: int | None = None
     counted: Mask | None = None
     links: Links | None = None
+    gaps: Gaps | None = None
 
     def take(self, rows: NDArray[np.intp]) -> "Domain":
         return replace(
@@ -94,6 +106,9 @@ class Domain:
             legal = self._category_open(feature, every, code)
             legal &= (code >= self.lower[:, None, feature]) & (code <= self.upper[:, None, feature])
             codes[..., feature] = np.where(legal, code, self.base[:, None, feature])
+        if self.gaps is not None:
+            stays = np.where(self.gaps.appears, self.gaps.code, self.base[:, None, :])
+            codes = np.where(points == self.gaps.code, stays, codes)
         return np.where(self.free[:, None, :], codes, self.base[:, None, :])
 
     def open_to(self, feature: int) -> Mask:
@@ -123,7 +138,14 @@ class Domain:
         if self.step is not None:
             columns = np.flatnonzero(self.step[features] > 0)
             legal[:, columns] &= values[:, columns] == self.round(values[:, columns], features[columns])
+        if self.gaps is not None:
+            legal = np.where(values == self.gaps.code[features], self.may_go(features), legal)
         return np.asarray(legal)
+
+    def may_go(self, features: NDArray[np.intp]) -> Mask:
+        """Which of these features (S,) may be edited to go missing in each row (rows, S)."""
+        appears = np.zeros(len(features), dtype=bool) if self.gaps is None else self.gaps.appears[features]
+        return np.asarray(self.free[:, features] & appears)
 
     def round(self, values: Floats, features: NDArray[np.intp]) -> Floats:
         """Values (rows, ..., features) at each feature's precision and inside its bounds."""
@@ -168,7 +190,7 @@ class Domain:
             rounded = np.where((step > 0) & ~np.isnan(on_grid), on_grid, rounded)
         if self.single[features].any():
             rounded = np.where(self.single[features], _to_single(rounded, lower, upper), rounded)
-        return np.asarray(rounded)
+        return np.asarray(rounded if self.gaps is None else np.where(values == MISSING, MISSING, rounded))
 
     def unit(self, feature: int) -> float:
         """The smallest change of a number that its precision and grid know."""
@@ -210,6 +232,8 @@ class Domain:
             legal[..., feature] &= self._category_open(feature, rows, codes[..., feature].astype(np.intp))
         if self.step is not None:
             legal &= self._on_grid(rows, codes)
+        if self.gaps is not None:
+            legal = np.where(codes == self.gaps.code, self.may_move[rows] & self.gaps.appears, legal)
         return np.asarray((as_it_is | legal).all(axis=-1))
 
     def _on_grid(self, rows: NDArray[np.intp], codes: Floats) -> Mask:
@@ -286,11 +310,17 @@ def carry_movement(codec: Codec, domain: Domain, before: Floats, after: Floats) 
     movement = after - before[:, None, :]
     moved = own[:, None, :] + movement
     codes = np.repeat(domain.base[:, None, :], after.shape[1], axis=1)
-    numbers = len(codec.numeric)
-    still = np.abs(movement[..., :numbers]) < STILL
-    codes[..., codec.numeric] = np.where(still, codes[..., codec.numeric], codec.numbers(moved))
+    still = np.abs(movement[..., : len(codec.numeric)]) < STILL
+    numbers = codec.numbers(moved)
+    codes[..., codec.numeric] = np.where(still, codes[..., codec.numeric], numbers)
     for block in codec.blocks:
         codes[..., block.feature] = _likeliest(moved[..., block.columns], block, domain)
+    for block in codec.gaps:
+        own_gap = domain.base[:, None, block.feature] == MISSING
+        missing = (moved[..., block.columns].argmax(axis=-1) == 1) & (own_gap | domain.may_go(np.array([block.feature])))
+        number = numbers[..., np.searchsorted(codec.numeric, block.feature)]
+        there = np.where(own_gap, number, codes[..., block.feature])
+        codes[..., block.feature] = np.where(missing, MISSING, there)
     return domain.project(codes)
 
 

@@ -142,7 +142,7 @@ def retreats(task: Task, best: Pool, examples: Floats) -> Candidates:
     plain, base = task.knowledge.distance, task.domain.base
     codes = best.codes[:, 0]
     room = np.maximum(allowed(task) - nearest(task, best.codes, examples)[:, 0], 0.0)
-    price = plain.parts(codes, base) * plain.graded
+    price = plain.shrinkable(codes, base)
     feature = np.argsort(-price, axis=1, kind="stable")[:, :RETREATING]
     cost = np.take_along_axis(price, feature, 1)
     share = np.minimum(room[:, None] / np.maximum(cost, 1e-9), 1.0)[:, :, None] * RETREATS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fasterce.profile import Floats
-from fasterce.search.distance import Distance
+from fasterce.search.distance import Distance, filled_or_emptied
 from fasterce.search.goal import Indices, Mask
 from fasterce.search.judge import Candidates, Verdict
 from fasterce.search.pool import Pool
@@ -97,7 +97,7 @@ class Bracket:
 def bracket(pool: Pool, domain: Domain, distance: Distance, sections: int = SECTIONS) -> Bracket:
     """Cut the bracket that costs most into sections."""
     rows, _, features = pool.codes.shape
-    width = distance.parts(pool.codes, pool.floor) * distance.graded
+    width = distance.shrinkable(pool.codes, pool.floor)
     if domain.linked:
         width = width * domain.free[:, None, :]
     feature = width.argmax(axis=2)
@@ -107,7 +107,7 @@ def bracket(pool: Pool, domain: Domain, distance: Distance, sections: int = SECT
     value = domain.round_own(value, feature)
     codes = np.repeat(pool.codes[:, :, None, :], sections - 1, axis=2)
     np.put_along_axis(codes, np.broadcast_to(index[:, :, None], (*value.shape, 1)), value[..., None], axis=3)
-    shrinks = distance.graded[feature][..., None]
+    shrinks = distance.graded[feature][..., None] & ~filled_or_emptied(here, there)
     between = shrinks & (np.minimum(here, there) < value) & (value < np.maximum(here, there)) & pool.valid[..., None]
     flat = (rows, value.shape[1] * value.shape[2])
     return Bracket(feature, value, Candidates(codes.reshape(*flat, features), between.reshape(flat)))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from fasterce.search.dialogue import Search
+from fasterce.search.distance import filled_or_emptied
 from fasterce.search.judge import Candidates
 from fasterce.search.pool import Pool
 from fasterce.search.task import Task
@@ -15,7 +16,7 @@ SHARES = np.array([1.0, 0.75, 0.5, 0.25])
 def beyond(task: Task, pool: Pool) -> Search:
     """Every changed number moves on by `margin` standard deviations, or the largest share of it that still flips.
 
-    A changed category has nowhere farther to go.
+    A changed category has nowhere farther to go, nor has a number that went missing or was filled.
     """
     if task.margin == 0:
         return pool
@@ -23,7 +24,8 @@ def beyond(task: Task, pool: Pool) -> Search:
     spread = np.zeros(features)
     numeric = task.knowledge.codec.numeric
     spread[numeric] = task.knowledge.codec.profile.std[numeric]
-    onward = np.sign(pool.codes - task.domain.base[:, None, :]) * spread * task.margin
+    base = task.domain.base[:, None, :]
+    onward = np.sign(pool.codes - base) * ~filled_or_emptied(pool.codes, base) * spread * task.margin
     pushed = pool.codes[:, :, None, :] + SHARES[:, None] * onward[:, :, None, :]
     flat = (rows, count * len(SHARES))
     codes = task.domain.complete(task.domain.project(pushed.reshape(*flat, features))).reshape(pushed.shape)

@@ -13,6 +13,7 @@ import numpy as np
 from fasterce.latent.runtime import on_one_thread, spread
 from fasterce.profile import Floats
 from fasterce.search import sweep
+from fasterce.search.distance import filled_or_emptied
 from fasterce.search.goal import Indices
 from fasterce.search.judge import Candidates, Edits, Verdict
 from fasterce.search.task import Knowledge, Task
@@ -293,8 +294,11 @@ def _expected(task: Task, rows: Indices, codes: Floats) -> Floats:
 
 def _shrinkable(task: Task, copy: "_Copy", expected: Floats, change: Floats, sets: Sets | None) -> tuple[Floats, Floats]:
     """How much of a price is for numbers, and how much margin a unit of it buys."""
-    graded = task.distance.graded[copy.edits.feature]
-    count = len(graded)
+    feature, value = copy.edits.feature, copy.edits.value
+    graded = task.distance.graded[feature]
+    if task.distance.gap is not None:
+        graded = graded & ~filled_or_emptied(value, task.domain.row[:, feature])
+    count = len(feature)
     spare = np.where(graded & np.isfinite(change[:, :count]), np.maximum(change[:, :count], 0.0), 0.0)
     gain = np.where(spare > 0, np.maximum(expected[:, :count] - copy.start[:, None], 0.0), 0.0)
     if sets is not None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.profile import Floats
-from fasterce.search.distance import Distance
+from fasterce.search.distance import Distance, filled_or_emptied
 from fasterce.search.goal import Indices, Mask
 from fasterce.search.judge import Edits, Verdict
 from fasterce.search.levels import Levels
@@ -95,7 +95,7 @@ def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Fl
     offset, reach = values - base[:, None], found - base
     between = open_ & (np.sign(offset) == np.sign(reach)[:, None]) & (np.abs(offset) < np.abs(reach)[:, None])
     farthest = np.where(between, np.abs(offset), 0.0).max(axis=1)
-    return np.asarray(base + np.sign(reach) * farthest)
+    return np.where(filled_or_emptied(found, base), base, base + np.sign(reach) * farthest)
 
 
 def gains(verdict: Verdict, start: NDArray[np.float64]) -> Floats:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 from fasterce.search import levels
 from fasterce.search.directions import unit
 from fasterce.search.distance import Distance
@@ -75,7 +76,8 @@ class Knowledge:
         """Codes as points whose squared distance counts a changed category as 1 and a number by its share of the range."""
         matrix = self.codec.encode(codes)
         numbers = len(self.codec.numeric)
-        matrix[:, :numbers] = codes[:, self.codec.numeric] / self.codec.profile.span[self.codec.numeric]
+        values = codes if not len(self.codec.gappy) else np.where(codes == MISSING, self.codec.profile.median, codes)
+        matrix[:, :numbers] = values[:, self.codec.numeric] / self.codec.profile.span[self.codec.numeric]
         matrix[:, numbers:] *= 0.5**0.5
         return matrix
 

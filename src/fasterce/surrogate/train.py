@@ -10,6 +10,7 @@ from fasterce.codec import Codec
 from fasterce.latent.runtime import Layer
 from fasterce.latent.train import layer, one_thread, torch_or_none
 from fasterce.profile import Floats
+from fasterce.schema import MISSING
 from fasterce.surrogate.runtime import Surrogate
 
 HIDDEN = 96
@@ -23,6 +24,7 @@ STEPS_A_FEATURE, FEWEST_STEPS, MOST_STEPS = 100, 400, 1200
 BATCH = 512
 LEARNING_RATE = 1e-2
 LABEL_ERROR, TINY = 1.0, 1e-6
+MADE_MISSING = 0.2
 NO_LIMIT = -1e300
 NOTHING, OFTEN = np.log(1e-12) + 1e-6, 0.02
 
@@ -48,7 +50,7 @@ def edited_rows(codes: Floats, classes: Indices, codec: Codec, rng: np.random.Ge
 
 
 def _anywhere(codec: Codec, feature: Indices, rng: np.random.Generator) -> Floats:
-    """A value over the whole range of a number, any category that someone has."""
+    """A value over the whole range of a number, now and then none where it may be missing; any category someone has."""
     place = rng.random(len(feature))
     spread = codec.profile.spread
     value = spread[feature, (place * spread.shape[1]).astype(np.intp)]
@@ -58,8 +60,10 @@ def _anywhere(codec: Codec, feature: Indices, rng: np.random.Generator) -> Float
             mine = (feature == j) & (rng.random(len(feature)) < 0.3)
             low, high = max(declared.lower, -1e100), min(declared.upper, 1e100)
             value[mine] = np.round(low + place[mine] * (high - low), declared.decimals)
-    for j, share in codec.shares.items():
-        mine, held = feature == j, np.flatnonzero(share > 0)
+    for j in codec.gappy:
+        value[(feature == j) & (rng.random(len(feature)) < MADE_MISSING)] = MISSING
+    for j, held in codec.held.items():
+        mine = feature == j
         value[mine] = held[(place[mine] * len(held)).astype(np.intp)]
     return np.asarray(value)
 
@@ -120,7 +124,7 @@ class _Tables:
         self.numeric = np.array([feature.numeric for feature in codec.schema.features])
         each = int(np.clip(KNOTS_IN_ALL // max(len(codec.numeric), 1), FEWEST_KNOTS, KNOTS))
         values = [
-            _knots(codec, j, each) if feature.numeric else np.arange(len(feature.categories), dtype=np.float64)
+            _knots(codec, j, each) if feature.numeric else np.arange(feature.states, dtype=np.float64)
             for j, feature in enumerate(codec.schema.features)
         ]
         self.knots = np.concatenate(values)
@@ -132,8 +136,9 @@ class _Tables:
         share = np.zeros(codes.shape, dtype=np.float32)
         for j, numeric in enumerate(self.numeric):
             first, end = self.start[j], self.start[j + 1]
-            below[:, j] = codes[:, j].astype(np.int64)
-            if numeric:
+            if not numeric:
+                below[:, j] = codes[:, j].astype(np.int64)
+            else:
                 knots = self.knots[first:end]
                 below[:, j] = place = np.clip(
                     np.searchsorted(knots, codes[:, j], side="right") - 1, 0, max(0, len(knots) - 2)
@@ -167,7 +172,8 @@ def _knots(codec: Codec, j: int, count: int) -> Floats:
     pick = np.round(np.linspace(0, profile.levels.shape[1] - 1, count)).astype(np.intp)
     ends = [feature.lower, feature.upper] if feature.declared else []
     inside = [profile.levels[j, pick], profile.spread[j, pick], [end for end in ends if abs(end) < 1e100]]
-    return np.unique(np.concatenate(inside))
+    # As the first knot, missing has an entry of its own: from so far away, a value below all others is at the next one.
+    return np.unique(np.concatenate([*inside, [MISSING] * feature.gappy]))
 
 
 def _descend(torch: Any, tables: _Tables, codes: Floats, truth: Floats, scored: bool) -> tuple[Layer, Layer]:

@@ -68,6 +68,9 @@ def _build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, us
         raise RefusedError(f"it must be a scikit-learn, XGBoost or LightGBM classifier; got {type(model).__name__}")
     if len(codes) == 0:
         raise RefusedError("there are no rows to hold it to")
+    gappy = [feature.name for feature in table.schema.features if feature.gappy]
+    if gappy:
+        raise RefusedError(f"values may be missing in {shorten(gappy, 3)}")
     _order(model, classes)
     convert = import_module("fasterce.twin.convert")
     held = _held(Predictor(model, table, classes, use_scores), codes)
