@@ -104,15 +104,6 @@ def test_names_and_defaults_are_those_promised() -> None:
     inferred = inspect.signature(Schema.infer).parameters
     names = ["X", "categorical", "immutable", "increasing", "decreasing", "ranges", "rules", "may_go_missing"]
     assert list(inferred) == names
-        "X",
-        "categorical",
-        "immutable",
-        "increasing",
-        "decreasing",
-        "ranges",
-        "rules",
-        "may_go_missing",
-    ]
     import fasterce
 
     for name in ("FasterCE", "Schema", "datasets", "load"):
