@@ -164,7 +164,7 @@ def test_a_loaded_explainer_can_be_saved_again_unchanged(saved: Path, tmp_path: 
 
 def test_manifest_tells_what_and_with_what(saved: Path) -> None:
     content = manifest_of(saved)
-    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 2, "network")
+    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 3, "network")
     assert content["classes"] == ["no", "yes"]
     assert content["written"]["numpy"] == np.__version__
     assert content["written"]["time"].endswith("+00:00")
@@ -414,6 +414,13 @@ CONTENTS: dict[str, tuple[str, Callable[[Array], Array | None], str]] = {
     "network dtype": ("network.encoder.0.bias", lambda a: a.astype("float32"), "'network.encoder.0.bias' as float64"),
     "network layer": ("network.encoder.1.weight", lambda a: None, "'network.encoder.0.weight' as float64 of shape (10, 6)"),
     "distance": ("distance.weight", lambda a: None, "an array 'distance.weight'; got none"),
+    "no memory": ("memory.counts", lambda a: None, "an array 'memory.counts'; got none"),
+    "memory's counts": ("memory.counts", lambda a: a[:-1], "'memory.counts' as int64 of shape (28,)"),
+    "less than nothing": ("memory.classes", lambda a: -a, "counts that can be; got others in 'memory'"),
+    "more kept than seen": ("memory.rows", lambda a: np.vstack([a, a]), "counts that can be; got others in 'memory'"),
+    "remembered category": ("memory.rows", lambda a: a + 1000, "codes from 0 to 2 in 'memory.rows'"),
+    "memory NaN": ("memory.mean", with_value(np.nan), "finite numbers in 'memory.mean'"),
+    "memory's cuts": ("memory.cuts", lambda a: a[:, :-1], "'memory.cuts' as float64 of shape (5, 9)"),
 }
 
 
@@ -471,14 +478,14 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
-    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 3}))
+    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 4}))
     (saved / "arrays.safetensors").unlink()
-    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 2; got 3.")
+    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 3; got 4.")
 
 
 def test_older_version_says_what_to_do(saved: Path) -> None:
-    rewrite_manifest(saved, version=1)
-    assert refusal(saved).endswith("written by an older fasterce; expected format version 2, so fit and save again; got 1.")
+    rewrite_manifest(saved, version=2)
+    assert refusal(saved).endswith("written by an older fasterce; expected format version 3, so fit and save again; got 2.")
 
 
 def crossed(frame: pd.DataFrame) -> Array:

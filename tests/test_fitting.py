@@ -240,3 +240,24 @@ def test_samples_remember_the_row_they_were_drawn_around() -> None:
     codes, latent = np.zeros((4, 1)), np.zeros((4, 2))
     origins = fitting._origins(Samples(latent, codes, codes, np.array([0, 2, -1, -1])), np.array([7, 8, 9]))
     np.testing.assert_array_equal(origins, [7, 9, -3, -4])
+
+
+def test_rows_the_model_has_no_score_for_are_left_out() -> None:
+    class Patchy:
+        classes_ = np.array(["high", "low"])
+
+        def predict(self, frame: pd.DataFrame) -> Any:
+            return linear(frame)
+
+        def predict_proba(self, frame: pd.DataFrame) -> Any:
+            chance = np.where(linear(frame) == "high", 0.9, 0.1)
+            chance[(frame["a"] == 2.12345).to_numpy()] = np.nan
+            return np.stack([chance, 1 - chance], axis=1)
+
+    frame = plane(1500)
+    frame.loc[1400, "a"] = 2.12345
+    learned = fitting.learn(Patchy(), frame, None, settings())
+    assert learned.use_scores
+    assert set(learned.knowledge.example_classes) == {0, 1}
+    assert learned.memory.classes.sum() == 1499
+    assert 0.5 < learned.report.agreement <= 1

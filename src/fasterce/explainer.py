@@ -1,6 +1,8 @@
 """FASTER-CE on one screen: `fit` learns a latent space and its hyperplanes, `explain` walks, refines and verifies."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from time import perf_counter
@@ -9,17 +11,20 @@ from typing import Any, Literal
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from fasterce import artifact, fitting, inquiry, options, outcome, pricing, refusal, targets, trials
+from fasterce import artifact, drift, fitting, inquiry, options, outcome, recheck, refusal, targets, trials, updating
 from fasterce.constraints import Rule
+from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
-from fasterce.predictor import Predictor, Scores
+from fasterce.predictor import Predictor, Scores, find_scores
 from fasterce.pricing import Prices
+from fasterce.recheck import Rechecked
 from fasterce.rules import Permitted, Rules
 from fasterce.schema import Schema
 from fasterce.search.walk import Walk, trace
 from fasterce.targets import Bounds
 from fasterce.twin.use import Twinning, used
+from fasterce.updating import UpdateReport
 
 Method = Literal["closest", "sparse", "realistic", "all"]
 Reading = Literal["movement", "paper"]
@@ -48,6 +53,7 @@ class FasterCE(BaseEstimator):
     Attributes
     ----------
     schema_, classes_, report_ : the schema used, the model's classes, and how good the learned pieces are.
+    memory_ : what `update` and `drift` know of the rows seen so far (`memory_.seen`, `memory_.updates`).
     """
 
     def __init__(
@@ -77,18 +83,42 @@ class FasterCE(BaseEstimator):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
-        settings = fitting.Settings(
-            self.random_state,
-            self.scores,
-            self.latent_dim,
-            self.autoencoder,
-            self.progress,
-            self.keep_rows,
-            self.twin,
-            self.task,
-        )
-        self._take(fitting.learn(self.model, X, self.schema, settings))
+        self._take(fitting.learn(self.model, X, self.schema, self._settings()))
         return self
+
+    def update(self, new_rows: pd.DataFrame, model: Any = None) -> UpdateReport:
+        """Fold in new training rows without a full `fit`, and a retrained `model` if there is one; all or nothing."""
+        self._check_fitted()
+        asked = self.model if model is None else model
+        learned, report = updating.update(self._learned(), asked, model is not None, new_rows, self._settings())
+        self.model = asked
+        self._take(learned)
+        return report
+
+    def drift(self, new_rows: pd.DataFrame) -> DriftReport:
+        """Do new rows look like those learned from, and does what was learned still hold for them?"""
+        self._check_fitted()
+        return drift.compare(self._learned(), self._predictor(), new_rows, self.random_state)
+
+    def recheck(
+        self,
+        result: Explanation | pd.DataFrame,
+        model: Any = None,
+        *,
+        rows: pd.DataFrame | None = None,
+        target: Any = None,
+        **given: Any,
+    ) -> Rechecked:
+        """Which counterfactuals issued earlier still hold under the model, or a new one; repaired where not.
+
+        `result` is an Explanation, or a table from its `to_frame()` with the `rows` explained and the `target`. `given`
+        are options of `explain`; an Explanation remembers its own.
+        """
+        self._check_fitted()
+        other = self if model is None else self._for(model)
+        issued = recheck.Issued.read(result, rows, target, given)
+        wanted = options.read(other._circumstances(other._predictor()), **issued.options)
+        return recheck.recheck(issued, other._predictor(), wanted, other.explain)
 
     def explain(
         self,
@@ -150,38 +180,19 @@ class FasterCE(BaseEstimator):
         why_not : for rows without an answer find out which rule stands in the way and what would do without it: a few more
             searches for these rows, none where there is a budget.
         """
+        given = {name: value for name, value in locals().items() if name not in ("self", "rows")}
         started = perf_counter()
         self._check_fitted()
-        module = options.choose_reading(reading)
         predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
-        wanted = options.check(
-            options.Wanted(
-                method=method,
-                variants=options.choose_variants(method, module),
-                reading=module,
-                target=targets.choose(predictor, target, target_score),
-                rules=Rules.compile(self.table_, self.knowledge_.codec, features_to_vary, permitted_range, rules, override),
-                distance=pricing.choose(distance, self.knowledge_.codec),
-                n=n,
-                diversity=diversity,
-                step=step,
-                margin=margin,
-                realism=realism,
-                budget=budget,
-                deadline=deadline,
-                progress=self.progress,
-                trials=self._trials(predictor, robust, shake, survive, measured=method == "all" and budget is None),
-            )
-        )
+        wanted = options.read(self._circumstances(predictor), **given)
         ledger = outcome.Ledger(self.table_.read(rows), wanted.target)
         confirming = outcome.Confirming(predictor, rows, ledger.codes, wanted.target.raw)
         asked = inquiry.sources(predictor, twin, wanted.target.raw)
         inquire = partial(inquiry.inquire, asked=asked, knowledge=self.knowledge_)
         answers = inquire(ledger, confirming, wanted=wanted)
-        refusals = {}
-        if why_not and budget is None:
-            refusals = refusal.explain_refusals(ledger, confirming, wanted, inquire, started)
-        return outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started, refusals)
+        refusals = refusal.explain_refusals(ledger, confirming, wanted, inquire, started)
+        found = outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started, refusals)
+        return replace(found, options=given)
 
     def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, *, count: int = 10) -> "FasterCE":
         """Refit the model on `count` bootstraps of the training rows, for `explain(..., survive=0.9)`: answers that outlive
@@ -190,16 +201,9 @@ class FasterCE(BaseEstimator):
         self.ensemble_ = trials.ensemble(fit, X, y, count, self.random_state)
         return self
 
-    def _trials(self, predictor: Predictor, robust: Any, shake: Any, survive: Any, measured: bool) -> list[trials.Trial]:
-        """What answers must stand; where they are `measured` side by side, shakes are tried in any case."""
-        chosen: list[trials.Trial] = []
-        if robust is None and measured:
-            chosen.append(trials.shaking(predictor, self.knowledge_.codec, None, shake, self.random_state))
-        if robust is not None:
-            chosen.append(trials.shaking(predictor, self.knowledge_.codec, robust, shake, self.random_state))
-        if survive is not None:
-            chosen.append(trials.refitting([self._predictor(model) for model in getattr(self, "ensemble_", [])], survive))
-        return chosen
+    def _circumstances(self, predictor: Predictor) -> options.Circumstances:
+        ensemble = [self._predictor(model) for model in getattr(self, "ensemble_", [])]
+        return options.Circumstances(predictor, self.knowledge_.codec, self.random_state, ensemble, self.progress)
 
     def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
@@ -220,7 +224,42 @@ class FasterCE(BaseEstimator):
     def _take(self, learned: fitting.Learned) -> None:
         self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
         self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
-        self.twin_, self.numbers_ = learned.twin, learned.numbers
+        self.memory_, self.twin_, self.numbers_ = learned.memory, learned.twin, learned.numbers
+
+    def _learned(self) -> fitting.Learned:
+        return fitting.Learned(
+            self.table_,
+            self.knowledge_,
+            self.report_,
+            self.classes_,
+            self.use_scores_,
+            self.memory_,
+            self.twin_,
+            self.numbers_,
+        )
+
+    def _settings(self) -> fitting.Settings:
+        return fitting.Settings(
+            self.random_state,
+            self.scores,
+            self.latent_dim,
+            self.autoencoder,
+            self.progress,
+            self.keep_rows,
+            self.twin,
+            self.task,
+        )
+
+    def _for(self, model: Any) -> "FasterCE":
+        """The same explainer beside another model, whose scores are used only where they name the same classes."""
+        other = copy(self)
+        same = list(getattr(model, "classes_", ())) == list(self.classes_)
+        other.model, other.twin_, other.use_scores_ = (
+            model,
+            None,
+            self.use_scores_ and same and find_scores(model) is not None,
+        )
+        return other
 
     def _predictor(self, model: Any = None) -> Predictor:
         return Predictor(model or self.model, self.table_, self.classes_, self.use_scores_, self.numbers_)

@@ -1,6 +1,6 @@
 """What comes back: one record for every row that went in, in order, and the counterfactuals that were verified."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
@@ -149,6 +149,7 @@ class Explanation:
     score        what the model says of each row where a number was wanted: its chance or its prediction, else missing
     refusals     for rows without an answer, by their position: which rule stands in the way and what would do without it
     twin         how a compiled twin was asked instead, None where there is none
+    options      the rules and prices it was asked with, as `explain` takes them
     """
 
     rows: pd.DataFrame
@@ -164,6 +165,7 @@ class Explanation:
     twin: TwinUse | None = None
     score: pd.Series | None = None
     refusals: dict[int, Refusal] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -16,6 +16,7 @@ from fasterce.errors import InputError, ModelError, shorten
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
+from fasterce.memory import Memory, reconstruction_losses
 from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores, is_regressor
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
@@ -64,6 +65,7 @@ class Learned:
     report: FitReport
     classes: tuple[Any, ...]
     use_scores: bool
+    memory: Memory
     twin: Twin | None = None
     numbers: Numbers | None = None
 
@@ -91,17 +93,20 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     table, codes = read_training_rows(X, schema)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
     predictor = Predictor(model, table)
-    asked = _some(codes, MOST_ASKED_ROWS, rng)
+    asked = some_of(codes, MOST_ASKED_ROWS, rng)
     _check_missing_accepted(predictor, codec, asked)
     heard = ask_about(asked, predictor, settings)
-    coder = train_coder(codec.encode(_some(codes, MOST_TRAINING_ROWS, rng)), codec, settings)
+    coder = train_coder(codec.encode(some_of(codes, MOST_TRAINING_ROWS, rng)), codec, settings)
     space = explore(heard, coder.autoencoder, codec, predictor, settings, rng)
     borders = draw_borders(space, codec, predictor, settings)
     stand_ins = make_stand_ins(model, heard, codec, predictor, settings)
     examples = keep_examples(space, codes, stand_ins.quick, settings, rng)
     knowledge = put_together(codec, coder, space, borders, stand_ins, examples, settings)
     report = describe(knowledge, coder, space, borders, stand_ins, predictor, perf_counter() - started)
-    return Learned(table, knowledge, report, predictor.classes, predictor.use_scores, stand_ins.twin, predictor.numbers)
+    memory = remember(codes, heard, coder, knowledge, settings)
+    return Learned(
+        table, knowledge, report, predictor.classes, predictor.use_scores, memory, stand_ins.twin, predictor.numbers
+    )
 
 
 def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, Floats]:
@@ -149,15 +154,30 @@ class Heard:
     codes: Floats
     answers: Answers
 
+    def take(self, rows: NDArray[Any]) -> "Heard":
+        scores = self.answers.scores
+        return Heard(self.codes[rows], Answers(self.answers.classes[rows], None if scores is None else scores[rows]))
+
+    def answered(self, predictor: Predictor) -> "Heard":
+        """Only the rows the model has an answer for; where it has none, it is to say why."""
+        known = self.answers.classes != FAILED
+        if not known.any():
+            raise ModelError(predictor.failure)
+        return self if known.all() else self.take(known)
+
 
 def ask_about(codes: Floats, predictor: Predictor, settings: Settings) -> Heard:
-    """The predictor learns the classes and whether scores can be trusted, then answers."""
+    learn_answers(codes, predictor, settings)
+    return Heard(codes, predictor.ask(codes)).answered(predictor)
+
+
+def learn_answers(codes: Floats, predictor: Predictor, settings: Settings) -> None:
+    """The predictor learns the model's classes and whether its scores can be trusted."""
     if settings.task == "regression" or (settings.task == "auto" and is_regressor(predictor.model)):
         predictor.learn_numbers(codes)
-        return Heard(codes, predictor.ask(codes))
+        return
     predictor.learn_classes(codes)
     predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(codes[:CHECKED_SCORES])
-    return Heard(codes, predictor.ask(codes))
 
 
 @dataclass(frozen=True)
@@ -198,7 +218,7 @@ def check_coders(own: Callables, matrix: Floats) -> None:
             raise InputError(f"autoencoder's {name} must give finite numbers; got NaN or infinity.")
 
 
-def _some(codes: Floats, most: int, rng: np.random.Generator) -> Floats:
+def some_of(codes: Floats, most: int, rng: np.random.Generator) -> Floats:
     return codes if len(codes) <= most else codes[np.sort(rng.choice(len(codes), most, replace=False))]
 
 
@@ -233,7 +253,7 @@ class Space:
     @cached_property
     def points(self) -> Labelled:
         """What hyperplanes are fitted to."""
-        return self.sampled + _first_of_each_class(self.answered)
+        return self.sampled + first_of_each_class(self.answered)
 
 
 def explore(
@@ -268,7 +288,7 @@ def _origins(samples: Samples, around: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.where(samples.anchor >= 0, around[samples.anchor], -1 - np.arange(len(samples)))
 
 
-def _first_of_each_class(points: Labelled, most: int = MOST_POINTS) -> Labelled:
+def first_of_each_class(points: Labelled, most: int = MOST_POINTS) -> Labelled:
     kept = [np.flatnonzero(points.classes == label)[:most] for label in np.unique(points.classes)]
     return points.take(np.sort(np.concatenate(kept)))
 
@@ -339,11 +359,11 @@ def keep_examples(
 ) -> Labelled:
     """Rows to start from and to be near to: real ones where they may be kept, else decoded samples."""
     sampled = space.sampled
-    examples = _with_samples(_everyone(space.answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
-    return _first_of_each_class(examples, MOST_EXAMPLES)
+    examples = with_samples(_everyone(space.answered, codes, quick, rng), sampled) if settings.keep_rows else sampled
+    return first_of_each_class(examples, MOST_EXAMPLES)
 
 
-def _with_samples(real: Labelled, sampled: Labelled) -> Labelled:
+def with_samples(real: Labelled, sampled: Labelled) -> Labelled:
     """Real rows, and decoded samples only of classes few real rows have: a decoder may mix what never goes together."""
     few = np.isin(sampled.classes, [k for k in np.unique(sampled.classes) if (real.classes == k).sum() < FEW_ROWS])
     return real + sampled.take(few)
@@ -354,7 +374,7 @@ def _everyone(answered: Labelled, codes: Floats, quick: Predictor | Twin, rng: n
     more = MOST_EXAMPLE_ROWS - len(answered.codes)
     if len(codes) <= len(answered.codes) or more <= 0:
         return answered.take(answered.classes != FAILED)
-    others = _some(codes, more, rng)
+    others = some_of(codes, more, rng)
     classes = quick.ask(others).classes
     none = np.zeros((len(others), answered.latent.shape[1]))
     every = answered + Labelled(others, none, classes, np.arange(len(others)))
@@ -417,4 +437,16 @@ def describe(
         scores=predictor.use_scores,
         copy_agreement=stand_ins.surrogate.agreement if stand_ins.surrogate else None,
         twin=stand_ins.about_twin,
+    )
+
+
+def remember(codes: Floats, heard: Heard, coder: Coder, knowledge: Knowledge, settings: Settings) -> Memory:
+    """What `update` and `drift` will need of the training rows."""
+    classes = heard.answers.classes
+    return Memory.start(
+        codes,
+        heard.codes if settings.keep_rows else heard.codes[:0],
+        np.bincount(classes[classes != FAILED], minlength=knowledge.hyperplanes.classes),
+        reconstruction_losses(coder.autoencoder, knowledge.codec, coder.unseen),
+        knowledge.codec.schema,
     )

@@ -1,13 +1,16 @@
 """What the caller of `explain` asked for, checked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from fasterce import pricing, targets, trials
+from fasterce.codec import Codec
 from fasterce.errors import InputError, unknown_name
+from fasterce.predictor import Predictor
 from fasterce.rules import Rules
 from fasterce.search import paper, variants
 from fasterce.search.dialogue import Search
@@ -21,6 +24,13 @@ from fasterce.trials import Trial
 
 Variant = Callable[[Task, int], Search]
 FEWEST_SEARCHED = 1
+PLAIN = ("method", "n", "diversity", "step", "margin", "realism", "budget", "deadline", "why_not")
+DEFAULTS: Mapping[str, Any] = {
+    **dict.fromkeys(("target", "target_score", "features_to_vary", "permitted_range", "budget", "deadline")),
+    **dict.fromkeys(("robust", "shake", "survive")),
+    **{"method": "closest", "n": 1, "diversity": 0.5, "rules": (), "override": False, "reading": "movement", "step": 0.1},
+    **{"margin": 0.0, "distance": "percentile", "realism": 0.5, "why_not": True},
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,7 @@ class Wanted:
     deadline: float | None
     progress: bool | None
     trials: Sequence[Trial] = field(default=())
+    why_not: bool = True
 
     @property
     def set_aside(self) -> int:
@@ -59,6 +70,46 @@ class Wanted:
         limits = [f"budget of {self.budget} rows asked"] if self.budget is not None else []
         limits += [f"deadline of {self.deadline:g} s"] if self.deadline is not None else []
         return f"Stopped at the {' or the '.join(limits)}"
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What the options are read against: the model, the data's statistics, the seed, refitted models if there are any."""
+
+    predictor: Predictor
+    codec: Codec
+    seed: int
+    ensemble: Sequence[Predictor]
+    progress: bool | None
+
+
+def read(around: Circumstances, **given: Any) -> Wanted:
+    """The options of `explain` by their names there, checked."""
+    options = {**DEFAULTS, **given}
+    module = choose_reading(options["reading"])
+    rules = (options[name] for name in ("features_to_vary", "permitted_range", "rules", "override"))
+    return check(
+        Wanted(
+            variants=choose_variants(options["method"], module),
+            reading=module,
+            target=targets.choose(around.predictor, options["target"], options["target_score"]),
+            rules=Rules.compile(around.predictor.table, around.codec, *rules),
+            distance=pricing.choose(options["distance"], around.codec),
+            progress=around.progress,
+            trials=_trials(around, options),
+            **{name: options[name] for name in PLAIN},
+        )
+    )
+
+
+def _trials(around: Circumstances, options: Mapping[str, Any]) -> list[Trial]:
+    """What answers must stand; where variants are measured side by side, shakes are tried in any case."""
+    chosen: list[Trial] = []
+    if options["robust"] is not None or (options["method"] == "all" and options["budget"] is None):
+        chosen.append(trials.shaking(around.predictor, around.codec, options["robust"], options["shake"], around.seed))
+    if options["survive"] is not None:
+        chosen.append(trials.refitting(around.ensemble, options["survive"]))
+    return chosen
 
 
 def choose_reading(reading: str) -> Any:

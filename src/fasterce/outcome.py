@@ -70,7 +70,7 @@ class Ledger:
         there = self.target.confirmed(goal, own, every)
         alike = own.classes == supposed.classes
         same = alike & (there == goal.reached(supposed, every))
-        # Where the class is the supposed one the goal is the right one, so the model's word settles what was searched in vain.
+        # Where the class is the supposed one the goal is the right one: the model's word settles what was searched in vain.
         self.close(rows[~failed & alike & there], ALREADY_TARGET, "")
         return np.asarray(rows[~failed & ~same])
 

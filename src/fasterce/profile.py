@@ -52,7 +52,7 @@ class Profile:
 
     @property
     def span(self) -> Floats:
-        return _positive(self.high - self.low)
+        return positive(self.high - self.low)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -62,15 +62,15 @@ def _measured(codes: Floats) -> dict[str, Floats]:
     median = np.median(codes, axis=0)
     std = codes.std(axis=0)
     mad = np.median(np.abs(codes - median), axis=0)
-    bent = bend(codes, median, _positive(std))
+    bent = bend(codes, median, positive(std))
     return {
         "low": codes.min(axis=0),
         "high": codes.max(axis=0),
         "median": median,
-        "std": _positive(std),
-        "mad": _positive(mad, std),
+        "std": positive(std),
+        "mad": positive(mad, std),
         "bent_mean": bent.mean(axis=0),
-        "bent_std": _positive(bent.std(axis=0)),
+        "bent_std": positive(bent.std(axis=0)),
         "levels": np.quantile(codes, np.linspace(0, 1, LEVELS), axis=0, method="nearest").T.copy(),
         "spread": np.stack([_quantiles(np.unique(column)) for column in codes.T]),
     }
@@ -85,7 +85,7 @@ def _quantiles(values: Floats) -> Floats:
     return np.asarray(np.quantile(values, np.linspace(0, 1, LEVELS), method="nearest"))
 
 
-def _positive(values: Floats, otherwise: Floats | None = None) -> Floats:
+def positive(values: Floats, otherwise: Floats | None = None) -> Floats:
     """Scales to divide by: a zero becomes the fallback, or one for a constant column."""
     filled = values if otherwise is None else np.where(values > 0, values, otherwise)
     return np.where(filled > 1e-12, filled, 1.0)

@@ -48,7 +48,7 @@ def explain_refusals(
     """For every row without an answer the reason why, as far as it can be found out in the time there is; `inquire`
     searches once more."""
     rows = np.flatnonzero(ledger.status == NONE_FOUND)[:MOST_ROWS]
-    if not rows.size:
+    if not rows.size or not wanted.why_not or wanted.budget is not None:
         return {}
     until = None if wanted.deadline is None else started + wanted.deadline
     lifted = _unlocked(ledger.codes[rows], rows, confirming, wanted, inquire, until)
@@ -80,14 +80,13 @@ def _unlocked(
     broken = np.stack([rules.broken(limit, free.before, free.codes) for limit in rules.limits], axis=1)
     sets = [tuple(limit for limit, is_broken in zip(rules.limits, line, strict=True) if is_broken) for line in broken]
     found.take(free.query, free.codes, free.distance, sets)
-    several = free.query[broken.sum(axis=1) > 1]
-    if several.size:
-        common = np.argsort(-broken.sum(axis=0), kind="stable")[:MOST_LIFTED]
-        for limit in (rules.limits[k] for k in common):
-            if _late(until):
-                break
-            alone = search(several, rules.without(limit))
-            found.take(several[alone.query], alone.codes, alone.distance, [(limit,)] * len(alone))
+    # Each row tries its own broken limits only, so that what is said of it does not depend on its company.
+    alone = broken & (broken.sum(axis=1) > 1)[:, None] & (np.cumsum(broken, axis=1) <= MOST_LIFTED)
+    for limit, tried in zip(rules.limits, alone.T, strict=True):
+        some = free.query[tried]
+        if some.size and not _late(until):
+            other = search(some, rules.without(limit))
+            found.take(some[other.query], other.codes, other.distance, [(limit,)] * len(other))
     return found
 
 

@@ -150,7 +150,9 @@ class Table:
             return None
         if not feature.numeric:
             return feature.categories[int(code)]
-        return int(code) if feature.integer and code == round(code) else float(code)
+        if feature.integer and code == round(code):
+            return int(code)
+        return float(str(np.float32(code))) if is_single(self.dtypes[j]) else float(code)
 
     def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
         """`rows` with the cells whose code changed replaced: index, order and dtypes kept wherever values fit."""

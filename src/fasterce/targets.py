@@ -130,6 +130,21 @@ class Number(Target):
         return [(self.low, self.high) if own != FAILED else None for own in predicted]
 
 
+def standing(target: Target, wanted: Indices, own: Indices) -> Goal:
+    """What was wanted of rows earlier: the class `wanted` of each (or its chance), or any but its `own`."""
+    rows = len(wanted)
+    if isinstance(target, AnyOther):
+        return Other((own + 1) % target.count, own=own)
+    if isinstance(target, Chance):
+        low, high = (np.full(rows, _log_odds(bound)) for bound in (target.low, target.high))
+        return Within(wanted, of=wanted, low=low, high=high)
+    if isinstance(target, Number):
+        low, high = (np.full(rows, (bound - target.middle) / target.scale) for bound in (target.low, target.high))
+        above = np.ones(rows, dtype=np.intp)
+        return Within(above, of=above, low=low, high=high)
+    return Named(wanted)
+
+
 def choose(predictor: Predictor, target: Any, target_score: Any) -> Target:
     """What `target` and `target_score` mean for this model, or one sentence that says why they mean nothing."""
     if predictor.numbers is not None:

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,9 @@ from fasterce.errors import MissingExtraError
 from fasterce.latent import train as training
 from fasterce.latent.runtime import Layer, Network
 from fasterce.latent.train import Trained, TrainingPlan, split, train
+from fasterce.profile import Profile
 from fasterce.progress import Progress
+from fasterce.schema import Schema
 
 SILENT = Progress(False)
 QUICK = TrainingPlan(latent=3, hidden=16, batch=32, epochs=3, patience=5)
@@ -251,3 +255,37 @@ def test_missing_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch, tiny: tu
     codec, matrix = tiny
     with pytest.raises(MissingExtraError, match=r"fasterce\[train\]"):
         train(matrix, codec, QUICK, 0, SILENT)
+
+
+def test_training_goes_on_from_where_it_was(encoded: Callable[..., Any], correlated: pd.DataFrame) -> None:
+    codec, _, matrix = encoded(correlated)
+    long = train(matrix, codec, TrainingPlan(3, 16, 32, 40, 40), 0, SILENT)
+    plan = TrainingPlan.go_on(len(matrix), codec, long.network)
+    assert (plan.latent, plan.hidden) == (3, 16)
+    assert plan.epochs < TrainingPlan.choose(len(matrix), codec).epochs
+    one_epoch = TrainingPlan(3, 16, 32, 1, 1)
+    on, fresh = (train(matrix, codec, one_epoch, 1, SILENT, start) for start in (long.network, None))
+    assert on.validation_loss < 0.8 * fresh.validation_loss
+    again = train(matrix, codec, one_epoch, 1, SILENT, long.network)
+    np.testing.assert_array_equal(again.network.encode(matrix), on.network.encode(matrix))
+
+
+def test_a_network_moves_to_more_columns_and_says_the_same_about_the_old_ones() -> None:
+    schema = Schema.infer(pd.DataFrame({"x": [1.5, 2.5], "c": pd.Categorical(["a", "b"], ["a", "b", "z"])}))
+    old_codes, new_codes = np.array([[1.0, 0.0], [2.0, 2.0]] * 9), np.array([[1.0, 0.0], [2.0, 2.0], [1.5, 1.0]] * 6)
+    old = Codec(schema, Profile.measure(old_codes, schema))
+    wide = Codec(schema, replace(Profile.measure(new_codes, schema), **_scales(old)))
+    network = train(old.encode(old_codes), old, QUICK, 0, SILENT).network
+    after = training.moved(network, old, wide)
+    assert (old.width, wide.width) == (3, 4)
+    np.testing.assert_allclose(after.encode(wide.encode(old_codes)), network.encode(old.encode(old_codes)))
+    rebuilt, before = (
+        after.decode(after.encode(wide.encode(old_codes))),
+        network.decode(network.encode(old.encode(old_codes))),
+    )
+    np.testing.assert_allclose(rebuilt[:, 0], before[:, 0])
+    np.testing.assert_allclose(rebuilt[:, 3] / rebuilt[:, 1], before[:, 2] / before[:, 1])
+
+
+def _scales(codec: Codec) -> dict[str, np.ndarray]:
+    return {name: getattr(codec.profile, name) for name in ("median", "std", "bent_mean", "bent_std")}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save as pack
 
-from fasterce.artifact.arrays import arrays_of_knowledge, rebuild_knowledge, unpack_arrays
+from fasterce.artifact.arrays import arrays_of, rebuild_knowledge, rebuild_memory, unpack_arrays
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
 from fasterce.artifact.manifest import Content, describe, parse, parse_json, to_json
 from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
@@ -41,7 +41,7 @@ def save(explainer: "FasterCE", folder: str | os.PathLike[str]) -> None:
     own = explainer.knowledge_.autoencoder
     try:
         check_replaceable(target, parse_json)
-        arrays = arrays_of_knowledge(explainer.knowledge_)
+        arrays = arrays_of(explainer.knowledge_, explainer.memory_)
         packed = pack({name: np.asarray(array, order="C") for name, array in arrays.items()})
         manifest = to_json(describe(explainer, arrays, packed), indent=2)
         # What could not be loaded again must not replace what can.
@@ -97,12 +97,13 @@ def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | Non
             raise ValueError(f"classes {shorten(classes)} and {len(table.dtypes)} dtypes for {len(table.schema)} columns")
         numbers = _numbers(manifest)
         knowledge = rebuild_knowledge(stored, table.schema, len(classes), own)
+        memory = rebuild_memory(stored, table.schema, len(classes))
         table.frame(knowledge.examples[:MOST_ASKED])
     except (FasterCEError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         if isinstance(error, ArtifactError):
             raise
         raise unusable(where, "the parts of an explainer", f"{type(error).__name__}: {error}") from error
-    return Learned(table, knowledge, report, classes, manifest["use_scores"], numbers=numbers)
+    return Learned(table, knowledge, report, classes, manifest["use_scores"], memory, numbers=numbers)
 
 
 def _numbers(manifest: Content) -> Numbers | None:

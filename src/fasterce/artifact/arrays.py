@@ -15,6 +15,7 @@ from fasterce.artifact.folder import ARRAYS, MANIFEST, unusable
 from fasterce.codec import Codec
 from fasterce.errors import shorten
 from fasterce.latent.runtime import Callables, Network
+from fasterce.memory import BINS, Memory, sizes
 from fasterce.profile import Profile
 from fasterce.schema import Schema
 from fasterce.search.distance import Distance
@@ -26,6 +27,10 @@ from fasterce.surrogate.runtime import Surrogate
 REHEARSED = 64
 
 Named = dict[str, NDArray[Any]]
+
+
+def arrays_of(knowledge: Knowledge, memory: Memory) -> Named:
+    return arrays_of_knowledge(knowledge) | {f"memory.{name}": array for name, array in memory.arrays().items()}
 
 
 def arrays_of_knowledge(knowledge: Knowledge) -> Named:
@@ -122,11 +127,32 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
     }
     numbers = {f.name: float(stored.take(f.name, ())) for f in fields(Knowledge) if f.name not in parts}
     knowledge = Knowledge(**parts | numbers)
-    unknown = stored.arrays.keys() - arrays_of_knowledge(knowledge).keys()
+    known = arrays_of_knowledge(knowledge).keys() | {f"memory.{field.name}" for field in fields(Memory)}
+    unknown = stored.arrays.keys() - known
     if unknown:
         raise unusable(stored.path, "only the arrays of an explainer", shorten(sorted(unknown), 3))
     _rehearse(knowledge, latent, stored.path)
     return knowledge
+
+
+def rebuild_memory(stored: Stored, schema: Schema, classes: int) -> Memory:
+    features = len(schema)
+    kept = "memory.rows" in stored.arrays and len(stored.arrays["memory.rows"])
+    counts = [None if feature.numeric else feature.states for feature in schema.features]
+    memory = Memory(
+        seen=stored.take("memory.seen", (), np.int64),
+        updates=stored.take("memory.updates", (), np.int64),
+        mean=stored.take("memory.mean", (features,)),
+        squares=stored.take("memory.squares", (features,)),
+        cuts=stored.take("memory.cuts", (features, BINS - 1)),
+        counts=stored.take("memory.counts", (sum(sizes(schema)),), np.int64),
+        classes=stored.take("memory.classes", (classes,), np.int64),
+        reconstruction=stored.take("memory.reconstruction", (3,)),
+        rows=stored.codes("memory.rows", (kept, features), np.float64, counts) if kept else np.zeros((0, features)),
+    )
+    if memory.seen < max(1, kept) or memory.updates < 0 or (memory.counts < 0).any() or (memory.classes < 0).any():
+        raise unusable(stored.path, "counts that can be", "others in 'memory'")
+    return memory
 
 
 def _regions(stored: Stored, classes: int, latent: int) -> Regions:

@@ -45,6 +45,14 @@ class TrainingPlan:
             patience=12,
         )
 
+    @classmethod
+    def go_on(cls, rows: int, codec: Codec, network: Network) -> "TrainingPlan":
+        """For a network that has been trained before: its own size, a fraction of the epochs, smaller steps."""
+        usual = cls.choose(rows, codec)
+        hidden, latent = network.encoder[-1].weight.shape
+        epochs = max(4, usual.epochs // 5)
+        return cls(latent, hidden, usual.batch, epochs, patience=4, learning_rate=usual.learning_rate / 2)
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -54,13 +62,17 @@ class Trained:
     held_out: Floats
 
 
-def train(matrix: Floats, codec: Codec, plan: TrainingPlan, seed: int, progress: Progress) -> Trained:
-    """Fit on 70 % of the rows, stop by 15 %, keep 15 % unseen for the report."""
+def train(
+    matrix: Floats, codec: Codec, plan: TrainingPlan, seed: int, progress: Progress, start: Network | None = None
+) -> Trained:
+    """Fit on 70 % of the rows, stop by 15 %, keep 15 % unseen for the report; from scratch or from `start` on."""
     torch = _torch()
     training, validation, held_out = split(len(matrix), seed)
     with torch.random.fork_rng(devices=[]), _threads(torch, plan, codec.width):
         torch.manual_seed(seed)
         model = _Model(torch, codec, plan)
+        if start is not None:
+            model.take_over(start)
         data = torch.as_tensor(matrix, dtype=torch.float32)
         best, epochs = _descend(torch, model, data[training], data[validation], plan, seed, progress)
     network = _whitened(_layers(model.encoder), _layers(model.decoder), codec, matrix[training])
@@ -90,6 +102,14 @@ class _Model:
             member[block.start - self.numeric : block.start - self.numeric + len(block.codes), k] = 1.0
         self.member = torch.as_tensor(member, dtype=torch.float32)
         self.block_of = torch.as_tensor(member.argmax(axis=1) if member.size else np.zeros(0, dtype=np.int64))
+
+    def take_over(self, network: Network) -> None:
+        """Go on from the numbers of a network of the same shape."""
+        with self.torch.no_grad():
+            for stack, layers in ((self.encoder, network.encoder), (self.decoder, network.decoder)):
+                for module, known in zip((part for part in stack if hasattr(part, "weight")), layers, strict=True):
+                    module.weight.copy_(self.torch.as_tensor(known.weight.T.copy()))
+                    module.bias.copy_(self.torch.as_tensor(known.bias))
 
     def parameters(self) -> list[Any]:
         return [*self.encoder.parameters(), *self.decoder.parameters()]
@@ -182,6 +202,21 @@ def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Fl
     encoder = [*encoder[:-1], Layer(last.weight @ whiten, (last.bias - mean) @ whiten)]
     decoder = [Layer(colour @ first.weight, first.bias + mean @ first.weight), *decoder[1:]]
     return Network(tuple(encoder), tuple(decoder), blocks)
+
+
+def moved(network: Network, before: Codec, after: Codec) -> Network:
+    """The network for another codec of the same schema: columns both have keep their weights, new ones start at zero."""
+    old = np.full(after.width, -1, dtype=np.intp)
+    old[: len(after.numeric)] = np.arange(len(after.numeric))
+    for was, block in zip(before.blocks, after.blocks, strict=True):
+        slot = was.slot_of[block.codes]
+        old[block.columns] = np.where(slot >= 0, was.start + slot, -1)
+    known = old >= 0
+    first, last = network.encoder[0], network.decoder[-1]
+    first = Layer(np.where(known[:, None], first.weight[old], 0.0), first.bias)
+    last = Layer(np.where(known, last.weight[:, old], 0.0), np.where(known, last.bias[old], 0.0))
+    blocks = tuple(block.columns for block in after.blocks)
+    return Network((first, *network.encoder[1:]), (*network.decoder[:-1], last), blocks)
 
 
 @contextmanager

@@ -154,8 +154,10 @@ class Shortlist:
         picks = np.full((len(margin), count), NOBODY, dtype=np.intp)
         singles = len(self.edits.feature)
         open_ = np.isfinite(self.price)
-        width = singles if open_[:, :singles].any() else margin.shape[1]
+        alone = open_[:, :singles].any(axis=1)
+        width = singles if alone.all() else margin.shape[1]
         worth = np.where(open_, -margin, np.inf)[:, :width]
+        worth[alone, singles:] = np.inf
         if worth.size == 0:
             return picks
         every = np.arange(len(worth))

@@ -43,6 +43,8 @@ def everything(task: Task) -> Search:
     pool = flipping(task, start, of_start) + singles_pool(task, singles)
     far = _first_valid(task, walked, on_walk) + flipping(task, known, of_known, 1, counted=False)
     now = of_start.margin[:, 0]
+    if task.start is not None:
+        now = np.where(np.isfinite(now), now, task.start)
     gain = sweep.gains(of_alone, now) if task.judge.informative else None
     stuck = np.flatnonzero(~any_of((pool + far).valid))
     far += yield from for_some(stuck, task, lambda some: _last_resort(some, None if gain is None else gain[stuck]))
