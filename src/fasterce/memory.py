@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder
 from fasterce.profile import LEVELS, Floats, Profile, bend, positive
-from fasterce.schema import Schema
+from fasterce.schema import MISSING, Schema
 from fasterce.surrogate.runtime import Surrogate
 
 BINS = 10
@@ -78,7 +78,7 @@ class Memory:
 
 def sizes(schema: Schema) -> list[int]:
     """How many counts every feature has."""
-    return [BINS if feature.numeric else len(feature.categories) for feature in schema.features]
+    return [BINS + feature.gappy if feature.numeric else feature.states for feature in schema.features]
 
 
 def tally(codes: Floats, cuts: Floats, schema: Schema) -> NDArray[np.int64]:
@@ -86,6 +86,8 @@ def tally(codes: Floats, cuts: Floats, schema: Schema) -> NDArray[np.int64]:
     counts = []
     for j, (feature, size) in enumerate(zip(schema.features, sizes(schema), strict=True)):
         place = np.searchsorted(cuts[j], codes[:, j], side="right") if feature.numeric else codes[:, j].astype(np.intp)
+        if feature.numeric and feature.gappy:
+            place = np.where(codes[:, j] == MISSING, BINS, place)
         counts.append(np.bincount(place, minlength=size))
     return np.concatenate(counts).astype(np.int64)
 

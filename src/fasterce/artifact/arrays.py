@@ -138,7 +138,7 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
 def rebuild_memory(stored: Stored, schema: Schema, classes: int) -> Memory:
     features = len(schema)
     kept = "memory.rows" in stored.arrays and len(stored.arrays["memory.rows"])
-    counts = [None if feature.numeric else len(feature.categories) for feature in schema.features]
+    counts = [None if feature.numeric else feature.states for feature in schema.features]
     memory = Memory(
         seen=stored.take("memory.seen", (), np.int64),
         updates=stored.take("memory.updates", (), np.int64),
