@@ -22,7 +22,7 @@ from fasterce.search.goal import DIGITS, Goal, Indices
 from fasterce.search.task import Task
 from fasterce.table import Table, as_single, is_single
 
-SHAKES = 32
+SHAKES = 64
 SHAKEN = 0.05
 SLACK = 1.1
 TURNS = 5
@@ -73,13 +73,19 @@ class Shaking:
 
     @property
     def questions(self) -> int:
+        """Half of the shakes and, where something is asked of an answer, the other half; with itself each."""
+        half = len(self.noise) // 2 + 1
+        return half if self.share == 0 else 2 * half
+
+    @property
+    def _cases(self) -> int:
         return len(self.noise) + 1
 
     def first_need(self, task: Task) -> Floats:
         surrogate = task.knowledge.surrogate
         if surrogate is None:
             return np.zeros(len(task.domain.base))
-        few = replace(self, noise=np.concatenate([self.noise[:GUESSED], -self.noise[:GUESSED]]))
+        few = replace(self, noise=self.noise[: 2 * GUESSED])
         codes = few._shaken(task.domain.base)
         drop = np.empty((len(codes), 2 * GUESSED))
         for start in range(0, len(codes), READ_AT_ONCE):
@@ -96,15 +102,29 @@ class Shaking:
         return Held(np.concatenate([p.share for p in parts]), np.concatenate([p.need for p in parts]))
 
     def _test(self, codes: Floats, goal: Goal, rows: Indices) -> Held:
+        """Half of the shakes first; only answers that stand these are put to the others, and judged by all."""
+        half = replace(self, noise=self.noise[: len(self.noise) // 2])
+        held = half._tried(codes, goal, rows)
+        if self.share == 0:
+            return held
+        stands = np.flatnonzero(held.share >= self.share)
+        other = replace(self, noise=self.noise[len(self.noise) // 2 :])._tried(codes[stands], goal, rows[stands])
+        share, need = held.share.copy(), held.need.copy()
+        share[stands], need[stands] = (share[stands] + other.share) / 2, np.fmax(need[stands], other.need)
+        return Held(share, need)
+
+    def _tried(self, codes: Floats, goal: Goal, rows: Indices) -> Held:
+        if not len(codes):
+            return Held(np.zeros(0), np.zeros(0))
         shaken = self._shaken(codes)
         said = self.predictor.ask(shaken.reshape(-1, codes.shape[1]))
-        margin = goal.margins(said, np.repeat(rows, self.questions)).reshape(len(codes), self.questions)
+        margin = goal.margins(said, np.repeat(rows, self._cases)).reshape(len(codes), self._cases)
         return _held(margin, self.share, said.scores is not None)
 
     def _shaken(self, codes: Floats) -> Floats:
         """Answers (N, features) as they are and under every shake: (N, 1 + shakes, features), inside the columns' ranges."""
         features = self.predictor.table.schema.features
-        shaken = np.repeat(codes[:, None, :], self.questions, axis=1)
+        shaken = np.repeat(codes[:, None, :], self._cases, axis=1)
         for j in np.flatnonzero(self.noise.any(axis=0)):
             feature, own = features[j], codes[:, j][:, None]
             value = own + self.noise[:, j]
@@ -158,8 +178,9 @@ def shaking(predictor: Predictor, codec: Codec, share: Any, sigma: Mapping[Any, 
     spread[codec.numeric] = SHAKEN * codec.profile.std[codec.numeric]
     for name, value in _check_sigma(sigma, predictor.table).items():
         spread[name] = value
-    half = np.random.default_rng(seed).standard_normal((SHAKES // 2, len(spread)))
-    return Shaking(predictor, float(share or 0.0), np.concatenate([half, -half]) * spread)
+    drawn = np.random.default_rng(seed).standard_normal((SHAKES // 2, len(spread)))
+    half = np.stack([drawn, -drawn], axis=1).reshape(SHAKES, len(spread))
+    return Shaking(predictor, float(share or 0.0), half * spread)
 
 
 def refitting(predictor: Predictor, models: Sequence[Predictor], share: Any) -> Refitting:

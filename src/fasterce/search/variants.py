@@ -100,9 +100,16 @@ def _several(task: Task, n: int) -> Search:
 
 def _several_sparse(task: Task, n: int) -> Search:
     """Every single feature that flips alone, and where these are fewer than wanted, combinations; fewest features first."""
-    base = task.domain.base
-    alone, together = yield from side_by_side([_fewest(task, n), _several(task, n)])
-    return diverse.chosen(alone + together, base, n, task.diversity, fewest=True)
+    known = yield from ranked.first_round(task, n, together=False)
+    solved, stuck = _split(known.pool, n)
+    alone, others, together = yield from side_by_side(
+        [
+            for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n, together=False)),
+            for_some(stuck, task, lambda some: _fewest(some, n)),
+            for_some(stuck, task, lambda some: _several(some, n)),
+        ]
+    )
+    return diverse.chosen(alone + others + together + known.pool, task.domain.base, n, task.diversity, fewest=True)
 
 
 def _split(pool: Pool, n: int = 1) -> tuple[Indices, Indices]:
