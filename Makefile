@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit show bench-speed bench-scale datasets clean
+.PHONY: demo test lint types contracts unit show show-rules bench-speed bench-scale datasets clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -27,6 +27,9 @@ unit: $(VENV)/.dev
 
 show: $(VENV)/.dev  ## the table of the README: three datasets, three variants
 	$(BIN)/python scripts/show.py
+
+show-rules: $(VENV)/.dev  ## the table of docs/constraints.md: rules, options, robustness on three datasets
+	$(BIN)/python scripts/show_rules.py
 
 # The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. ARGS=--quick takes two minutes.
 BENCH_THREADS ?= 1

@@ -50,18 +50,19 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     lines = [line for name in arguments.datasets for seed in arguments.seeds for line in measure(name, seed)]
-    print(markdown(pd.DataFrame(lines)))
-    print(
-        f"\n{len(arguments.seeds)} seeds; {platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
+    print(markdown(pd.DataFrame(lines), ("data", "method"), COLUMNS))
+    print(f"\n{len(arguments.seeds)} seeds; {machine()}")
+
+
+def machine() -> str:
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
         f"Python {platform.python_version()}, NumPy {np.__version__}, pandas {pd.__version__}"
     )
 
 
 def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
-    data = datasets.load(name)
-    X_train, X_test, y_train, _ = train_test_split(data.X, data.y, test_size=0.2, random_state=seed, stratify=data.y)
-    model = make_pipeline(preprocessing(), MLPClassifier((64, 32), max_iter=80, random_state=seed))
-    model.fit(*balanced(X_train, y_train))
+    data, X_train, X_test, model = trained(name, seed)
     rows = refused(model, data.wanted, X_test, X_train)
     started = perf_counter()
     explainer = FasterCE(model, data.schema.freed(), random_state=seed, twin="never").fit(X_train)
@@ -90,6 +91,14 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
             "ms each": 1000 * result.seconds / len(rows),
             "missed": (exists & (changed_of(result) != 1)).sum() if method == "sparse" else np.nan,
         }
+
+
+def trained(name: str, seed: int) -> tuple[Any, pd.DataFrame, pd.DataFrame, Any]:
+    """A dataset, its split and a black box."""
+    data = datasets.load(name)
+    X_train, X_test, y_train, _ = train_test_split(data.X, data.y, test_size=0.2, random_state=seed, stratify=data.y)
+    model = make_pipeline(preprocessing(), MLPClassifier((64, 32), max_iter=80, random_state=seed))
+    return data, X_train, X_test, model.fit(*balanced(X_train, y_train))
 
 
 def changed_of(result: Any) -> np.ndarray:
@@ -124,10 +133,11 @@ def one_feature_answer_exists(explainer: FasterCE, rows: pd.DataFrame) -> np.nda
     return exists
 
 
-def markdown(lines: pd.DataFrame) -> str:
-    rows = [["data", "method", *COLUMNS], ["---"] * (2 + len(COLUMNS))]
-    for (name, method), group in lines.groupby(["data", "method"], sort=False):
-        rows.append([str(name), str(method), *(spread(group[column], form) for column, form in COLUMNS.items())])
+def markdown(lines: pd.DataFrame, keys: tuple[str, str], columns: dict[str, str]) -> str:
+    """A line for every pair of keys: the median over seeds, and the lowest and highest where they differ."""
+    rows = [[*keys, *columns], ["---"] * (len(keys) + len(columns))]
+    for key, group in lines.groupby(list(keys), sort=False):
+        rows.append([*map(str, key), *(spread(group[column], form) for column, form in columns.items())])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 

@@ -176,13 +176,15 @@ class Within(Goal):
     def _lead(self, scores: Floats, rows: Indices) -> Floats:
         return np.asarray(_inside(_odds(scores, self.of[rows]), self.low[rows], self.high[rows]))
 
-    def _expected(self, outputs: Singles32) -> Singles32:
+    def odds(self, outputs: Singles32) -> Singles32:
+        """The number itself, as the copy expects it (rows, K)."""
         if outputs.shape[2] == 1:
-            odds = outputs[..., 0] * np.where(self.of == 1, 1.0, -1.0).astype(np.float32)[:, None]
-        else:
-            odds = _odds(outputs.reshape(-1, outputs.shape[2]), np.repeat(self.of, outputs.shape[1]))
-            odds = odds.reshape(outputs.shape[:2])
-        return np.asarray(_inside(odds, self.low[:, None], self.high[:, None]), dtype=np.float32)
+            return np.asarray(outputs[..., 0] * np.where(self.of == 1, 1.0, -1.0).astype(np.float32)[:, None])
+        odds = _odds(outputs.reshape(-1, outputs.shape[2]), np.repeat(self.of, outputs.shape[1]))
+        return np.asarray(odds.reshape(outputs.shape[:2]))
+
+    def _expected(self, outputs: Singles32) -> Singles32:
+        return np.asarray(_inside(self.odds(outputs), self.low[:, None], self.high[:, None]), dtype=np.float32)
 
     def parts(self, knowledge: "Knowledge") -> list[Part]:
         """Examples the copy expects within the bounds of the first row of each part; all of them where there is no copy."""

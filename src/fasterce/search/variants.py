@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 
 from fasterce.profile import Floats
-from fasterce.search import diverse, ranked, sweep, thorough
+from fasterce.search import diverse, narrow, ranked, sweep, thorough
 from fasterce.search.dialogue import Search, for_some, side_by_side
 from fasterce.search.goal import Indices
 from fasterce.search.judge import Candidates, Edits, Verdict, any_of
@@ -120,8 +120,8 @@ def _split(pool: Pool, n: int = 1) -> tuple[Indices, Indices]:
 
 def _at_last(task: Task, known: ranked.Round, n: int) -> Search:
     """For rows the first round did not help: once more by what was learned, or many changes; then thoroughly."""
-    few, many = yield from side_by_side([ranked.again(task, known, n), ranked.climb(task)])
-    found = few + many
+    few, many, inside = yield from side_by_side([ranked.again(task, known, n), ranked.climb(task), narrow.between(task)])
+    found = few + many + inside
     solved, stuck = _split(found, n)
     nearer, others = yield from side_by_side(
         [
@@ -170,6 +170,7 @@ def _beyond_the_sweep(task: Task, swept: Edits, verdict: Verdict) -> Search:
     if task.knowledge.surrogate is None:
         return (yield from thorough.finer_changes(task))
     searches = [ranked.finer(task, swept, verdict), ranked.sets(task, 2), ranked.sets(task, 3), ranked.climb(task)]
+    searches.append(narrow.between(task))
     return reduce(Pool.__add__, (yield from side_by_side(searches)))
 
 
