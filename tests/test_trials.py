@@ -281,18 +281,26 @@ def test_each_model_has_its_own_draw_and_the_seed_decides() -> None:
 # -- by itself -------------------------------------------------------------------------------------------------------------
 
 
+def shaking_of(*options: Any) -> trials.Shaking:
+    return trials.shaking(predictor().ask, predictor().table, explainer().knowledge_.codec, *options)
+
+
 def test_shakes_come_in_pairs_and_move_numbers_only() -> None:
-    noise = trials.shaking(predictor(), explainer().knowledge_.codec, 0.9, None, 0).noise
+    noise = shaking_of(0.9, None, 0).noise
     np.testing.assert_array_equal(noise[::2], -noise[1::2])
     assert (noise[:, COLUMNS.index("job")] == 0).all()
-    one = trials.shaking(predictor(), explainer().knowledge_.codec, 0.9, {"pay": 0.0, "age": 30}, 0).noise
+    one = trials.shaking(
+        predictor().ask, predictor().table, explainer().knowledge_.codec, 0.9, {"pay": 0.0, "age": 30}, 0
+    ).noise
     assert (one[:, COLUMNS.index("pay")] == 0).all()
     assert one[:, 0].std() == pytest.approx(30, rel=0.4)
     np.testing.assert_array_equal(one[:, 2], noise[:, 2])
 
 
 def test_shaken_rows_keep_to_their_columns() -> None:
-    shaking = trials.shaking(predictor(), explainer().knowledge_.codec, 0.9, {"age": 40.0, "pay": 90.0}, 0)
+    shaking = trials.shaking(
+        predictor().ask, predictor().table, explainer().knowledge_.codec, 0.9, {"age": 40.0, "pay": 90.0}, 0
+    )
     codes = TABLE.read(X.head(50)).codes
     shaken = shaking._shaken(codes)
     np.testing.assert_array_equal(shaken[:, 0], codes)
@@ -315,7 +323,7 @@ def test_a_failing_model_holds_nothing() -> None:
             raise RuntimeError("gone")
 
     broken = Predictor(Broken(), TABLE, ("no", "yes"), use_scores=True)
-    held = trials.shaking(broken, explainer().knowledge_.codec, 0.9, None, 0).test(
+    held = trials.shaking(broken.ask, broken.table, explainer().knowledge_.codec, 0.9, None, 0).test(
         TABLE.read(X.head(3)).codes, Named(np.ones(3, dtype=np.intp)), np.arange(3)
     )
     assert (held.share == 0).all()

@@ -117,7 +117,7 @@ class FasterCE(BaseEstimator):
         self._check_fitted()
         other = self if model is None else self._for(model)
         issued = recheck.Issued.read(result, rows, target, given)
-        wanted = options.read(other._circumstances(other._predictor()), **issued.options)
+        wanted = options.read(other._circumstances(other._predictor(), None), **issued.options)
         return recheck.recheck(issued, other._predictor(), wanted, other.explain)
 
     def explain(
@@ -184,7 +184,7 @@ class FasterCE(BaseEstimator):
         started = perf_counter()
         self._check_fitted()
         predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
-        wanted = options.read(self._circumstances(predictor), **given)
+        wanted = options.read(self._circumstances(predictor, twin), **given)
         ledger = outcome.Ledger(self.table_.read(rows), wanted.target)
         confirming = outcome.Confirming(predictor, rows, ledger.codes, wanted.target.raw)
         asked = inquiry.sources(predictor, twin, wanted.target.raw)
@@ -201,9 +201,9 @@ class FasterCE(BaseEstimator):
         self.ensemble_ = trials.ensemble(fit, X, y, count, self.random_state)
         return self
 
-    def _circumstances(self, predictor: Predictor) -> options.Circumstances:
+    def _circumstances(self, predictor: Predictor, twin: Any) -> options.Circumstances:
         ensemble = [self._predictor(model) for model in getattr(self, "ensemble_", [])]
-        return options.Circumstances(predictor, self.knowledge_.codec, self.random_state, ensemble, self.progress)
+        return options.Circumstances(predictor, twin, self.knowledge_.codec, self.random_state, ensemble, self.progress)
 
     def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""

@@ -21,6 +21,7 @@ from fasterce.search.task import Task
 from fasterce.search.verify import TRIES
 from fasterce.targets import Target
 from fasterce.trials import Trial
+from fasterce.twin.compiled import Twin
 
 Variant = Callable[[Task, int], Search]
 FEWEST_SEARCHED = 1
@@ -74,9 +75,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What the options are read against: the model, the data's statistics, the seed, refitted models if there are any."""
+    """What the options are read against: the model and its twin if it has one, the data's statistics, the seed, and
+    refitted models if there are any."""
 
     predictor: Predictor
+    twin: Twin | None
     codec: Codec
     seed: int
     ensemble: Sequence[Predictor]
@@ -103,12 +106,15 @@ def read(around: Circumstances, **given: Any) -> Wanted:
 
 
 def _trials(around: Circumstances, options: Mapping[str, Any]) -> list[Trial]:
-    """What answers must stand; where variants are measured side by side, shakes are tried in any case."""
+    """What answers must stand; where variants are measured side by side, shakes are tried in any case, then on the twin
+    where there is one."""
     chosen: list[Trial] = []
     if options["shake"] is not None and options["robust"] is None:
         raise InputError("shake says how far robust= shakes the columns; expected robust too, such as 0.95; got None.")
     if options["robust"] is not None or (options["method"] == "all" and options["budget"] is None):
-        chosen.append(trials.shaking(around.predictor, around.codec, options["robust"], options["shake"], around.seed))
+        quick = around.twin if around.twin is not None and options["robust"] is None else around.predictor
+        shake = (options["robust"], options["shake"], around.seed)
+        chosen.append(trials.shaking(quick.ask, around.predictor.table, around.codec, *shake))
     if options["survive"] is not None:
         chosen.append(trials.refitting(around.predictor, around.ensemble, options["survive"]))
     return chosen

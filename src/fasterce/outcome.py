@@ -157,7 +157,7 @@ class Confirming:
 
     def note_progress(self, rows: Indices, start: Floats, best: Floats) -> None:
         """How much of the way from where each row is to the boundary the best try has come."""
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             way = np.clip(1.0 - best / start, 0.0, 1.0)
         self.progress[rows] = np.fmax(self.progress[rows], way)
 

@@ -19,6 +19,7 @@ from fasterce.predictor import Predictor
 from fasterce.profile import Floats
 from fasterce.schema import MISSING
 from fasterce.search.goal import DIGITS, Goal, Indices
+from fasterce.search.judge import Asks
 from fasterce.search.task import Task
 from fasterce.table import Table, as_single, is_single
 
@@ -66,7 +67,8 @@ class Trial(Protocol):
 class Shaking:
     """Normal noise on numbers, the same for every row: each shake has its opposite."""
 
-    predictor: Predictor
+    ask: Asks
+    table: Table
     share: float
     noise: Floats
     kind: Kind = "robust"
@@ -117,20 +119,20 @@ class Shaking:
         if not len(codes):
             return Held(np.zeros(0), np.zeros(0))
         shaken = self._shaken(codes)
-        said = self.predictor.ask(shaken.reshape(-1, codes.shape[1]))
+        said = self.ask(shaken.reshape(-1, codes.shape[1]))
         margin = goal.margins(said, np.repeat(rows, self._cases)).reshape(len(codes), self._cases)
         return _held(margin, self.share, said.scores is not None)
 
     def _shaken(self, codes: Floats) -> Floats:
         """Answers (N, features) as they are and under every shake: (N, 1 + shakes, features), inside the columns' ranges."""
-        features = self.predictor.table.schema.features
+        features = self.table.schema.features
         shaken = np.repeat(codes[:, None, :], self._cases, axis=1)
         for j in np.flatnonzero(self.noise.any(axis=0)):
             feature, own = features[j], codes[:, j][:, None]
             value = own + self.noise[:, j]
             value = np.round(value) if feature.integer else value
             value = np.clip(value, np.minimum(feature.lower, own), np.maximum(feature.upper, own))
-            value = as_single(value) if is_single(self.predictor.table.dtypes[j]) else value
+            value = as_single(value) if is_single(self.table.dtypes[j]) else value
             shaken[:, 1:, j] = np.where(own == MISSING, MISSING, value)
         return shaken
 
@@ -169,18 +171,18 @@ def _need(lead: Floats, share: float) -> Floats:
     return np.asarray(np.round(np.maximum(SLACK * drop[:, max(last, 0)], 0.0), DIGITS))
 
 
-def shaking(predictor: Predictor, codec: Codec, share: Any, sigma: Mapping[Any, float] | None, seed: int) -> Shaking:
+def shaking(ask: Asks, table: Table, codec: Codec, share: Any, sigma: Mapping[Any, float] | None, seed: int) -> Shaking:
     """`sigma` gives columns a standard deviation of their own; the others have a twentieth of theirs in the data. Without
     a share the answers are measured and nothing is asked of them."""
     if share is not None:
         _check_share("robust", share)
     spread = np.zeros(len(codec.schema))
     spread[codec.numeric] = SHAKEN * codec.profile.std[codec.numeric]
-    for name, value in _check_sigma(sigma, predictor.table).items():
+    for name, value in _check_sigma(sigma, table).items():
         spread[name] = value
     drawn = np.random.default_rng(seed).standard_normal((SHAKES // 2, len(spread)))
     half = np.stack([drawn, -drawn], axis=1).reshape(SHAKES, len(spread))
-    return Shaking(predictor, float(share or 0.0), half * spread)
+    return Shaking(ask, table, float(share or 0.0), half * spread)
 
 
 def refitting(predictor: Predictor, models: Sequence[Predictor], share: Any) -> Refitting:

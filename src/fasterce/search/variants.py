@@ -1,6 +1,6 @@
 """The three variants, each a short path through the stages. All rows go together; the number of calls is fixed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import reduce
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from fasterce.profile import Floats
 from fasterce.search import diverse, narrow, ranked, sweep, thorough
-from fasterce.search.dialogue import Search, for_some, side_by_side
+from fasterce.search.dialogue import Search, Wish, for_some, side_by_side
 from fasterce.search.goal import Indices
 from fasterce.search.judge import Candidates, Edits, Verdict, any_of
 from fasterce.search.pool import Pool
@@ -86,16 +86,27 @@ VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 def _several(task: Task, n: int) -> Search:
     """Different combinations of features, twice by the copy, then whatever flips; without changes that are not needed."""
     base = task.domain.base
-    known = yield from diverse.first_round(task, n)
-    few = np.flatnonzero(~diverse.enough(known.pool, base, n))
-    again = yield from for_some(few, task, lambda some: diverse.another_round(some, known.take(few), n))
-    pool = known.pool + again
+    known, pool = yield from _combinations(task, n)
     few = np.flatnonzero(~diverse.enough(pool, base, n))
     shrunk, others = yield from side_by_side(
         [ranked.shrunk(task, pool, n + SPARE), for_some(few, task, lambda some: _at_last(some, known.take(few), n))]
     )
     pool = diverse.chosen(shrunk + others, base, n + SPARE, task.diversity)
     return diverse.chosen((yield from diverse.needed(task, pool)), base, n, task.diversity)
+
+
+def _combinations(task: Task, n: int) -> Generator[Wish, list[Verdict], tuple[ranked.Round, Pool]]:
+    """What the copy proposes, for rows where that is too little twice."""
+    known = yield from diverse.first_round(task, n)
+    few = np.flatnonzero(~diverse.enough(known.pool, task.domain.base, n))
+    again = yield from for_some(few, task, lambda some: diverse.another_round(some, known.take(few), n))
+    return known, known.pool + again
+
+
+def _some_combinations(task: Task, n: int) -> Search:
+    _, pool = yield from _combinations(task, n)
+    shrunk = yield from ranked.shrunk(task, pool, n + SPARE)
+    return (yield from diverse.needed(task, shrunk))
 
 
 def _several_sparse(task: Task, n: int) -> Search:
@@ -106,7 +117,7 @@ def _several_sparse(task: Task, n: int) -> Search:
         [
             for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n, together=False)),
             for_some(stuck, task, lambda some: _fewest(some, n)),
-            for_some(stuck, task, lambda some: _several(some, n)),
+            for_some(stuck, task, lambda some: _some_combinations(some, n)),
         ]
     )
     return diverse.chosen(alone + others + together + known.pool, task.domain.base, n, task.diversity, fewest=True)
