@@ -136,14 +136,14 @@ def needed(task: Task, pool: Pool) -> Search:
     return reduce(Pool.__add__, [pool.without(fewer), *left])
 
 
-def chosen(pool: Pool, base: Floats, n: int, diversity: float, fewest: bool = False) -> Pool:
+def chosen(pool: Pool, row: Floats, n: int, diversity: float, fewest: bool = False) -> Pool:
     """The `n` cheapest that change different features, those dearer that change much of what others do; combinations
     that hold all another one changes, and more, come last. Where the `fewest` are wanted, fewer always come first."""
-    pool = pool.distinct(base)
+    pool = pool.distinct(row)
     if pool.codes.shape[1] == 0:
         return pool
-    changed = pool.codes != base[:, None, :]
-    every = np.arange(len(base))
+    changed = pool.codes != row[:, None, :]
+    every = np.arange(len(row))
     cost = np.where(pool.valid, pool.cost + fewest * ONE_MORE * changed.sum(axis=2), np.inf)
     alike, more = np.zeros(cost.shape), np.zeros(cost.shape)
     order, there = [], []
@@ -159,9 +159,9 @@ def chosen(pool: Pool, base: Floats, n: int, diversity: float, fewest: bool = Fa
     return pool.take(np.stack(order, axis=1)).without(~np.stack(there, axis=1))
 
 
-def enough(pool: Pool, base: Floats, n: int) -> Mask:
+def enough(pool: Pool, row: Floats, n: int) -> Mask:
     """Which rows have as many different answers."""
-    return np.asarray(pool.distinct(base).valid.sum(axis=1) >= n)
+    return np.asarray(pool.distinct(row).valid.sum(axis=1) >= n)
 
 
 def _dearer(cost: Floats, alike: Floats, diversity: float) -> Floats:

@@ -219,6 +219,11 @@ class Domain:
             kept &= self.links.keeps(self, rows, codes)
         return kept & self._count_kept(rows, codes) if counted else kept
 
+    def links_kept(self, rows: NDArray[np.intp], codes: Floats) -> Mask:
+        """Which candidates (N, features) keep the rules between features and the number of changes."""
+        kept = self._count_kept(rows, codes)
+        return kept if self.links is None else kept & self.links.keeps(self, rows, codes)
+
     def each_legal(self, rows: NDArray[np.intp], codes: Floats) -> Mask:
         """Which candidates keep the rules about each feature by itself; `rows` says whose they are."""
         as_it_is = codes == self.base[rows]

@@ -270,8 +270,11 @@ def _by_the_rules(task: Task, listed: Shortlist, shift: Floats) -> Shortlist:
         row, column = np.nonzero(np.isfinite(some.price))
         plain = some.flat(row, column)
         codes = part.complete_own(row, plain)
-        legal = part.contains_own(row, codes)
-        moved = np.flatnonzero(legal & (codes != plain).any(axis=1))
+        moved = (codes != plain).any(axis=1)
+        # What was not completed is legal feature by feature: it is made of legal edits.
+        legal = part.links_kept(row, codes)
+        legal[moved] &= part.each_legal(row[moved], codes[moved])
+        moved = np.flatnonzero(legal & moved)
         price[start + row[~legal], column[~legal]] = np.inf
         if moved.size:
             row, column, codes = row[moved], column[moved], codes[moved]

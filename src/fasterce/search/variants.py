@@ -74,7 +74,7 @@ def realistic(task: Task, n: int = 1) -> Search:
         [_retreated(task, pool, examples), for_some(stuck, task, _walked), for_some(stuck, task, closest)]
     )
     pool = _judged_real(task, pool + nearer + walked + others, examples).distinct(task.domain.base)
-    several = pool.best(2) if n == 1 else diverse.chosen(pool, task.domain.base, n, task.diversity)
+    several = pool.best(2) if n == 1 else diverse.chosen(pool, task.domain.row, n, task.diversity)
     return (yield from beyond(task, several))
 
 
@@ -85,20 +85,19 @@ VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 
 def _several(task: Task, n: int) -> Search:
     """Different combinations of features, twice by the copy, then whatever flips; without changes that are not needed."""
-    base = task.domain.base
     known, pool = yield from _combinations(task, n)
-    few = np.flatnonzero(~diverse.enough(pool, base, n))
+    few = np.flatnonzero(~diverse.enough(pool, task.domain.row, n))
     shrunk, others = yield from side_by_side(
         [ranked.shrunk(task, pool, n + SPARE), for_some(few, task, lambda some: _at_last(some, known.take(few), n))]
     )
-    pool = diverse.chosen(shrunk + others, base, n + SPARE, task.diversity)
-    return diverse.chosen((yield from diverse.needed(task, pool)), base, n, task.diversity)
+    pool = diverse.chosen(shrunk + others, task.domain.row, n + SPARE, task.diversity)
+    return diverse.chosen((yield from diverse.needed(task, pool)), task.domain.row, n, task.diversity)
 
 
 def _combinations(task: Task, n: int) -> Generator[Wish, list[Verdict], tuple[ranked.Round, Pool]]:
     """What the copy proposes, for rows where that is too little twice."""
     known = yield from diverse.first_round(task, n)
-    few = np.flatnonzero(~diverse.enough(known.pool, task.domain.base, n))
+    few = np.flatnonzero(~diverse.enough(known.pool, task.domain.row, n))
     again = yield from for_some(few, task, lambda some: diverse.another_round(some, known.take(few), n))
     return known, known.pool + again
 
@@ -112,7 +111,7 @@ def _some_combinations(task: Task, n: int) -> Search:
 def _several_sparse(task: Task, n: int) -> Search:
     """Every single feature that flips alone, and where these are fewer than wanted, combinations; fewest features first."""
     known = yield from ranked.first_round(task, n, together=False)
-    many = diverse.enough(known.pool, task.domain.base, n)
+    many = diverse.enough(known.pool, task.domain.row, n)
     solved, stuck = np.flatnonzero(many), np.flatnonzero(~many)
     alone, others, together = yield from side_by_side(
         [
@@ -121,7 +120,7 @@ def _several_sparse(task: Task, n: int) -> Search:
             for_some(stuck, task, lambda some: _some_combinations(some, n)),
         ]
     )
-    return diverse.chosen(alone + others + together + known.pool, task.domain.base, n, task.diversity, fewest=True)
+    return diverse.chosen(alone + others + together + known.pool, task.domain.row, n, task.diversity, fewest=True)
 
 
 def _split(pool: Pool, n: int = 1) -> tuple[Indices, Indices]:
