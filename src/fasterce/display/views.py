@@ -1,5 +1,6 @@
 """One explained row as a grid of words, whatever it is then drawn with."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from fasterce.explanation import Explanation
 
 UNCHANGED = "·"
 PREDICTION = "Prediction"
-SHARES = {"robust": "Holds shaken", "survived": "Holds refitted"}
+SHARES = {"nn_ratio": "From people", "robust": "Holds shaken", "survived": "Holds refitted"}
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def row_view(explanation: Explanation, position: int) -> RowView:
                 measure(float(explanation.answers.distance[k])),
                 tuple(afters[i] for _, afters in columns),
                 _outcome(float(explanation.answers.score[k]), about_chance, target),
-                tuple(percent(float(getattr(explanation.answers, name)[k])) for name in trials),
+                tuple(_measured(name, float(getattr(explanation.answers, name)[k])) for name in trials),
             )
             for i, k in enumerate(mine)
         ),
@@ -130,6 +131,13 @@ def row_view(explanation: Explanation, position: int) -> RowView:
         own=measure(_score(explanation, position)) if about_chance else prediction or "",
         trials=tuple(SHARES[name] for name in trials),
     )
+
+
+def _measured(name: str, value: float) -> str:
+    """A share of trials in per cent; the distance from people in what is usual among them."""
+    if math.isnan(value):
+        return ""
+    return f"{value:.2f} × usual" if name == "nn_ratio" else percent(value)
 
 
 def _score(explanation: Explanation, position: int) -> float:
