@@ -27,10 +27,10 @@ from fasterce.targets import Target
 from fasterce.trials import Trial
 
 NOTHING = {
-    "closest": "No change within the rules was found that the model answers with the wanted class.",
-    "sparse": "No few features were found that, changed within the rules, make the model answer the wanted class.",
-    "realistic": "No realistic change within the rules was found that the model answers with the wanted class.",
-    "all": "None of the three variants found a change within the rules that the model answers with the wanted class.",
+    "closest": "No change within the rules was found that the model gives the wanted answer for.",
+    "sparse": "No few features were found that, changed within the rules, make the model give the wanted answer.",
+    "realistic": "No realistic change within the rules was found that the model gives the wanted answer for.",
+    "all": "None of the three variants found a change within the rules that the model gives the wanted answer for.",
 }
 FEWER_THAN_TWO = "Only 1 answer was found; {} were wanted."
 FEWER = "Only {} different answers were found; {} were wanted."

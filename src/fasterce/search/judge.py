@@ -94,8 +94,9 @@ class Limits:
     def of(cls, rows: int, each: int | None = None, until: float | None = None) -> "Limits":
         return cls(None if each is None else np.full(rows, each, dtype=np.intp), until, np.zeros(rows, dtype=bool))
 
-    def stop(self) -> None:
-        self.stopped[:] = True
+    def stop(self, rows: Indices | None = None) -> None:
+        """Note that some rows, or all, were stopped."""
+        self.stopped[slice(None) if rows is None else rows] = True
 
     def allow(self, rows: Indices) -> Mask:
         """Which questions about `rows` may be asked, every row's first ones first, and what that leaves."""
@@ -232,8 +233,8 @@ class _Part(Limits):
         self.rows = rows
         self.until = whole.until
 
-    def stop(self) -> None:
-        self.whole.stopped[self.rows] = True
+    def stop(self, rows: Indices | None = None) -> None:
+        self.whole.stop(self.rows if rows is None else self.rows[rows])
 
     def allow(self, rows: Indices) -> Mask:
         return self.whole.allow(self.rows[rows])
