@@ -289,3 +289,22 @@ def test_answers_with_gaps_are_checked_and_repaired(explainer: FasterCE, as_tabl
         for name in REFUSED.columns:
             was, now = issued_rows[name][k], after[name][k]
             assert (name not in differs) == (was == now if pd.notna(was) and pd.notna(now) else pd.isna(was) and pd.isna(now))
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_of_numbers_lives_with_gaps_over_time() -> None:
+    same_matrix = (lambda matrix: matrix, lambda latent: latent)
+    explainer = FasterCE(merit, SCHEMA, progress=False, task="regression", autoencoder=same_matrix).fit(START)
+    assert not explainer.drift(people(400, 11)).drifted
+    issued = explainer.explain(REFUSED, target=(20, 30))
+    explainer.update(people(200, 12, share=0.4), model=lambda frame: merit(frame) - 3)
+    alarm = explainer.drift(people(400, 13).assign(income=np.nan))
+    assert alarm.class_shift.drifted
+    assert alarm.frame.loc["income", "drifted"]
+    checked = explainer.recheck(issued)
+    usable = checked.status.isin(["holds", "repaired", "replaced"]).to_numpy()
+    assert (checked.status == "repaired").any()
+    now = merit(checked.counterfactuals[usable].astype(REFUSED.dtypes.to_dict())) - 3
+    assert ((now >= 20) & (now <= 30)).all()
