@@ -244,7 +244,7 @@ def test_a_column_that_goes_missing_is_an_alarm(saved: Path, name: str, share: f
     assert report.frame.loc[name, "missing_now"] == pytest.approx(rows[name].isna().mean())
     assert report.frame.loc[name, "missing_then"] == pytest.approx(START[name].isna().mean())
     assert f"('{name}')" in report.verdict
-    assert "missing_now" in str(report)
+    assert "missing_now" in report._repr_html_()
     if share == 1.0 and name != "job":
         assert np.isnan(report.frame.loc[name, "now"])
 

@@ -46,8 +46,8 @@ class DriftReport:
     """The result of `FasterCE.drift`.
 
     frame           one line a feature: measure (population stability index for a number, total variation for a category),
-                    value, limit, drifted, then and now (the mean, or the commonest category's share),
-                    of the values that are there; where any may be missing their shares, missing_then and missing_now
+                    value, limit, drifted, then and now (the mean of the values that are there, or the commonest category's
+                    share); where some may be missing the shares of these, missing_then and missing_now
     classes         the share of each predicted class, then and now; `class_shift` their total variation. For a model that
                     answers numbers: the share of predictions in ten bins, and their stability index
     reconstruction  the autoencoder's mean loss on rows it was not trained on; more is worse
