@@ -1,5 +1,6 @@
 """Whether new rows still look like those an explainer has learned from, and whether what it learned still holds for them."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,17 @@ from numpy.typing import NDArray
 from fasterce.display.sheet import Sheet, html, render, renderable
 from fasterce.errors import InputError, ModelError, shorten
 from fasterce.fitting import Learned
-from fasterce.memory import Memory, copy_agreement, reconstruction_losses, sizes, summed_up, tally
+from fasterce.memory import Memory, copy_agreement, reconstruction_losses, sizes, summed_up, tally, tally_answers
 from fasterce.predictor import FAILED, Answers, Predictor
 from fasterce.profile import Floats
 from fasterce.report import prediction_agreement
+from fasterce.schema import MISSING
 from fasterce.search.task import Knowledge
 
 FEWEST_ROWS = 10
 FALSE_ALARMS = 0.01
 SHUFFLES = 1_000
+SHOWN_DIGITS = 4
 WORSE, LOST, STANDARD_ERRORS = 0.2, 0.03, 3.0
 
 Counts = NDArray[np.int64]
@@ -43,8 +46,10 @@ class DriftReport:
     """The result of `FasterCE.drift`.
 
     frame           one line a feature: measure (population stability index for a number, total variation for a category),
-                    value, limit, drifted, then and now (the mean, or the commonest category's share)
-    classes         the share of each predicted class, then and now; `class_shift` their total variation
+                    value, limit, drifted, then and now (the mean of the values that are there, or the commonest category's
+                    share); where some may be missing the shares of these, missing_then and missing_now
+    classes         the share of each predicted class, then and now; `class_shift` their total variation. For a model that
+                    answers numbers: the share of predictions in ten bins, and their stability index
     reconstruction  the autoencoder's mean loss on rows it was not trained on; more is worse
     hyperplane      how often the prediction hyperplane says what the model says, on training rows and on these
     copy            the same of the distilled copy, then on edited rows it had not learned from; None without a copy
@@ -85,8 +90,8 @@ class DriftReport:
         return f"{found} {'Fit the explainer again.' if self.unreadable else 'Update the explainer.'}"
 
     def _sheet(self) -> Sheet:
-        lines = [f"Predicted classes: {self._shares()}; total variation {self.class_shift}"]
-        lines += [
+        lines = [
+            self._answers(),
             f"Reconstruction loss: {self.reconstruction}",
             f"Prediction hyperplane agrees with the model: {self.hyperplane}",
         ]
@@ -94,8 +99,13 @@ class DriftReport:
         lines += [f"First row that cannot be read: {self.problem}"] if self.problem else []
         return Sheet(self.verdict, self.frame.sort_values("drifted", ascending=False, kind="stable"), tuple(lines))
 
-    def _shares(self) -> str:
-        return ", ".join(f"{line.Index} {line.then:.1%} → {line.now:.1%}" for line in self.classes.itertuples())
+    def _answers(self) -> str:
+        if isinstance(self.classes.index, pd.IntervalIndex):
+            upper = self.classes.iloc[len(self.classes) // 2 :]
+            share = f"{upper['then'].sum():.1%} → {upper['now'].sum():.1%}"
+            return f"Predictions of {upper.index[0].left:.6g} or more: {share}; stability index {self.class_shift}"
+        shares = ", ".join(f"{line.Index} {line.then:.1%} → {line.now:.1%}" for line in self.classes.itertuples())
+        return f"Predicted classes: {shares}; total variation {self.class_shift}"
 
     def __str__(self) -> str:
         return render(self._sheet())
@@ -120,21 +130,30 @@ def compare(learned: Learned, predictor: Predictor, rows: pd.DataFrame, seed: in
     if not known.any():
         raise ModelError(predictor.failure)
     memory, knowledge = learned.memory, learned.knowledge
-    now = np.bincount(answers.classes[known], minlength=len(memory.classes))[: len(memory.classes)]
+    said = Answers(answers.classes[known], None if answers.scores is None else answers.scores[known])
+    now = tally_answers(said, learned.numbers, memory.answer_cuts, len(memory.classes))[: len(memory.classes)]
     frame, shift = _moved(memory, codes, now, knowledge, seed)
-    names = pd.Index(learned.classes, name="class", tupleize_cols=False)
     shares = {"then": memory.classes / memory.classes.sum(), "now": now / now.sum()}
     return DriftReport(
         frame=frame,
-        classes=pd.DataFrame(shares, index=names),
+        classes=pd.DataFrame(shares, index=_names(learned)),
         class_shift=shift,
         reconstruction=rebuilt(memory, knowledge, codes),
-        hyperplane=planes_agree(learned, codes[known], Answers(answers.classes[known])),
-        copy=copy_agrees(memory, knowledge, codes[known], answers.classes[known]),
+        hyperplane=planes_agree(learned, codes[known], said),
+        copy=copy_agrees(memory, knowledge, codes[known], said.classes),
         rows=len(codes),
         unreadable=len(reading.problems),
         problem=reading.problems[min(reading.problems)] if reading.problems else "",
     )
+
+
+def _names(learned: Learned) -> pd.Index:
+    """The classes, or for a model that answers numbers the bins these are counted in."""
+    if learned.numbers is None:
+        return pd.Index(learned.classes, name="class", tupleize_cols=False)
+    shown = np.round(learned.memory.answer_cuts, SHOWN_DIGITS - math.floor(math.log10(learned.numbers.scale)))
+    breaks = np.concatenate([[-np.inf], shown, [np.inf]])
+    return pd.IntervalIndex.from_breaks(breaks, closed="left", name="prediction")
 
 
 def rebuilt(memory: Memory, knowledge: Knowledge, codes: Floats) -> Compared:
@@ -176,29 +195,35 @@ def _moved(memory: Memory, codes: Floats, classes: Counts, knowledge: Knowledge,
     before, now = np.split(memory.counts, ends), np.split(tally(codes, memory.cuts, schema), ends)
     numeric = [feature.numeric for feature in schema.features]
     measures = [stability_index if number else total_variation for number in numeric]
-    value, limit = limits([*before, memory.classes], [*now, classes], [*measures, total_variation], seed)
+    of_answers = stability_index if len(memory.answer_cuts) else total_variation
+    value, limit = limits([*before, memory.classes], [*now, classes], [*measures, of_answers], seed)
     drifted = value > limit + 1e-12
+    kinds, then = list(zip(numeric, before, strict=True)), np.where(memory.present(schema) > 0, memory.mean, np.nan)
     frame = pd.DataFrame(
         {
             "measure": ["stability index" if number else "total variation" for number in numeric],
             "value": value[:-1],
             "limit": limit[:-1],
             "drifted": drifted[:-1],
-            "then": [
-                _typical(number, mean, counts) for number, mean, counts in zip(numeric, memory.mean, before, strict=True)
-            ],
-            "now": [
-                float(codes[:, j].mean()) if number else float(now[j][before[j].argmax()] / len(codes))
-                for j, number in enumerate(numeric)
-            ],
+            "then": [float(then[j]) if number else _share(old, old) for j, (number, old) in enumerate(kinds)],
+            "now": [_mean(codes[:, j]) if number else _share(now[j], old) for j, (number, old) in enumerate(kinds)],
         },
         index=pd.Index(schema.names, name="feature", tupleize_cols=False),
     )
+    if any(feature.gappy for feature in schema.features):
+        for name, counts in (("missing_then", before), ("missing_now", now)):
+            frame[name] = [c[-1] / c.sum() if f.gappy else 0.0 for f, c in zip(schema.features, counts, strict=True)]
     return frame, Compared(0.0, float(value[-1]), float(limit[-1]), bool(drifted[-1]))
 
 
-def _typical(number: bool, mean: float, counts: Counts) -> float:
-    return float(mean) if number else float(counts.max() / counts.sum())
+def _mean(values: Floats) -> float:
+    there = values[values != MISSING]
+    return float(there.mean()) if len(there) else float("nan")
+
+
+def _share(counts: Counts, before: Counts) -> float:
+    """Of the category that was the commonest."""
+    return float(counts[before.argmax()] / counts.sum())
 
 
 def limits(

@@ -16,7 +16,7 @@ from fasterce.errors import InputError, ModelError, shorten
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
-from fasterce.memory import Memory, reconstruction_losses
+from fasterce.memory import Memory, cuts_of_answers, reconstruction_losses, tally_answers
 from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores, is_regressor
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
@@ -94,7 +94,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
     predictor = Predictor(model, table)
     asked = some_of(codes, MOST_ASKED_ROWS, rng)
-    _check_missing_accepted(predictor, codec, asked)
+    check_missing_accepted(predictor, codec, asked)
     heard = ask_about(asked, predictor, settings)
     coder = train_coder(codec.encode(some_of(codes, MOST_TRAINING_ROWS, rng)), codec, settings)
     space = explore(heard, coder.autoencoder, codec, predictor, settings, rng)
@@ -103,7 +103,7 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     examples = keep_examples(space, codes, stand_ins.quick, settings, rng)
     knowledge = put_together(codec, coder, space, borders, stand_ins, examples, settings)
     report = describe(knowledge, coder, space, borders, stand_ins, predictor, perf_counter() - started)
-    memory = remember(codes, heard, coder, knowledge, settings)
+    memory = remember(codes, heard, coder, knowledge, predictor.numbers, settings)
     return Learned(
         table, knowledge, report, predictor.classes, predictor.use_scores, memory, stand_ins.twin, predictor.numbers
     )
@@ -120,14 +120,19 @@ def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, F
     if reading.problems:
         sentence = reading.problems[min(reading.problems)]
         raise InputError(f"X has {len(reading.problems)} rows that cannot be used; the first: {sentence}")
-    vast = (np.abs(reading.codes) * (reading.codes != MISSING)).max(axis=0) > LARGEST_NUMBER
-    if vast.any():
-        name = table.schema.names[int(vast.argmax())]
-        raise InputError(f"Column {name!r} must hold numbers of at most {LARGEST_NUMBER:g}; got larger ones (rescale it).")
+    check_sizes(reading.codes, table.schema)
     return table, reading.codes
 
 
-def _check_missing_accepted(predictor: Predictor, codec: Codec, codes: Floats) -> None:
+def check_sizes(codes: Floats, schema: Schema) -> None:
+    """Numbers beyond all measure cannot be told from missing ones."""
+    vast = (np.abs(codes) * (codes != MISSING)).max(axis=0) > LARGEST_NUMBER
+    if vast.any():
+        name = schema.names[int(vast.argmax())]
+        raise InputError(f"Column {name!r} must hold numbers of at most {LARGEST_NUMBER:g}; got larger ones (rescale it).")
+
+
+def check_missing_accepted(predictor: Predictor, codec: Codec, codes: Floats) -> None:
     """A model that refuses missing values where the schema allows them is told from one that fails on any row."""
     features = codec.schema.features
     gappy = [j for j, feature in enumerate(features) if feature.gappy]
@@ -440,13 +445,16 @@ def describe(
     )
 
 
-def remember(codes: Floats, heard: Heard, coder: Coder, knowledge: Knowledge, settings: Settings) -> Memory:
+def remember(
+    codes: Floats, heard: Heard, coder: Coder, knowledge: Knowledge, numbers: Numbers | None, settings: Settings
+) -> Memory:
     """What `update` and `drift` will need of the training rows."""
-    classes = heard.answers.classes
+    cuts = cuts_of_answers(heard.answers, numbers)
     return Memory.start(
         codes,
         heard.codes if settings.keep_rows else heard.codes[:0],
-        np.bincount(classes[classes != FAILED], minlength=knowledge.hyperplanes.classes),
+        cuts,
+        tally_answers(heard.answers, numbers, cuts, knowledge.hyperplanes.classes),
         reconstruction_losses(coder.autoencoder, knowledge.codec, coder.unseen),
         knowledge.codec.schema,
     )

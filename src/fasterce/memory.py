@@ -1,5 +1,6 @@
 """What an explainer remembers of the data it has seen, for `update` and `drift`: counts and sums, and rows if it may."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -8,12 +9,15 @@ from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Autoencoder
+from fasterce.predictor import Answers, Numbers
 from fasterce.profile import LEVELS, Floats, Profile, bend, positive
 from fasterce.schema import MISSING, Schema
 from fasterce.surrogate.runtime import Surrogate
 
 BINS = 10
+INNER = np.linspace(0, 1, BINS + 1)[1:-1]
 ROWS_AT_ONCE = 1_000
+SLACK = 1e-9
 
 Indices = NDArray[np.intp]
 
@@ -23,10 +27,11 @@ class Memory:
     """Everything here but `rows` is a sum or a count, and can be added to exactly.
 
     seen, updates   rows seen since `fit` and calls of `update` since then, arrays without dimensions
-    mean, squares   of every feature, the second as the sum of squared deviations
+    mean, squares   of every feature where it is not missing, the second as the sum of squared deviations
     cuts            (features, BINS - 1) where numbers are cut into bins, as `fit` found them
-    counts          how many rows fell into every bin and category, feature after feature
-    classes         how often the model answered each class
+    counts          how many rows fell into every bin and category, feature after feature; missing ones come last
+    answer_cuts     where the model's answers are cut into bins if they are numbers, empty if they are classes
+    classes         how often the model answered each class, or a number of each bin
     reconstruction  mean and deviation of the loss of rows kept from the autoencoder's training, and how many there were
     rows            a fair sample of all rows seen, none where rows must not be kept
     """
@@ -37,23 +42,34 @@ class Memory:
     squares: Floats
     cuts: Floats
     counts: NDArray[np.int64]
+    answer_cuts: Floats
     classes: NDArray[np.int64]
     reconstruction: Floats
     rows: Floats
 
     @classmethod
-    def start(cls, codes: Floats, rows: Floats, classes: NDArray[np.int64], unseen: Floats, schema: Schema) -> "Memory":
+    def start(
+        cls,
+        codes: Floats,
+        rows: Floats,
+        answer_cuts: Floats,
+        classes: NDArray[np.int64],
+        unseen: Floats,
+        schema: Schema,
+    ) -> "Memory":
         """`unseen` holds the losses of rows kept from training, `rows` what may be kept of `codes`."""
-        inner = np.linspace(0, 1, BINS + 1)[1:-1]
-        cuts = np.quantile(codes, inner, axis=0, method="nearest").T.copy()
-        mean = codes.mean(axis=0)
+        cuts = np.quantile(codes, INNER, axis=0, method="nearest").T.copy()
+        for j, values in present_values(codes, schema):
+            cuts[j] = np.quantile(values, INNER, method="nearest") if len(values) else 0.0
+        _, mean, squares = moments(codes, schema)
         return cls(
             seen=np.asarray(len(codes), dtype=np.int64),
             updates=np.asarray(0, dtype=np.int64),
             mean=mean,
-            squares=((codes - mean) ** 2).sum(axis=0),
+            squares=squares,
             cuts=cuts,
             counts=tally(codes, cuts, schema),
+            answer_cuts=answer_cuts,
             classes=classes,
             reconstruction=summed_up(unseen),
             rows=rows,
@@ -61,24 +77,53 @@ class Memory:
 
     def and_rows(self, new: Floats, schema: Schema) -> "Memory":
         """The same with more rows counted; `rows` and what depends on the model stay as they are."""
-        before, now = int(self.seen), len(new)
-        gap = new.mean(axis=0) - self.mean
+        before, (now, mean, squares) = self.present(schema), moments(new, schema)
+        gap, both = mean - self.mean, np.maximum(before + now, 1)
         return replace(
             self,
-            seen=np.asarray(before + now, dtype=np.int64),
+            seen=np.asarray(int(self.seen) + len(new), dtype=np.int64),
             updates=np.asarray(self.updates + 1),
-            mean=self.mean + gap * (now / (before + now)),
-            squares=self.squares + ((new - new.mean(axis=0)) ** 2).sum(axis=0) + gap**2 * (before * now / (before + now)),
+            mean=self.mean + gap * (now / both),
+            squares=self.squares + squares + gap**2 * (before * now / both),
             counts=self.counts + tally(new, self.cuts, schema),
         )
 
+    def present(self, schema: Schema) -> NDArray[np.int64]:
+        """How many values of every feature were there; a missing category is a category."""
+        present, last = np.full(len(schema), self.seen), np.cumsum(sizes(schema)) - 1
+        gappy = gappy_numbers(schema)
+        present[gappy] -= self.counts[last[gappy]]
+        return present
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """By name; `answer_cuts` only where there are any."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: array for name, array in named.items() if name != "answer_cuts" or len(array)}
 
 
 def sizes(schema: Schema) -> list[int]:
     """How many counts every feature has."""
     return [BINS + feature.gappy if feature.numeric else feature.states for feature in schema.features]
+
+
+def gappy_numbers(schema: Schema) -> list[int]:
+    return [j for j, feature in enumerate(schema.features) if feature.numeric and feature.gappy]
+
+
+def present_values(codes: Floats, schema: Schema) -> Iterator[tuple[int, Floats]]:
+    """Every number that may be missing, with the values that are there."""
+    for j in gappy_numbers(schema):
+        yield j, codes[codes[:, j] != MISSING, j]
+
+
+def moments(codes: Floats, schema: Schema) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """How many values every feature has, their mean and the sum of their squared deviations; zeros where there are none."""
+    present, mean = np.full(codes.shape[1], len(codes)), codes.mean(axis=0)
+    squares = ((codes - mean) ** 2).sum(axis=0)
+    for j, values in present_values(codes, schema):
+        present[j], mean[j] = len(values), values.mean() if len(values) else 0.0
+        squares[j] = ((values - mean[j]) ** 2).sum()
+    return present, mean, squares
 
 
 def tally(codes: Floats, cuts: Floats, schema: Schema) -> NDArray[np.int64]:
@@ -92,6 +137,22 @@ def tally(codes: Floats, cuts: Floats, schema: Schema) -> NDArray[np.int64]:
     return np.concatenate(counts).astype(np.int64)
 
 
+def cuts_of_answers(answers: Answers, numbers: Numbers | None) -> Floats:
+    """Where a model's numbers are to be cut into bins of as many answers each; nowhere if it answers classes."""
+    if numbers is None or answers.scores is None:
+        return np.zeros(0)
+    # A little lower, so that an answer given again with another last bit falls into the same bin.
+    return np.asarray(np.quantile(numbers.values(answers.scores), INNER, method="nearest") - SLACK * numbers.scale)
+
+
+def tally_answers(answers: Answers, numbers: Numbers | None, cuts: Floats, classes: int) -> NDArray[np.int64]:
+    """How often each class was answered, or a number of each bin."""
+    if numbers is None or answers.scores is None:
+        return np.bincount(answers.classes, minlength=classes).astype(np.int64)
+    place = np.searchsorted(cuts, numbers.values(answers.scores), side="right")
+    return np.bincount(place, minlength=BINS).astype(np.int64)
+
+
 def merged_profile(profile: Profile, memory: Memory, new: Floats, schema: Schema) -> Profile:
     """The profile of everything seen and `new`.
 
@@ -101,30 +162,45 @@ def merged_profile(profile: Profile, memory: Memory, new: Floats, schema: Schema
     if len(memory.rows) == memory.seen:
         return Profile.measure(np.concatenate([memory.rows, new]), schema)
     old = memory.rows if len(memory.rows) else profile.levels.T
+    after, before = memory.and_rows(new, schema), memory.present(schema)
+    std = np.sqrt(after.squares / np.maximum(after.present(schema), 1))
+    merged = _merged(old, float(memory.seen), new, profile.spread.T, std)
+    for j in gappy_numbers(schema):
+        mine, fresh, levels, spread = (_present(part, j) for part in (old, new, profile.levels.T, profile.spread.T))
+        mine = mine if len(mine) else levels
+        if len(mine) + len(fresh):
+            for name, values in _merged(mine, float(before[j]), fresh, spread, std[j : j + 1]).items():
+                merged[name][j] = values[0]
+    return Profile(**merged, frequency=_shares(after, schema))
+
+
+def _present(points: Floats, j: int) -> Floats:
+    return points[points[:, j] != MISSING, j : j + 1]
+
+
+def _merged(old: Floats, seen: float, new: Floats, spread: Floats, std: Floats) -> dict[str, Floats]:
+    """What a profile says of numbers, where `old` points stand for `seen` ones and `spread` reaches to both ends of them."""
     points = np.concatenate([old, new])
-    weight = np.repeat([float(memory.seen) / len(old), 1.0], [len(old), len(new)])
-    after = memory.and_rows(new, schema)
-    low, high = np.minimum(profile.low, new.min(axis=0)), np.maximum(profile.high, new.max(axis=0))
-    std = np.sqrt(after.squares / after.seen)
+    weight = np.repeat([seen / max(len(old), 1), 1.0], [len(old), len(new)])
+    known = np.concatenate([points, spread])
+    low, high = known.min(axis=0), known.max(axis=0)
     levels = weighted_quantiles(points, weight, np.linspace(0, 1, LEVELS))
     levels[:, 0], levels[:, -1] = low, high
     median = levels[:, LEVELS // 2]
     mad = weighted_quantiles(np.abs(points - median), weight, np.array([0.5]))[:, 0]
     bent = bend(points, median, positive(std))
     bent_mean = np.average(bent, axis=0, weights=weight)
-    known = np.concatenate([points, profile.spread.T])
-    return Profile(
-        low=low,
-        high=high,
-        median=median,
-        std=positive(std),
-        mad=positive(mad, std),
-        bent_mean=bent_mean,
-        bent_std=positive(np.sqrt(np.average((bent - bent_mean) ** 2, axis=0, weights=weight))),
-        levels=levels,
-        spread=np.stack([np.quantile(np.unique(c), np.linspace(0, 1, LEVELS), method="nearest") for c in known.T]),
-        frequency=_shares(after, schema),
-    )
+    return {
+        "low": low,
+        "high": high,
+        "median": median,
+        "std": positive(std),
+        "mad": positive(mad, std),
+        "bent_mean": bent_mean,
+        "bent_std": positive(np.sqrt(np.average((bent - bent_mean) ** 2, axis=0, weights=weight))),
+        "levels": levels,
+        "spread": np.stack([np.quantile(np.unique(c), np.linspace(0, 1, LEVELS), method="nearest") for c in known.T]),
+    }
 
 
 def _shares(memory: Memory, schema: Schema) -> Floats:
@@ -147,13 +223,13 @@ def summed_up(losses: Floats) -> Floats:
 
 
 def reconstruction_losses(autoencoder: Autoencoder, codec: Codec, matrix: Floats) -> Floats:
-    """The paper's loss of every row: distance over the numbers, one minus cosine for every category."""
+    """The paper's loss of every row: distance over the numbers, one minus cosine for every category and every gap."""
     rebuilt = autoencoder.decode(autoencoder.encode(matrix))
     numbers = len(codec.numeric)
     loss = np.zeros(len(matrix))
     if numbers:
         loss += np.sqrt(((matrix - rebuilt)[:, :numbers] ** 2).mean(axis=1))
-    for block in codec.blocks:
+    for block in codec.one_hot:
         truth, guess = matrix[:, block.columns], rebuilt[:, block.columns]
         length = np.sqrt((guess**2).sum(axis=1)) + np.finfo(float).tiny
         loss += truth.sum(axis=1) - (truth * guess).sum(axis=1) / length

@@ -77,6 +77,10 @@ class Numbers:
         lead = (values - self.middle) / self.scale
         return np.stack([-lead / 2, lead / 2], axis=1)
 
+    def values(self, scores: Floats) -> Floats:
+        """The numbers that have these scores."""
+        return np.asarray(self.middle + self.scale * (scores[:, 1] - scores[:, 0]))
+
 
 class Predictor:
     """Asks a model about rows of codes. `numbers` is set where the model answers numbers instead of classes."""

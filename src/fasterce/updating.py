@@ -19,10 +19,18 @@ from fasterce.errors import InputError, MissingExtraError
 from fasterce.fitting import Coder, Heard, Labelled, Learned, Settings, Space, StandIns
 from fasterce.latent.runtime import Network
 from fasterce.latent.train import TrainingPlan, moved, torch_or_none, train
-from fasterce.memory import Memory, merged_profile, reconstruction_losses, summed_up
-from fasterce.predictor import FAILED, Predictor
+from fasterce.memory import (
+    Memory,
+    cuts_of_answers,
+    merged_profile,
+    reconstruction_losses,
+    summed_up,
+    tally_answers,
+)
+from fasterce.predictor import FAILED, Numbers, Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
+from fasterce.schema import MISSING
 from fasterce.search.task import Knowledge
 from fasterce.surrogate.runtime import Surrogate
 from fasterce.surrogate.train import lowest_score
@@ -85,7 +93,7 @@ def update(
     table = widened(known.table, new)
     codec = Codec(table.schema, merged_profile(known.knowledge.codec.profile, known.memory, new, table.schema))
     predictor = _predictor(known, model, new_model, table)
-    heard, fresh, every = ask_old_and_new(known, new, predictor, settings, new_model, rng)
+    heard, fresh, every = ask_old_and_new(known, new, codec, predictor, settings, new_model, rng)
     coder, loss = go_on(known, codec, heard, fresh, every, settings)
     space = fitting.explore(heard, coder.autoencoder, codec, predictor, settings, rng)
     borders = fitting.draw_borders(space, codec, predictor, settings)
@@ -95,7 +103,7 @@ def update(
     knowledge = fitting.put_together(codec, coder, space, borders, stand_ins, examples, settings)
     if not settings.keep_rows:
         knowledge = replace(knowledge, groups=known.knowledge.groups)
-    memory = remember(known.memory, new, heard, fresh, coder, knowledge, new_answers, settings)
+    memory = remember(known.memory, new, heard, fresh, coder, knowledge, predictor.numbers, new_answers, settings)
     report = fitting.describe(knowledge, coder, space, borders, stand_ins, predictor, perf_counter() - started)
     report = replace(report, epochs=known.report.epochs + coder.epochs)
     learned = Learned(
@@ -131,22 +139,20 @@ def read_new_rows(table: Table, rows: pd.DataFrame) -> Floats:
         sentence = reading.problems[min(reading.problems)]
         again = "an update learns no new categories, ranges or types: fit again for these"
         raise InputError(f"new_rows has {len(reading.problems)} rows that cannot be used ({again}); the first: {sentence}")
-    vast = np.abs(reading.codes).max(axis=0) > fitting.LARGEST_NUMBER
-    if vast.any():
-        name = table.schema.names[int(vast.argmax())]
-        raise InputError(
-            f"Column {name!r} must hold numbers of at most {fitting.LARGEST_NUMBER:g}; got larger ones (rescale it)."
-        )
+    fitting.check_sizes(reading.codes, table.schema)
     return reading.codes
 
 
 def widened(table: Table, new: Floats) -> Table:
     """Ranges read off the data grow with it; declared ones do not."""
+    # Where all is missing the ends are NaN, which `min` and `max` pass over in second place.
+    there = np.where(new == MISSING, np.nan, new)
+    ends = np.fmin.reduce(there, axis=0), np.fmax.reduce(there, axis=0)
     features = tuple(
         replace(feature, lower=min(feature.lower, float(low)), upper=max(feature.upper, float(high)))
         if feature.numeric and not feature.declared
         else feature
-        for feature, low, high in zip(table.schema.features, new.min(axis=0), new.max(axis=0), strict=True)
+        for feature, low, high in zip(table.schema.features, *ends, strict=True)
     )
     return Table(replace(table.schema, features=features), table.dtypes)
 
@@ -160,13 +166,20 @@ def _predictor(known: Learned, model: Any, new_model: bool, table: Table) -> Pre
 
 
 def ask_old_and_new(
-    known: Learned, new: Floats, predictor: Predictor, settings: Settings, new_model: bool, rng: np.random.Generator
+    known: Learned,
+    new: Floats,
+    codec: Codec,
+    predictor: Predictor,
+    settings: Settings,
+    new_model: bool,
+    rng: np.random.Generator,
 ) -> tuple[Heard, Heard, Floats]:
     """A fair sample of everything seen, the new rows, and the rows of both; the model is asked about all at once."""
     old = known.memory.rows if len(known.memory.rows) else known.knowledge.examples
     some = fitting.some_of(new, fitting.MOST_ASKED_ROWS, rng)
     codes = np.concatenate([old, some])
     if new_model:
+        fitting.check_missing_accepted(predictor, codec, codes)
         fitting.learn_answers(codes, predictor, settings)
     every = Heard(codes, predictor.ask(codes))
     weight = np.repeat([float(known.memory.seen) / len(old), len(new) / len(some)], [len(old), len(some)])
@@ -279,20 +292,22 @@ def remember(
     fresh: Heard,
     coder: Coder,
     knowledge: Knowledge,
+    numbers: Numbers | None,
     new_answers: bool,
     settings: Settings,
 ) -> Memory:
     """Counts and sums with the new rows added; what says how good a piece is only where the piece is new."""
     after = memory.and_rows(new, knowledge.codec.schema)
-    classes = knowledge.hyperplanes.classes
-    if settings.keep_rows:
-        answered = np.bincount(heard.answers.classes, minlength=classes)
-    else:
-        answered = np.bincount(fresh.answers.classes, minlength=classes) + (0 if new_answers else memory.classes)
+    cuts = cuts_of_answers(heard.answers, numbers) if new_answers else memory.answer_cuts
+    some = heard if settings.keep_rows else fresh
+    answered = tally_answers(some.answers, numbers, cuts, knowledge.hyperplanes.classes)
+    if not (settings.keep_rows or new_answers):
+        answered = answered + memory.classes
     losses = reconstruction_losses(coder.autoencoder, knowledge.codec, coder.unseen) if coder.epochs else None
     return replace(
         after,
-        classes=answered.astype(np.int64),
+        answer_cuts=cuts,
+        classes=answered,
         reconstruction=memory.reconstruction if losses is None else summed_up(losses),
         rows=heard.codes if settings.keep_rows else memory.rows,
     )

@@ -17,7 +17,7 @@ from fasterce.latent.runtime import Layer, Network
 from fasterce.latent.train import Trained, TrainingPlan, split, train
 from fasterce.profile import Profile
 from fasterce.progress import Progress
-from fasterce.schema import Schema
+from fasterce.schema import MISSING, Feature, Schema
 
 SILENT = Progress(False)
 QUICK = TrainingPlan(latent=3, hidden=16, batch=32, epochs=3, patience=5)
@@ -289,3 +289,20 @@ def test_a_network_moves_to_more_columns_and_says_the_same_about_the_old_ones() 
 
 def _scales(codec: Codec) -> dict[str, np.ndarray]:
     return {name: getattr(codec.profile, name) for name in ("median", "std", "bent_mean", "bent_std")}
+
+
+def test_a_moved_network_still_knows_what_is_missing() -> None:
+    features = (
+        Feature("amount", "numeric", lower=0, upper=9, missing="stay"),
+        Feature("kind", "categorical", categories=("a", "b", "c")),
+    )
+    schema, rng = Schema(features), np.random.default_rng(0)
+    codes = np.stack([np.where(rng.random(200) < 0.3, MISSING, rng.uniform(0, 9, 200)), rng.integers(0, 2, 200)], axis=1)
+    more = np.concatenate([codes, [[4.0, 2.0]]])
+    old = Codec(schema, Profile.measure(codes, schema))
+    wide = Codec(schema, replace(Profile.measure(more, schema), **_scales(old)))
+    network = train(old.encode(codes), old, QUICK, 0, SILENT).network
+    after = training.moved(network, old, wide)
+    latent = network.encode(old.encode(codes))
+    np.testing.assert_allclose(after.encode(wide.encode(codes)), latent)
+    np.testing.assert_allclose(after.decode(latent)[:, wide.gaps[0].columns], network.decode(latent)[:, old.gaps[0].columns])

@@ -97,7 +97,7 @@ def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | Non
             raise ValueError(f"classes {shorten(classes)} and {len(table.dtypes)} dtypes for {len(table.schema)} columns")
         numbers = _numbers(manifest)
         knowledge = rebuild_knowledge(stored, table.schema, len(classes), own)
-        memory = rebuild_memory(stored, table.schema, len(classes))
+        memory = rebuild_memory(stored, table.schema, len(classes), numbers is not None)
         table.frame(knowledge.examples[:MOST_ASKED])
     except (FasterCEError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         if isinstance(error, ArtifactError):

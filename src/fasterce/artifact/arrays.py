@@ -135,7 +135,7 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
     return knowledge
 
 
-def rebuild_memory(stored: Stored, schema: Schema, classes: int) -> Memory:
+def rebuild_memory(stored: Stored, schema: Schema, classes: int, numbers: bool) -> Memory:
     features = len(schema)
     kept = "memory.rows" in stored.arrays and len(stored.arrays["memory.rows"])
     counts = [None if feature.numeric else feature.states for feature in schema.features]
@@ -146,7 +146,8 @@ def rebuild_memory(stored: Stored, schema: Schema, classes: int) -> Memory:
         squares=stored.take("memory.squares", (features,)),
         cuts=stored.take("memory.cuts", (features, BINS - 1)),
         counts=stored.take("memory.counts", (sum(sizes(schema)),), np.int64),
-        classes=stored.take("memory.classes", (classes,), np.int64),
+        answer_cuts=stored.take("memory.answer_cuts", (BINS - 1,)) if numbers else np.zeros(0),
+        classes=stored.take("memory.classes", (BINS if numbers else classes,), np.int64),
         reconstruction=stored.take("memory.reconstruction", (3,)),
         rows=stored.codes("memory.rows", (kept, features), np.float64, counts) if kept else np.zeros((0, features)),
     )

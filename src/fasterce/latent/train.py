@@ -208,14 +208,14 @@ def moved(network: Network, before: Codec, after: Codec) -> Network:
     """The network for another codec of the same schema: columns both have keep their weights, new ones start at zero."""
     old = np.full(after.width, -1, dtype=np.intp)
     old[: len(after.numeric)] = np.arange(len(after.numeric))
-    for was, block in zip(before.blocks, after.blocks, strict=True):
+    for was, block in zip(before.one_hot, after.one_hot, strict=True):
         slot = was.slot_of[block.codes]
         old[block.columns] = np.where(slot >= 0, was.start + slot, -1)
     known = old >= 0
     first, last = network.encoder[0], network.decoder[-1]
     first = Layer(np.where(known[:, None], first.weight[old], 0.0), first.bias)
     last = Layer(np.where(known, last.weight[:, old], 0.0), np.where(known, last.bias[old], 0.0))
-    blocks = tuple(block.columns for block in after.blocks)
+    blocks = tuple(block.columns for block in after.one_hot)
     return Network((first, *network.encoder[1:]), (*network.decoder[:-1], last), blocks)
 
 
