@@ -156,7 +156,7 @@ class FasterCE(BaseEstimator):
         target : the wanted class; with two classes None means the other one, row by row, with more "any other" means
             whatever the model does not say now. For a model that answers numbers (low, high), None for an open end.
         target_score : (low, high), the wanted chance of the class `target`.
-        n : how many different counterfactuals a row, if there are so many; fewer is said.
+        n : how many different counterfactuals a row (of each variant with "all"), if there are so many; fewer is said.
         diversity : of several, from 0 (the cheapest) to 1 (as different as possible in what changes).
         features_to_vary : the only columns that may change; None means all the schema lets change.
         permitted_range : {column: (low, high) or [categories]}, for this call; a row outside it is moved in.

@@ -111,6 +111,15 @@ class Answers:
         """The same, some rows left out."""
         return self.where(~np.isin(self.query, rows))
 
+    def first(self, n: int) -> "Answers":
+        """At most n of every method for every row."""
+        names, method = np.unique(self.method.astype(str), return_inverse=True)
+        key = self.query * max(len(names), 1) + method
+        order = np.argsort(key, kind="stable")
+        turn = np.empty(len(key), dtype=np.intp)
+        turn[order] = np.arange(len(key)) - np.searchsorted(key[order], key[order])
+        return self.where(turn < n)
+
     def with_share(self, name: Literal["robust", "survived"], share: Floats) -> "Answers":
         return replace(self, robust=share) if name == "robust" else replace(self, survived=share)
 

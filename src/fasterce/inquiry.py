@@ -19,6 +19,7 @@ from fasterce.predictor import Predictor
 from fasterce.profile import Floats
 from fasterce.progress import Progress
 from fasterce.rules import Rules
+from fasterce.search import variants
 from fasterce.search.dialogue import converse
 from fasterce.search.goal import Goal, Indices, Mask
 from fasterce.search.judge import Asks, Best, Judge, Told, any_of
@@ -28,8 +29,9 @@ from fasterce.search.task import Knowledge, Task
 from fasterce.search.verify import verify
 from fasterce.trials import TURNS
 
-# Without scores nobody knows how far beyond the boundary an answer is: it goes on by so many standard deviations.
-BLIND_MARGINS = (0.0, 0.1, 0.25, 0.5, 1.0)
+BY_SCORES, TRIED = 3, 4
+# Standard deviations by which answers go on where scores do not help, turn by turn.
+MARGINS = (0.0, 0.1, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -161,31 +163,38 @@ def _steadily(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted)
     needs = [trial.first_need(task) for trial in wanted.trials if trial.share > 0]
     every, need = np.arange(len(rows)), np.max(needs, axis=0) if needs else np.zeros(len(rows))
     for turn in range(TURNS):
-        some = _demanding(task.take(every), need, turn)
-        found, lacking, lack = _tried(_search_block(some, rows[every], confirming, wanted), task, rows, confirming, wanted)
-        kept.append(found)
-        again = np.isin(every, lacking) & _left_for_another(confirming.asked[rows[every]], wanted)
+        some, once = _turned(task.take(every), need, turn, wanted)
+        found, lack = _tried(_search_block(some, rows[every], confirming, once), task, rows, confirming, wanted)
+        kept.append(found.first(wanted.n))
+        again = ~np.isin(rows[every], found.query) & _left_for_another(confirming.asked[rows[every]], wanted)
         every, need = every[again], np.maximum(1.5 * need[again], lack[every[again]])
-        if not every.size or task.judge.limits.over:
+        if not every.size or not needs or task.judge.limits.over:
             break
     return Answers.merge(kept)
+
+
+def _turned(task: Task, need: Floats, turn: int, wanted: Wanted) -> tuple[Task, Wanted]:
+    """First farther by the scores. Where that leads nowhere, since scores may not tell how deep inside an answer is, on by
+    standard deviations; in the end known rows that have the answer. Then several are tried."""
+    if turn < BY_SCORES and task.judge.informative:
+        return _demanding(task, need), wanted
+    several = replace(wanted, n=max(wanted.n, TRIED))
+    if turn == TURNS - 1:
+        return task, replace(several, variants=[(wanted.variants[0][0], variants.known_rows)])
+    return replace(task, margin=max(task.margin, MARGINS[turn])), several if turn else wanted
 
 
 def _left_for_another(asked: Indices, wanted: Wanted) -> Mask:
     return np.ones(len(asked), dtype=bool) if wanted.budget is None else asked + 2 * wanted.set_aside <= wanted.budget
 
 
-def _demanding(task: Task, need: Floats, turn: int) -> Task:
-    judge = task.judge.demanding(need)
-    start = None if task.start is None or not judge.informative else task.start - need
-    blind = 0.0 if judge.informative else BLIND_MARGINS[turn]
-    return replace(task, judge=judge, start=task.start if start is None else start, margin=max(task.margin, blind))
+def _demanding(task: Task, need: Floats) -> Task:
+    start = None if task.start is None else task.start - need
+    return replace(task, judge=task.judge.demanding(need), start=start)
 
 
-def _tried(
-    found: Answers, task: Task, rows: Indices, confirming: Confirming, wanted: Wanted
-) -> tuple[Answers, Indices, Floats]:
-    """The answers that stand all trials, the places of the rows that have others only, and the lead these would need."""
+def _tried(found: Answers, task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -> tuple[Answers, Floats]:
+    """The answers that stand all trials, and the lead that others would need."""
     place = np.searchsorted(rows, found.query)
     steady, need = np.ones(len(found), dtype=bool), np.zeros(len(rows))
     for trial in wanted.trials:
@@ -195,8 +204,7 @@ def _tried(
         steady &= held.share >= trial.share
         np.maximum.at(need, place, np.nan_to_num(held.need))
         confirming.note_share(found.query, trial.kind, held.share)
-    lacking = np.setdiff1d(place, place[steady])
-    return found.where(steady), lacking, need
+    return found.where(steady), need
 
 
 def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted) -> Answers:
@@ -217,6 +225,8 @@ def _search_block(task: Task, rows: Indices, confirming: Confirming, wanted: Wan
 
     kept, value = verify(pool, group, task.domain, confirm, wanted.n)
     confirming.refused[rows] = any_of(pool.valid) & ~any_of(kept)
+    if wanted.n > 1:
+        kept &= ~pool.repeated(kept)
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
     row, candidate = row[order], candidate[order]

@@ -12,10 +12,9 @@ from fasterce.outcome import Confirming, Ledger
 from fasterce.profile import Floats
 from fasterce.rules import Limit, Rules
 from fasterce.search import variants
-from fasterce.search.goal import Indices
+from fasterce.search.goal import Indices, Mask
 from fasterce.table import Reading, Table
 
-MOST_ROWS = 1_000
 MOST_LIFTED = 8
 CLOSEST = (("closest", variants.closest),)
 
@@ -47,7 +46,7 @@ def explain_refusals(
 ) -> dict[int, Refusal]:
     """For every row without an answer the reason why, as far as it can be found out in the time there is; `inquire`
     searches once more."""
-    rows = np.flatnonzero(ledger.status == NONE_FOUND)[:MOST_ROWS]
+    rows = np.flatnonzero(ledger.status == NONE_FOUND)
     if not rows.size or not wanted.why_not or wanted.budget is not None:
         return {}
     until = None if wanted.deadline is None else started + wanted.deadline
@@ -63,7 +62,7 @@ def explain_refusals(
 def _unlocked(
     codes: Floats, rows: Indices, confirming: Confirming, wanted: Wanted, inquire: Inquire, until: float | None
 ) -> _Lifted:
-    """First without any rule: what is broken then may be in the way. Then each of that alone, for rows that break several."""
+    """First without any rule: what is broken then may be in the way. Then one by one, for rows that break several."""
     found = _Lifted.nothing(codes)
     rules = wanted.rules
     if not rules.limits or _late(until):
@@ -72,22 +71,31 @@ def _unlocked(
     def search(some: Indices, by: Rules) -> Answers:
         left = None if until is None else max(until - perf_counter(), 1e-3)
         part = Confirming(confirming.predictor, confirming.rows.iloc[rows[some]], codes[some], confirming.raw)
-        once = replace(wanted, rules=by, n=1, trials=(), deadline=left, method="closest", variants=CLOSEST)
+        once = replace(wanted, rules=by, n=1, trials=trials, deadline=left, method="closest", variants=CLOSEST)
         return inquire(Ledger(Reading(codes[some]), wanted.target), part, wanted=once)
 
+    trials = tuple(trial for trial in wanted.trials if trial.share > 0)
     every = np.arange(len(rows))
     free = search(every, replace(rules, limits=()))
     broken = np.stack([rules.broken(limit, free.before, free.codes) for limit in rules.limits], axis=1)
     sets = [tuple(limit for limit, is_broken in zip(rules.limits, line, strict=True) if is_broken) for line in broken]
     found.take(free.query, free.codes, free.distance, sets)
-    # Each row tries its own broken limits only, so that what is said of it does not depend on its company.
-    alone = broken & (broken.sum(axis=1) > 1)[:, None] & (np.cumsum(broken, axis=1) <= MOST_LIFTED)
-    for limit, tried in zip(rules.limits, alone.T, strict=True):
-        some = free.query[tried]
-        if some.size and not _late(until):
-            other = search(some, rules.without(limit))
-            found.take(some[other.query], other.codes, other.distance, [(limit,)] * len(other))
+    # Each row tries limits by itself, those its free answer breaks first, so that what is said of it does not depend on
+    # its company.
+    several = broken.sum(axis=1) > 1
+    for turn in (broken, ~broken):
+        for limit, tried in zip(rules.limits, _first(turn, several).T, strict=True):
+            some = free.query[tried]
+            if some.size and not _late(until):
+                other = search(some, rules.without(limit))
+                found.take(some[other.query], other.codes, other.distance, [(limit,)] * len(other))
+        several = np.array([len(found.limits[row]) > 1 for row in free.query], dtype=bool)
     return found
+
+
+def _first(limits: Mask, rows: Mask) -> Mask:
+    """The first few limits of some rows."""
+    return np.asarray(limits & rows[:, None] & (np.cumsum(limits, axis=1) <= MOST_LIFTED))
 
 
 def _late(until: float | None) -> bool:

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fasterce.errors import InputError, shorten
 from fasterce.predictor import FAILED, Final, Predictor
@@ -15,7 +14,7 @@ from fasterce.profile import Floats
 from fasterce.search.goal import Goal, Indices, Mask, Named, Other, Said, Within
 
 ANY_OTHER = "any other"
-LOG_ODDS_INSET = 1e-9
+LOG_ODDS_SLACK = 1e-9
 
 Bounds = Sequence[float | None]
 
@@ -90,7 +89,7 @@ class Chance(Target):
     def goal(self, said: Said) -> Goal:
         of = 1 - said.classes if self.position is None else np.full(len(said.classes), self.position)
         of = np.where(said.classes == FAILED, 0, of).astype(np.intp)
-        return _within(said, of, *_surely_between(_log_odds(self.low), _log_odds(self.high)))
+        return _within(said, of, *_about_between(_log_odds(self.low), _log_odds(self.high)))
 
     def value(self, goal: Goal, final: Final, rows: Indices) -> Floats:
         assert isinstance(goal, Within)
@@ -189,9 +188,7 @@ def _bounds(what: str, given: Any, least: float, most: float) -> tuple[float, fl
         raise InputError(f"{what} must be (low, high), None for an open end; got {given!r}.")
     if not all(bound is None or (isinstance(bound, Real) and not isinstance(bound, bool)) for bound in given):
         raise InputError(f"{what} must be (low, high) in numbers, None for an open end; got {given!r}.")
-    low, high = (
-        open_ if bound is None or pd.isna(bound) else float(bound) for bound, open_ in zip(given, (least, most), strict=True)
-    )
+    low, high = (open_ if bound is None else float(bound) for bound, open_ in zip(given, (least, most), strict=True))
     if not low <= high:
         raise InputError(f"{what} must be (low, high) with low <= high; got {given!r}.")
     if low <= least and high >= most:
@@ -218,10 +215,10 @@ def _log_odds(chance: float) -> float:
     return math.inf if chance >= 1 else math.log(chance / (1 - chance))
 
 
-def _surely_between(low: float, high: float) -> tuple[float, float]:
-    """Log-odds are not exact to the last bit: so far inside them the chance itself is within its bounds too."""
-    inset = LOG_ODDS_INSET if high - low > 2 * LOG_ODDS_INSET else -LOG_ODDS_INSET
-    return low + inset, high - inset
+def _about_between(low: float, high: float) -> tuple[float, float]:
+    """Log-odds are not exact to the last bit: a chance just on a bound must not be passed over. The chance itself decides
+    in the end."""
+    return low - LOG_ODDS_SLACK, high + LOG_ODDS_SLACK
 
 
 def _between(values: Floats, low: float, high: float) -> Mask:

@@ -26,7 +26,7 @@ from fasterce.table import Table, as_single, is_single
 SHAKES = 64
 SHAKEN = 0.05
 SLACK = 1.1
-TURNS = 5
+TURNS = 6
 MOST_SHAKEN = 200_000
 GUESSED, GUESS_SLACK, SUREST = 4, 0.8, 0.999
 READ_AT_ONCE = 256

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from fasterce.profile import Floats
 from fasterce.search import refine
-from fasterce.search.dialogue import Search, Wish
+from fasterce.search.dialogue import Search, Wish, for_some, side_by_side
 from fasterce.search.goal import Indices, Mask
 from fasterce.search.judge import Verdict
 from fasterce.search.pool import Pool
-from fasterce.search.ranked import Round, at_the_start
+from fasterce.search.ranked import Round, at_the_start, climb
 from fasterce.search.shortlist import NOBODY, Shortlist, shortlist
 from fasterce.search.task import Task
 from fasterce.search.thorough import flipping
@@ -36,14 +36,27 @@ def first_round(task: Task, n: int) -> Generator[Wish, list[Verdict], Round]:
     return (yield from _asked(task, listed, Pool.nothing(task.domain.base), n))
 
 
-def another_round(task: Task, known: Round, n: int) -> Search:
-    """The same without the features that are enough alone: what else could be done?"""
+def another_round(task: Task, pool: Pool, n: int, place: int) -> Search:
+    """The same without the features that are enough alone and one of the cheapest answer's, the dearest or the next: what
+    else could be done?"""
     base = task.domain.base
-    changed = (known.pool.codes != base[:, None, :]) & known.pool.valid[:, :, None]
+    best = pool.best(pool.codes.shape[1])
+    changed = (best.codes != base[:, None, :]) & best.valid[:, :, None]
     alone = changed & (changed.sum(axis=2) == 1)[:, :, None]
-    others = replace(task, domain=replace(task.domain, free=task.domain.free & ~alone.any(axis=1)))
+    used = alone.any(axis=1)
+    if changed.shape[1]:
+        price = np.where(changed[:, 0], task.distance.parts(best.codes[:, 0], task.domain.row) + LITTLE, 0.0)
+        dear = np.argsort(-price, axis=1, kind="stable")[:, min(place, price.shape[1] - 1)][:, None]
+        np.put_along_axis(used, dear, np.take_along_axis(used | changed[:, 0], dear, 1), axis=1)
+    others = replace(task, domain=replace(task.domain, free=task.domain.free & ~used))
     listed = shortlist(others, base, at_the_start(others))
-    return (yield from _asked(others, listed, known.pool, n)).pool
+    poor = np.flatnonzero(~enough(pool, task.domain.row, 2))
+    few, many = yield from side_by_side([_more(others, listed, pool, n), for_some(poor, others, climb)])
+    return few + many
+
+
+def _more(task: Task, listed: Shortlist, pool: Pool, n: int) -> Search:
+    return (yield from _asked(task, listed, pool, n)).pool
 
 
 def _asked(task: Task, listed: Shortlist, pool: Pool, n: int) -> Generator[Wish, list[Verdict], Round]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DIGITS = 9
 NO_LIMIT = -1e300
+MOST_NEARLY = 40
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -187,7 +188,8 @@ class Within(Goal):
         return np.asarray(_inside(self.odds(outputs), self.low[:, None], self.high[:, None]), dtype=np.float32)
 
     def parts(self, knowledge: "Knowledge") -> list[Part]:
-        """Examples the copy expects within the bounds of the first row of each part; all of them where there is no copy."""
+        """Examples the copy expects within the bounds of the first row of each part, or nearly; all of the class where
+        there is no copy."""
         sort = np.stack([self.target, self.of, self.low, self.high], axis=1).astype(np.float64)
         _, first, place = np.unique(sort, axis=0, return_index=True, return_inverse=True)
         return [
@@ -199,8 +201,9 @@ class Within(Goal):
         outputs = knowledge.example_outputs
         if outputs is None:
             return np.flatnonzero(knowledge.example_classes == self.target[row])
-        one = self.take(np.array([row]))
-        return np.flatnonzero(replace(one, need=None).expected(outputs[None])[0] > 0)
+        inside = replace(self.take(np.array([row])), need=None).expected(outputs[None])[0]
+        kept = np.flatnonzero(inside > 0)
+        return kept if len(kept) >= MOST_NEARLY else np.sort(np.argsort(-inside, kind="stable")[:MOST_NEARLY])
 
 
 def _over_the_others(scores: Floats, target: Indices) -> Floats:

@@ -215,7 +215,7 @@ class Follower:
     def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
         still = codes[:, self.leader] == domain.row[rows, self.leader]
         own = (codes[:, self.out] == domain.row[rows, self.out]) | (codes[:, self.out] == domain.base[rows, self.out])
-        return np.where(still, own, codes[:, self.out] == self._value(domain, rows, codes))
+        return np.asarray(np.where(still, own, codes[:, self.out] == self._value(domain, rows, codes)))
 
     def _value(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
         change = _level(codes[:, self.leader], self.level) - _level(domain.row[rows, self.leader], self.level)

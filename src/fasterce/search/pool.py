@@ -82,6 +82,12 @@ class Pool:
         repeated = ((key[:, :, None] == key[:, None, :]) & earlier & pool.valid[:, None, :]).any(axis=2)
         return pool.without(repeated)
 
+    def repeated(self, kept: Mask) -> Mask:
+        """Which candidates are the same as an earlier one of their row that is kept."""
+        earlier = np.tril(np.ones((kept.shape[1], kept.shape[1]), dtype=bool), k=-1)
+        same = (self.codes[:, :, None, :] == self.codes[:, None, :, :]).all(axis=3)
+        return np.asarray((same & earlier & kept[:, None, :]).any(axis=2))
+
     def sparsest(self, base: Floats) -> "Pool":
         """Only those that change the fewest features left valid."""
         count = np.where(self.valid, (self.codes != base[:, None, :]).sum(axis=2), base.shape[1] + 1)

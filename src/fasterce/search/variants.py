@@ -12,7 +12,15 @@ from fasterce.search.dialogue import Search, Wish, for_some, side_by_side
 from fasterce.search.goal import Indices
 from fasterce.search.judge import Candidates, Edits, Verdict, any_of
 from fasterce.search.pool import Pool
-from fasterce.search.propose import different, keeping_frozen_still, nearest_examples, walk, without_trifles
+from fasterce.search.propose import (
+    different,
+    keeping_frozen_still,
+    more_examples,
+    nearest_examples,
+    neighbours,
+    walk,
+    without_trifles,
+)
 from fasterce.search.realism import BLIND_STOPS, STOPS, Box, allowed, priced, retreats
 from fasterce.search.robust import beyond
 from fasterce.search.shortlist import rows_at_once
@@ -78,6 +86,13 @@ def realistic(task: Task, n: int = 1) -> Search:
     return (yield from beyond(task, several))
 
 
+def known_rows(task: Task, n: int = 1) -> Search:
+    """Known rows with the wanted answer, as far as the rules let a row follow them: the nearest, and the deepest inside."""
+    asked = neighbours(task, more_examples(task))
+    (verdict,) = yield [asked]
+    return flipping(task, asked, verdict, n)
+
+
 __all__ = ["VARIANTS", "rows_at_once"]
 
 VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
@@ -95,11 +110,18 @@ def _several(task: Task, n: int) -> Search:
 
 
 def _combinations(task: Task, n: int) -> Generator[Wish, list[Verdict], tuple[ranked.Round, Pool]]:
-    """What the copy proposes, for rows where that is too little twice."""
+    """What the copy proposes; for rows where that is too little, twice more without what is used already."""
     known = yield from diverse.first_round(task, n)
-    few = np.flatnonzero(~diverse.enough(known.pool, task.domain.row, n))
-    again = yield from for_some(few, task, lambda some: diverse.another_round(some, known.take(few), n))
-    return known, known.pool + again
+    pool = known.pool
+    for places in ((0,), (0, 1)):
+        few = np.flatnonzero(~diverse.enough(pool, task.domain.row, n))
+        again = yield from side_by_side([_without(task, pool, few, n, place) for place in places])
+        pool = reduce(Pool.__add__, [pool, *again]).distinct(task.domain.base).best(3 * (n + SPARE))
+    return known, pool
+
+
+def _without(task: Task, pool: Pool, few: Indices, n: int, place: int) -> Search:
+    return (yield from for_some(few, task, lambda some: diverse.another_round(some, pool.take_rows(few), n, place)))
 
 
 def _some_combinations(task: Task, n: int) -> Search:
