@@ -149,7 +149,7 @@ def _if(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
 
 def _together(rule: Any, row: Values, answer: Values, features: Any, orders: Any, derived: Any) -> bool:
     if row[rule.leader] == answer[rule.leader]:
-        return True
+        return rule.slope is None or row[rule.follower] == answer[rule.follower]
     led = _level(rule.leader, answer[rule.leader], orders) - _level(rule.leader, row[rule.leader], orders)
     followed = _level(rule.follower, answer[rule.follower], orders) - _level(rule.follower, row[rule.follower], orders)
     if rule.slope is None:

@@ -196,12 +196,15 @@ def test_examples_are_those_that_have_what_is_wanted() -> None:
     assert seen(Other(np.array([1, 1]), own=np.array([0, 2]))) == [([0], [1, 2, 3]), ([1], [0, 1, 3, 4])]
 
 
-def test_examples_within_bounds_are_those_the_copy_expects_there() -> None:
+def test_examples_within_bounds_are_those_the_copy_expects_there(monkeypatch: pytest.MonkeyPatch) -> None:
     class Copied(Known):
         example_outputs = np.array([[-2.0], [0.5], [1.5], [0.9], [3.0]], dtype=np.float32)
 
+    monkeypatch.setattr("fasterce.search.goal.MOST_NEARLY", 2)
     goal = Within(np.array([1, 0]), of=np.array([1, 1]), low=np.array([0.0, 1.0]), high=np.array([1.0, np.inf]))
     assert sorted(seen(goal, Copied)) == [([0], [1, 3]), ([1], [2, 4])]
+    monkeypatch.setattr("fasterce.search.goal.MOST_NEARLY", 3)
+    assert sorted(seen(goal, Copied)) == [([0], [1, 2, 3]), ([1], [2, 3, 4])], "and where these are few, those next to them"
     assert sorted(seen(goal)) == [([0], [1, 3]), ([1], [0, 4])], "without a copy, those of the class to head for"
 
 

@@ -157,7 +157,9 @@ def chosen(pool: Pool, row: Floats, n: int, diversity: float, fewest: bool = Fal
         return pool
     changed = pool.codes != row[:, None, :]
     every = np.arange(len(row))
-    cost = np.where(pool.valid, pool.cost + fewest * ONE_MORE * changed.sum(axis=2), np.inf)
+    if fewest:
+        pool = replace(pool, cost=pool.cost + ONE_MORE * changed.sum(axis=2))
+    cost = np.where(pool.valid, pool.cost, np.inf)
     alike, more = np.zeros(cost.shape), np.zeros(cost.shape)
     order, there = [], []
     for _ in range(min(n, cost.shape[1])):

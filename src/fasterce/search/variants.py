@@ -133,8 +133,8 @@ def _some_combinations(task: Task, n: int) -> Search:
 def _several_sparse(task: Task, n: int) -> Search:
     """Every single feature that flips alone, and where these are fewer than wanted, combinations; fewest features first."""
     known = yield from ranked.first_round(task, n, together=False)
-    many = diverse.enough(known.pool, task.domain.row, n)
-    solved, stuck = np.flatnonzero(many), np.flatnonzero(~many)
+    solved = np.flatnonzero(any_of(known.pool.valid))
+    stuck = np.flatnonzero(~diverse.enough(known.pool, task.domain.row, n))
     alone, others, together = yield from side_by_side(
         [
             for_some(solved, task, lambda some: ranked.nearer(some, known.take(solved), n, together=False)),
