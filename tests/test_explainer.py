@@ -195,7 +195,7 @@ def test_sparse_changes_one_feature(explainer: FasterCE, refused: pd.DataFrame) 
     assert (long.groupby("query")["n_changed"].is_monotonic_increasing).all(), "more features only after fewer"
     closest = explainer.explain(refused).to_frame().set_index("query")["distance"]
     best = long[long["rank"] == 0].set_index("query")["distance"]
-    assert (closest.loc[best.index] <= best + 1e-3).all()
+    assert (closest.loc[best.index] <= 1.02 * best + 1e-3).all()
 
 
 def test_all_gives_every_method_and_the_nearest_first(explainer: FasterCE, refused: pd.DataFrame) -> None:
