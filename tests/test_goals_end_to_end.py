@@ -15,25 +15,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, load
 from fasterce.errors import ArtifactError, InputError, ModelError
+from samples import people
 
 xgboost = pytest.importorskip("xgboost")
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 WAYS = [(method, reading) for method in ("closest", "sparse", "realistic", "all") for reading in ("movement", "paper")]
-
-
-def people(rows: int = 500, seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, rows),
-            "pay": rng.normal(50, 15, rows).round(1),
-            "debt": rng.gamma(2.0, 10.0, rows).round(1),
-            "job": rng.choice(["clerk", "nurse", "smith"], rows),
-            "own": rng.random(rows) < 0.5,
-        },
-        index=[f"p{k}" for k in range(rows)],
-    )
 
 
 def points(frame: pd.DataFrame) -> np.ndarray:

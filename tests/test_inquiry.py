@@ -11,6 +11,7 @@ from fasterce import FasterCE, Schema, inquiry
 from fasterce.errors import InputError
 from fasterce.predictor import Predictor
 from fasterce.table import Table
+from samples import people
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 FRAME = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": ["a", "b", "a", "b"]}, index=list("wxyz"))
@@ -20,20 +21,6 @@ METHODS = ("closest", "sparse", "realistic", "all")
 
 def predictor(classes: tuple[Any, ...] = ("big", "small"), use_scores: bool = False) -> Predictor:
     return Predictor(lambda frame: ["big"] * len(frame), TABLE, classes, use_scores)
-
-
-def people(rows: int = 600, seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, rows),
-            "pay": rng.normal(50, 15, rows).round(1),
-            "debt": rng.gamma(2.0, 10.0, rows).round(1),
-            "job": rng.choice(["clerk", "nurse", "smith"], rows),
-            "own": rng.random(rows) < 0.5,
-        },
-        index=[f"p{k}" for k in range(rows)],
-    )
 
 
 def points(frame: pd.DataFrame) -> np.ndarray:
@@ -76,7 +63,7 @@ class Scored:
 
 
 def fitted(model: Any, **options: Any) -> FasterCE:
-    return FasterCE(model, autoencoder=SAME, progress=False, twin="never", **options).fit(people())
+    return FasterCE(model, autoencoder=SAME, progress=False, twin="never", **options).fit(people(600))
 
 
 @pytest.fixture(scope="module", params=["auto", "never"])
@@ -166,7 +153,7 @@ def test_labels_only_never_asks_for_scores() -> None:
 def odd() -> tuple[FasterCE, pd.DataFrame]:
     """A threshold other than one half: no training row lies between the two, half of the rows asked about do."""
     model = Scored()
-    training = people()
+    training = people(600)
     above = np.sort(points(training)[points(training) > 0])
     gap = np.diff(above).argmax()
     training = training[~((points(training) > 0) & (points(training) <= above[gap] + 0.2))]

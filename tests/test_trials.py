@@ -13,26 +13,14 @@ from fasterce.errors import InputError
 from fasterce.predictor import Predictor
 from fasterce.search.goal import Named
 from fasterce.table import Table
+from samples import people
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 METHODS = ("closest", "sparse", "realistic", "all")
 SHAKEN = ("age", "pay", "debt")
 
 
-def people(rows: int = 500, seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, rows),
-            "pay": rng.normal(50, 15, rows).round(1),
-            "debt": rng.gamma(2.0, 10.0, rows).round(1),
-            "job": rng.choice(["clerk", "nurse", "smith"], rows),
-        },
-        index=[f"p{k}" for k in range(rows)],
-    )
-
-
-X, ROWS = people(), people(20, seed=1)
+X, ROWS = (some.drop(columns="own") for some in (people(), people(20, seed=1)))
 COLUMNS = list(X.columns)
 TABLE = Table.like(X, Schema.infer(X))
 

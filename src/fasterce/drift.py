@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fasterce.display.sheet import Sheet, html, render, renderable
+from fasterce.display.sheet import Sheet, Shown
 from fasterce.errors import InputError, ModelError, shorten
 from fasterce.fitting import Learned
 from fasterce.memory import Memory, copy_agreement, reconstruction_losses, sizes, summed_up, tally, tally_answers
@@ -42,7 +42,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class DriftReport:
+class DriftReport(Shown):
     """The result of `FasterCE.drift`.
 
     frame           one line a feature: measure (population stability index for a number, total variation for a category),
@@ -106,15 +106,6 @@ class DriftReport:
             return f"Predictions of {upper.index[0].left:.6g} or more: {share}; stability index {self.class_shift}"
         shares = ", ".join(f"{line.Index} {line.then:.1%} → {line.now:.1%}" for line in self.classes.itertuples())
         return f"Predicted classes: {shares}; total variation {self.class_shift}"
-
-    def __str__(self) -> str:
-        return render(self._sheet())
-
-    def __rich__(self) -> Any:
-        return renderable(self._sheet())
-
-    def _repr_html_(self) -> str:
-        return html(self._sheet())
 
 
 def compare(learned: Learned, predictor: Predictor, rows: pd.DataFrame, seed: int) -> DriftReport:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fasterce.display.sheet import Sheet, html, render, renderable
+from fasterce.display.sheet import Sheet, Shown
 from fasterce.errors import InputError
 from fasterce.explanation import FOUND, INVALID_INPUT, MODEL_ERROR, Explanation
 from fasterce.options import Wanted
@@ -39,7 +39,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Rechecked:
+class Rechecked(Shown):
     """The result of `FasterCE.recheck`: one line a counterfactual issued, in order.
 
     frame            query (the row's index label), rank, method, status, holds, differs (the features in which a repaired
@@ -85,15 +85,6 @@ class Rechecked:
         shown = self.frame.set_index("query")
         shown = shown if shown["reason"].any() else shown.drop(columns="reason")
         return Sheet(f"{still}: {told}." if told else f"{still}.", shown, (cost,))
-
-    def __str__(self) -> str:
-        return render(self._sheet())
-
-    def __rich__(self) -> Any:
-        return renderable(self._sheet())
-
-    def _repr_html_(self) -> str:
-        return html(self._sheet())
 
 
 @dataclass(frozen=True)

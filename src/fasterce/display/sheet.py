@@ -21,6 +21,22 @@ WIDTH_WITHOUT_TERMINAL = 100
 MOST_LINES = 30
 
 
+class Shown:
+    """A report that can be looked at: as text, in a terminal, in a notebook."""
+
+    def _sheet(self) -> "Sheet":
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return render(self._sheet())
+
+    def __rich__(self) -> Any:
+        return renderable(self._sheet())
+
+    def _repr_html_(self) -> str:
+        return html(self._sheet())
+
+
 @dataclass(frozen=True)
 class Sheet:
     """`frame` is shown with its index first, and only its first lines."""

@@ -1,16 +1,20 @@
 """A number wanted within narrow bounds: go from one side of them to the other, and cut the way until a point lies inside."""
 
+from collections.abc import Generator
+
 import numpy as np
 
 from fasterce.profile import Floats
-from fasterce.search.dialogue import Search
+from fasterce.search.dialogue import Search, Wish
 from fasterce.search.goal import Within
+from fasterce.search.judge import Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.propose import different
 from fasterce.search.task import Task
 from fasterce.search.thorough import flipping
 
 PATHS, CUTS, ROUNDS = 4, 8, 5
+WHOLE = 1e-3
 
 
 def between(task: Task) -> Search:
@@ -19,31 +23,57 @@ def between(task: Task) -> Search:
     found = Pool.nothing(task.domain.base)
     if not isinstance(goal, Within) or surrogate is None or not task.judge.informative:
         return found
-    if not (np.isfinite(goal.low) & np.isfinite(goal.high)).any():
+    if not (np.isfinite(goal.low) & np.isfinite(goal.high)).any() or not len(task.domain.numeric):
         return found
-    ends, base = _ends(task, goal), task.domain.base
-    low, high = np.zeros(ends.shape[:2]), np.ones(ends.shape[:2])
-    rows, count, features = ends.shape
-    for _ in range(ROUNDS):
-        share = low[..., None] + (high - low)[..., None] * np.linspace(0.0, 1.0, CUTS + 1)[1:]
-        points = base[:, None, None, :] + share[..., None] * (ends - base[:, None, :])[:, :, None, :]
-        asked = different(task, task.domain.project(points.reshape(rows, count * CUTS, features)))
-        (verdict,) = yield [asked]
-        found = (found + flipping(task, asked, verdict)).best(PATHS)
-        margin = verdict.margin.reshape(rows, count, CUTS)
-        best = margin.argmax(axis=2)[..., None]
-        nearest = np.take_along_axis(share, best, 2)[..., 0]
-        step = (high - low) / CUTS
-        low, high = np.maximum(nearest - step, 0.0), np.minimum(nearest + step, 1.0)
+    start = task.domain.base
+    for ends in (_ends, _around):
+        way, start = yield from _cut(task, start, ends(task, goal, start))
+        found = (found + way).best(PATHS)
     return found
 
 
-def _ends(task: Task, goal: Within) -> Floats:
+def _cut(task: Task, start: Floats, ends: Floats) -> Generator[Wish, list[Verdict], tuple[Pool, Floats]]:
+    """What lies inside on the ways from the start to the ends, and the point that came closest."""
+    rows, count, features = ends.shape
+    found, low, high = Pool.nothing(start), np.zeros((rows, count)), np.ones((rows, count))
+    closest, reached = start, np.full(rows, -np.inf)
+    for _ in range(ROUNDS):
+        share = low[..., None] + (high - low)[..., None] * np.linspace(0.0, 1.0, CUTS + 1)[1:]
+        points = start[:, None, None, :] + share[..., None] * (ends - start[:, None, :])[:, :, None, :]
+        asked = different(task, task.domain.project(points.reshape(rows, count * CUTS, features)))
+        (verdict,) = yield [asked]
+        found = (found + flipping(task, asked, verdict)).best(PATHS)
+        best = verdict.margin.argmax(axis=1)
+        margin = verdict.margin[np.arange(rows), best]
+        closest = np.where((margin > reached)[:, None], asked.codes[np.arange(rows), best], closest)
+        reached = np.maximum(reached, margin)
+        at = verdict.margin.reshape(rows, count, CUTS).argmax(axis=2)[..., None]
+        nearest, step = np.take_along_axis(share, at, 2)[..., 0], (high - low) / CUTS
+        low, high = np.maximum(nearest - step, 0.0), np.minimum(nearest + step, 1.0)
+    return found, closest
+
+
+def _around(task: Task, goal: Within, start: Floats) -> Floats:
+    """Both ends of the finest and strongest numbers, the others left where they came closest: whole numbers jump."""
+    domain, surrogate = task.domain, task.knowledge.surrogate
+    assert surrogate is not None
+    numeric = domain.numeric
+    ends = np.repeat(start[:, None, :], 2 * len(numeric), axis=1)
+    for k, j in enumerate(numeric):
+        ends[:, 2 * k, j], ends[:, 2 * k + 1, j] = domain.lower[:, j], domain.upper[:, j]
+    ends = domain.project(ends)
+    gain = np.abs(goal.odds(surrogate.outputs_of(ends)) - goal.odds(surrogate.outputs_of(start[:, None])))
+    gain = np.where(np.repeat(domain.integer[numeric], 2), gain * WHOLE, gain)
+    order = np.argsort(-gain, axis=1, kind="stable")[:, :PATHS]
+    return np.take_along_axis(ends, order[:, :, None], 1)
+
+
+def _ends(task: Task, goal: Within, base: Floats) -> Floats:
     """Far ends (rows, PATHS, features) that the copy expects beyond the bounds: single numbers at an end of their range,
     the cheapest crossing first, and all numbers together, each at the end that leads on."""
     domain, surrogate = task.domain, task.knowledge.surrogate
     assert surrogate is not None
-    numeric, base = domain.numeric, domain.base
+    numeric = domain.numeric
     single = np.repeat(base[:, None, :], 2 * len(numeric), axis=1)
     for k, j in enumerate(numeric):
         single[:, 2 * k, j], single[:, 2 * k + 1, j] = domain.lower[:, j], domain.upper[:, j]

@@ -1,0 +1,146 @@
+"""A useful no: the rule that is named does stand in the way, and what is said to do without it does."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fasterce import FasterCE
+from fasterce.constraints import AtMost, Frozen, Near, OnlyDown, Range, Require, Rule
+
+SAME = (lambda matrix: matrix, lambda latent: latent)
+
+
+def people(rows: int = 400, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "income": rng.integers(10, 100, rows),
+            "debt": rng.integers(0, 60, rows),
+            "age": rng.integers(18, 80, rows),
+            "job": rng.choice(["clerk", "smith"], rows),
+        }
+    )
+
+
+class Bank:
+    """Income above 50 and debt below 20; a smith may owe ten more."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def lead(self, frame: pd.DataFrame) -> np.ndarray:
+        most = 20 + 10 * (frame["job"] == "smith").to_numpy()
+        return np.minimum(frame["income"].to_numpy() - 50.0, most - frame["debt"].to_numpy())
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        chance = 1 / (1 + np.exp(-self.lead(frame) / 5 - 1e-9))
+        return np.stack([1 - chance, chance], axis=1)
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        return self.classes_[self.predict_proba(frame).argmax(axis=1)]
+
+
+@pytest.fixture(scope="module")
+def explainer() -> FasterCE:
+    return FasterCE(Bank(), autoencoder=SAME, progress=False, twin="never").fit(people())
+
+
+def one(**values: Any) -> pd.DataFrame:
+    return pd.DataFrame([{"income": 40, "debt": 10, "age": 30, "job": "clerk"} | values])
+
+
+def refusal(explainer: FasterCE, row: pd.DataFrame, rules: list[Rule], **options: Any) -> Any:
+    result = explainer.explain(row, rules=rules, **options)
+    assert result.status.tolist() == ["none_found"]
+    return result.refusals[0], result.reason.iloc[0]
+
+
+def changed(row: pd.DataFrame, found: Any) -> pd.DataFrame:
+    return row.assign(**{change.feature: change.after for change in found.unlocked})
+
+
+@pytest.mark.parametrize(
+    ("row", "rules", "named"),
+    [
+        (one(), [Frozen("income"), OnlyDown("age")], "income may not change"),
+        (one(), [Range("income", 0, 45)], "income within 0 to 45"),
+        (one(), [Near("income", by=5), Frozen("job")], "income may change by at most 5 either way"),
+        (one(debt=40), [Frozen("debt", "job"), Require("income <= 100")], "debt may not change"),
+        (one(income=30, debt=50), [AtMost(1)], "at most 1 column may change"),
+        (one(), [Require("income <= age + 15"), Frozen("age")], None),
+    ],
+)
+def test_the_rule_in_the_way_is_named_and_what_would_do_does(
+    explainer: FasterCE, row: pd.DataFrame, rules: list[Rule], named: str | None
+) -> None:
+    found, reason = refusal(explainer, row, rules)
+    assert len(found.blocking) == 1
+    if named is not None:
+        assert found.blocking[0].startswith(named.split(" may")[0].split(" within")[0].split(" 1 ")[0])
+    assert Bank().predict(changed(row, found)).tolist() == ["yes"]
+    assert f"The rule '{found.blocking[0]}' stands in the way: without it, " in reason
+    lifted = [rule for rule in rules if rule.text != found.blocking[0]]
+    split = [part for rule in lifted for part in ([Frozen(f) for f in rule.features] if isinstance(rule, Frozen) else [rule])]
+    split = [rule for rule in split if rule.text != found.blocking[0]]
+    assert explainer.explain(row, rules=split).status.tolist() == ["found"], "without that rule there is an answer"
+
+
+def test_rules_that_only_together_stand_in_the_way_are_named_together(explainer: FasterCE) -> None:
+    row = one(income=30, debt=50)
+    found, reason = refusal(explainer, row, [Frozen("income"), Frozen("debt")])
+    assert len(found.blocking) == 2
+    assert Bank().predict(changed(row, found)).tolist() == ["yes"]
+    assert "stand in the way together: without them" in reason
+
+
+def test_a_single_rule_is_found_even_where_the_nearest_answer_breaks_two(explainer: FasterCE) -> None:
+    """The nearest answer without rules lowers income's and debt's limits; lifting one of them is enough for this row."""
+    row = one(income=49, debt=21)
+    found, _ = refusal(explainer, row, [Frozen("income"), Frozen("debt"), Frozen("job")])
+    assert len(found.blocking) == 2, "income is short whatever else is lifted"
+    row = one(income=60, debt=29)
+    found, _ = refusal(explainer, row, [Frozen("debt"), Frozen("job"), Frozen("age")])
+    assert len(found.blocking) == 1
+
+
+def test_how_far_the_best_try_came(explainer: FasterCE) -> None:
+    near, _ = refusal(explainer, one(income=30), [Near("income", up=15)])
+    far, reason = refusal(explainer, one(income=30), [Near("income", up=5)])
+    assert 0 < far.progress < near.progress < 1
+    assert reason.endswith(f"The best try came {far.progress:.0%} of the way.")
+
+
+def test_where_nothing_helps_that_is_said(explainer: FasterCE) -> None:
+    result = explainer.explain(one(), target_score=(0.999999999, 1), rules=[Frozen("age")])
+    assert result.status.tolist() == ["none_found"]
+    assert "Nothing was found even without the rules." in result.reason.iloc[0]
+    assert result.refusals[0].unlocked == ()
+
+
+def test_a_row_is_told_the_same_alone_and_in_a_batch(explainer: FasterCE) -> None:
+    rows = people(40, seed=3)
+    rows = rows[Bank().predict(rows) == "no"]
+    rules = [Near("income", by=4), Near("debt", by=4), Frozen("job")]
+    batch = explainer.explain(rows, rules=rules)
+    assert (batch.status == "none_found").any()
+    for k in range(len(rows)):
+        assert explainer.explain(rows.iloc[[k]], rules=rules).reason.iloc[0] == batch.reason.iloc[k]
+
+
+def test_it_can_be_spared_and_keeps_to_the_limits(explainer: FasterCE) -> None:
+    row, rules = one(), [Frozen("income")]
+    plain = explainer.explain(row, rules=rules, why_not=False)
+    told = explainer.explain(row, rules=rules)
+    assert plain.refusals == {}
+    assert told.asked.calls > plain.asked.calls
+    assert told.reason.iloc[0].startswith(plain.reason.iloc[0])
+    assert explainer.explain(row, rules=rules, budget=30).refusals == {}
+    assert explainer.explain(row, rules=rules, deadline=5.0).status.iloc[0] in ("none_found", "stopped")
+
+
+def test_what_is_unlocked_stands_the_trials_too(explainer: FasterCE) -> None:
+    row = one(income=45)
+    found, _ = refusal(explainer, row, [Frozen("income")], robust=0.95, shake={"income": 4.0, "debt": 0.0, "age": 0.0})
+    after = {change.feature: change.after for change in found.unlocked}
+    assert after["income"] >= 55, "five deviations from the boundary hold, one does not"
