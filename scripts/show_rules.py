@@ -38,13 +38,10 @@ from fasterce.constraints import (
     Step,
     Together,
 )
+from fasterce.demo import SCHOOLING
 
 REPEATS = 3
 SHAKES = 200
-SCHOOLING = [
-    *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad", "Some-college"),
-    *("Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school", "Doctorate"),
-]
 RULES: dict[str, list[Rule]] = {
     "adult": [
         Frozen("race", "sex", "native_country", "marital_status", "relationship", "fnlwgt"),

@@ -16,7 +16,7 @@ def test_the_demo_prints_and_writes_what_it_says(
     monkeypatch.setattr(datasets, "load", lambda name: small)
     demo.main(tmp_path / "demo.html")
     printed, page = capsys.readouterr().out, (tmp_path / "demo.html").read_text()
-    for words in ("CE1 closest", "CE2 ", "<=50K", ">50K", "→", "prediction hyperplane agrees", "demo.html"):
+    for words in ("CE1 closest", "CE2 ", "<=50K", ">50K", "→", "prediction hyperplane agrees", "Holds shaken", "demo.html"):
         assert words in printed
     for words in ("CE1 closest", "&lt;=50K", "data:image/svg+xml", "walk through latent space", "<html"):
         assert words in page

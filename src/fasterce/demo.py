@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import datasets
+from fasterce.constraints import Near, OnlyUp, Order, Range, Step, Together
 from fasterce.display import html, plots
 from fasterce.explainer import FasterCE
 from fasterce.explanation import Explanation
@@ -25,6 +26,18 @@ PEOPLE = 3
 CANDIDATES = 40
 ALONE = ("education", "capital_gain", "hours_per_week")
 TOGETHER = ("education", "occupation")
+SCHOOLING = (
+    *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad", "Some-college"),
+    *("Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school", "Doctorate"),
+)
+RULES = (
+    Near("age", up=3),
+    Range("hours_per_week", None, 60),
+    Step("hours_per_week", 5),
+    Order("education", SCHOOLING),
+    OnlyUp("education"),
+    Together("education", "education_num", slope=1),
+)
 PAGE = Path("demo.html")
 
 
@@ -48,11 +61,15 @@ def main(page: Path = PAGE) -> None:
     console.print("\n[bold]As in the paper's Table 2: one answer, one feature alone, two features together[/bold]")
     console.print(table)
 
+    careful = explainer.explain(table.rows, rules=RULES, n=2, robust=0.9)
+    console.print("[bold]With rules: three years older at most, sixty hours at most and in fives, schooling only up[/bold]")
+    console.print(careful)
+
     batch = explainer.explain(refused.iloc[:1000])
     console.print("[bold]A thousand people at once[/bold]")
     console.print(escape(repr(batch)), escape(str(batch.summary())))
 
-    page.write_text(render(explainer, table, batch), encoding="utf-8")
+    page.write_text(render(explainer, table, careful, batch), encoding="utf-8")
     console.print(f"The same with pictures: {page.resolve()}", soft_wrap=True)
 
 
@@ -92,8 +109,8 @@ def like_the_paper(refused: pd.DataFrame) -> pd.DataFrame:
 def as_in_the_paper(explainer: FasterCE, people: pd.DataFrame) -> Explanation:
     """The five answers of the paper's table."""
     closest = explainer.explain(people)
-    alone = [explainer.explain(people, "sparse", features_to_vary=[name]) for name in ALONE]
-    together = explainer.explain(people, "realistic", features_to_vary=TOGETHER)
+    alone = [explainer.explain(people, "sparse", features_to_vary=[name], why_not=False) for name in ALONE]
+    together = explainer.explain(people, "realistic", features_to_vary=TOGETHER, why_not=False)
     labels = ["CE1 closest", *(f"CE2 {name}" for name in ALONE), "CE3 " + " + ".join(TOGETHER)]
     return closest.beside(*alone, together, labels=labels)
 
@@ -104,12 +121,13 @@ def with_most_answers(explainer: FasterCE, people: pd.DataFrame) -> pd.DataFrame
     return people.iloc[np.argsort(-answers, kind="stable")[:PEOPLE]]
 
 
-def render(explainer: FasterCE, table: Explanation, batch: Explanation) -> str:
+def render(explainer: FasterCE, table: Explanation, careful: Explanation, batch: Explanation) -> str:
     walk = plots.walk(explainer.walk(table.rows.iloc[:1]))
     return html.page(
         "What would have had to be different?",
         [
             ("A few people, as in the paper's Table 2", html.fragment(table)),
+            ("The same people with rules, two answers each that hold when shaken", html.fragment(careful)),
             ("The changes of the first person", html.figure(plots.dumbbell(table, row=0), alt="Changes from and to")),
             ("The walk through latent space", html.figure(walk, alt="Latent walk across the prediction hyperplane")),
             ("What changes most, over a thousand people", html.figure(plots.summary(batch), alt="Features changed most")),

@@ -176,12 +176,12 @@ def _steadily(task: Task, rows: Indices, confirming: Confirming, wanted: Wanted)
 def _turned(task: Task, need: Floats, turn: int, wanted: Wanted) -> tuple[Task, Wanted]:
     """First farther by the scores. Where that leads nowhere, since scores may not tell how deep inside an answer is, on by
     standard deviations; in the end known rows that have the answer. Then several are tried."""
-    if turn < BY_SCORES and task.judge.informative:
-        return _demanding(task, need), wanted
     several = replace(wanted, n=max(wanted.n, TRIED))
+    if turn < BY_SCORES and task.judge.informative:
+        return _demanding(task, need), wanted if wanted.n == 1 else several
     if turn == TURNS - 1:
         return task, replace(several, variants=[(wanted.variants[0][0], variants.known_rows)])
-    return replace(task, margin=max(task.margin, MARGINS[turn])), several if turn else wanted
+    return replace(task, margin=max(task.margin, MARGINS[turn])), several if turn or wanted.n > 1 else wanted
 
 
 def _left_for_another(asked: Indices, wanted: Wanted) -> Mask:

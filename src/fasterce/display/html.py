@@ -78,7 +78,8 @@ def _row(row: RowView) -> str:
         verdict = f'<p class="fce-verdict">{status}{escape(row.reason)}</p>'
         return _paragraph("heading", row.heading) + verdict
     grid = wide(row) if len(row.features) <= MOST_FEATURES_ACROSS else tall(row, row.answers)
-    return f'<div class="fce-scroll" tabindex="0">{_table(grid, row.heading)}</div>'
+    remark = _paragraph("summary", row.reason) if row.reason else ""
+    return f'<div class="fce-scroll" tabindex="0">{_table(grid, row.heading)}</div>{remark}'
 
 
 def _table(grid: Grid, caption: str) -> str:

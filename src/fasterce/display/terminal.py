@@ -65,7 +65,7 @@ def sheet(page: Sheet) -> RenderableType:
 def _body(row: RowView) -> RenderableType:
     if not row.answers:
         return _indented(Text(row.verdict))
-    return _Fitted(row)
+    return Group(_Fitted(row), _indented(Text(row.reason, style=QUIET))) if row.reason else _Fitted(row)
 
 
 def _indented(part: RenderableType) -> Padding:
