@@ -28,7 +28,7 @@ from fasterce.search.task import Task
 from fasterce.search.thorough import flipping
 
 EXAMPLES, TRIED = 12, 3
-SPARE = 4
+SPARE, FEW = 4, 2
 BESIDES = 100
 
 
@@ -101,7 +101,7 @@ VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 def _several(task: Task, n: int) -> Search:
     """Different combinations of features, twice by the copy, then whatever flips; without changes that are not needed."""
     known, pool = yield from _combinations(task, n)
-    few = np.flatnonzero(~diverse.enough(pool, task.domain.row, n))
+    few = np.flatnonzero(~diverse.enough(pool, task.domain.row, min(n, FEW)))
     shrunk, others = yield from side_by_side(
         [ranked.shrunk(task, pool, n + SPARE), for_some(few, task, lambda some: _at_last(some, known.take(few), n))]
     )
