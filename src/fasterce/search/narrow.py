@@ -9,6 +9,7 @@ from fasterce.search.dialogue import Search, Wish
 from fasterce.search.goal import Within
 from fasterce.search.judge import Verdict
 from fasterce.search.pool import Pool
+from fasterce.search.project import Domain
 from fasterce.search.propose import different
 from fasterce.search.task import Task
 from fasterce.search.thorough import flipping
@@ -57,11 +58,7 @@ def _around(task: Task, goal: Within, start: Floats) -> Floats:
     """Both ends of the finest and strongest numbers, the others left where they came closest: whole numbers jump."""
     domain, surrogate = task.domain, task.knowledge.surrogate
     assert surrogate is not None
-    numeric = domain.numeric
-    ends = np.repeat(start[:, None, :], 2 * len(numeric), axis=1)
-    for k, j in enumerate(numeric):
-        ends[:, 2 * k, j], ends[:, 2 * k + 1, j] = domain.lower[:, j], domain.upper[:, j]
-    ends = domain.project(ends)
+    numeric, ends = domain.numeric, _each_at_its_ends(domain, start)
     gain = np.abs(goal.odds(surrogate.outputs_of(ends)) - goal.odds(surrogate.outputs_of(start[:, None])))
     gain = np.where(np.repeat(domain.integer[numeric], 2), gain * WHOLE, gain)
     order = np.argsort(-gain, axis=1, kind="stable")[:, :PATHS]
@@ -73,11 +70,7 @@ def _ends(task: Task, goal: Within, base: Floats) -> Floats:
     the cheapest crossing first, and all numbers together, each at the end that leads on."""
     domain, surrogate = task.domain, task.knowledge.surrogate
     assert surrogate is not None
-    numeric = domain.numeric
-    single = np.repeat(base[:, None, :], 2 * len(numeric), axis=1)
-    for k, j in enumerate(numeric):
-        single[:, 2 * k, j], single[:, 2 * k + 1, j] = domain.lower[:, j], domain.upper[:, j]
-    single = domain.project(single)
+    numeric, single = domain.numeric, _each_at_its_ends(domain, base)
     now = goal.odds(surrogate.outputs_of(base[:, None]))
     gain = goal.odds(surrogate.outputs_of(single)) - now
     onward = np.where(now < goal.low[:, None], 1.0, -1.0)
@@ -91,3 +84,11 @@ def _ends(task: Task, goal: Within, base: Floats) -> Floats:
         best = np.take_along_axis(single[:, 2 * k : 2 * k + 2, j], pair.argmax(axis=1)[:, None], 1)[:, 0]
         together[:, j] = np.where(pair.max(axis=1) > 0, best, base[:, j])
     return np.concatenate([np.take_along_axis(single, order[:, :, None], 1), together[:, None]], axis=1)
+
+
+def _each_at_its_ends(domain: Domain, start: Floats) -> Floats:
+    """The start with one number at the lower, then at the upper end of its range: (rows, 2 * numbers, features)."""
+    ends = np.repeat(start[:, None, :], 2 * len(domain.numeric), axis=1)
+    for k, j in enumerate(domain.numeric):
+        ends[:, 2 * k, j], ends[:, 2 * k + 1, j] = domain.lower[:, j], domain.upper[:, j]
+    return domain.project(ends)
