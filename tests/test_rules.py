@@ -731,3 +731,12 @@ def test_a_permitted_range_is_about_values_and_closes_the_way_to_missing() -> No
 
 def test_without_missing_values_there_are_no_gaps() -> None:
     assert restricted(compiled(people()), people())[0].gaps is None
+
+
+@pytest.mark.parametrize("function", [lambda frame: frame["a"] * np.nan, lambda frame: np.full(len(frame), np.inf)])
+def test_a_function_that_gives_nothing_usable_is_told(function: Any) -> None:
+    X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0]})
+    table = Table.like(X, Schema.infer(X))
+    codec = Codec(table.schema, Profile.measure(table.read(X).codes, table.schema))
+    with pytest.raises(InputError, match=r"must give a finite number; got none for \d+ rows\.$"):
+        Rules.compile(table, codec, None, None, [c.Derived("b", function, of=["a"])])

@@ -79,7 +79,21 @@ class _Binding:
         out, inputs = self.place(rule.feature), tuple(self.place(name) for name in rule.inputs)
         if isinstance(rule.formula, str):
             return Recomputed(out, inputs, _bound(rule.node, self.places(rule.inputs)))
-        return Recomputed(out, inputs, self._called(rule, out, inputs))
+        compute = self._called(rule, out, inputs)
+        self._check_usable(rule, compute)
+        return Recomputed(out, inputs, compute)
+
+    def _check_usable(self, rule: Derived, compute: Callable[[Floats], Floats]) -> None:
+        """A function that gives no number, or no known category, for any quantile of the data is a mistake. Quantiles of
+        different columns need not go together: one that fails on them has its say on real rows."""
+        quantiles = np.ascontiguousarray(self.codec.profile.levels.T)
+        try:
+            usable = np.isfinite(compute(quantiles))
+        except InputError:
+            return
+        if not usable.any():
+            kind = "a finite number" if self.table.schema[rule.feature].numeric else "a known category"
+            raise InputError(f"The function of the rule {rule.text!r} must give {kind}; got none for {len(quantiles)} rows.")
 
     def _called(self, rule: Derived, out: int, inputs: tuple[int, ...]) -> Callable[[Floats], Floats]:
         """The user's function on a typed table of its columns; a category it makes up has no code and is never legal."""
