@@ -8,6 +8,7 @@ import pytest
 
 from fasterce import FasterCE
 from fasterce.constraints import AtMost, Frozen, Near, OnlyDown, Range, Require, Rule
+from fasterce.explanation import Change, Refusal
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 
@@ -144,3 +145,8 @@ def test_what_is_unlocked_stands_the_trials_too(explainer: FasterCE) -> None:
     found, _ = refusal(explainer, row, [Frozen("income")], robust=0.95, shake={"income": 4.0, "debt": 0.0, "age": 0.0})
     after = {change.feature: change.after for change in found.unlocked}
     assert after["income"] >= 55, "five deviations from the boundary hold, one does not"
+
+
+def test_an_answer_that_breaks_no_rule_is_not_kept_quiet() -> None:
+    found = Refusal((), (Change("income", 40, 51),), ruled=True, progress=None)
+    assert found.sentences == ["A search without the rules found one that breaks none of them: income 40 -> 51."]

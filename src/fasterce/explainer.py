@@ -259,7 +259,7 @@ class FasterCE(BaseEstimator):
         return other
 
     def _predictor(self, model: Any = None) -> Predictor:
-        return Predictor(model or self.model, self.table_, self.classes_, self.use_scores_, self.numbers_)
+        return Predictor(self.model if model is None else model, self.table_, self.classes_, self.use_scores_, self.numbers_)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fitted explainer (not the model) as safetensors and a JSON manifest, all or nothing."""

@@ -63,16 +63,17 @@ class Refusal:
 
     @property
     def sentences(self) -> list[str]:
+        changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
+        rules = " and ".join(f"'{rule}'" for rule in self.blocking)
         said = []
-        if self.unlocked and self.blocking:
-            changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
-            rules = " and ".join(f"'{rule}'" for rule in self.blocking)
-            if len(self.blocking) == 1:
-                said.append(f"The rule {rules} stands in the way: without it, {changes} would do.")
-            else:
-                said.append(f"The rules {rules} stand in the way together: without them, {changes} would do.")
-        elif self.ruled and not self.unlocked:
-            said.append("Nothing was found even without the rules.")
+        if not self.unlocked:
+            said += ["Nothing was found even without the rules."] if self.ruled else []
+        elif not self.blocking:
+            said.append(f"A search without the rules found one that breaks none of them: {changes}.")
+        elif len(self.blocking) == 1:
+            said.append(f"The rule {rules} stands in the way: without it, {changes} would do.")
+        else:
+            said.append(f"The rules {rules} stand in the way together: without them, {changes} would do.")
         if self.progress is not None:
             said.append(f"The best try came {min(max(self.progress, 0.0), 0.99):.0%} of the way.")
         return said

@@ -62,7 +62,8 @@ class Final:
     scores: Floats | None = None
 
     def take(self, rows: slice) -> "Final":
-        return Final(*(None if part is None else part[rows] for part in (self.classes, self.values, self.scores)))  # type: ignore[arg-type]
+        values, scores = (None if part is None else part[rows] for part in (self.values, self.scores))
+        return Final(self.classes[rows], values, scores)
 
 
 @dataclass(frozen=True)

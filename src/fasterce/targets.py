@@ -1,6 +1,7 @@
 """What the caller wants the model to answer: a class, any other one, a chance within bounds, or a number within bounds."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -20,14 +21,14 @@ Bounds = Sequence[float | None]
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(ABC):
     """Something to want. `raw` says that the last word is a number of the model's, not its label."""
 
     raw = False
 
+    @abstractmethod
     def goal(self, said: Said) -> Goal:
         """What each of these rows wants, by what was answered about it as it is."""
-        raise NotImplementedError
 
     def confirmed(self, goal: Goal, final: Final, rows: Indices) -> Mask:
         """Whether the model's own last word about answers to `rows` is what they want."""

@@ -1,6 +1,7 @@
 """The words a rule is said with: small frozen classes that know their own sense and nothing of any table."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -15,19 +16,19 @@ Name = Hashable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class Rule(ABC):
     """What every rule has: a kind, the columns it is about, an optional name and a phrase for people."""
 
     kind: ClassVar[str] = ""
     name: str | None = None
 
     @property
-    def about(self) -> tuple[Name, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def about(self) -> tuple[Name, ...]: ...
 
     @property
-    def phrase(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def phrase(self) -> str: ...
 
     @property
     def text(self) -> str:

@@ -3,6 +3,7 @@
 import io
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -21,11 +22,11 @@ WIDTH_WITHOUT_TERMINAL = 100
 MOST_LINES = 30
 
 
-class Shown:
+class Shown(ABC):
     """A report that can be looked at: as text, in a terminal, in a notebook."""
 
-    def _sheet(self) -> "Sheet":
-        raise NotImplementedError
+    @abstractmethod
+    def _sheet(self) -> "Sheet": ...
 
     def __str__(self) -> str:
         return render(self._sheet())

@@ -3,6 +3,7 @@
 A goal turns what the model says, and what its copy expects, into one margin: positive where the answer is the wanted one.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -44,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Goal:
+class Goal(ABC):
     """`target` (rows,) is the class whose hyperplane, examples and prototypes show the way; `need` (rows,) how much more
     than the boundary a margin must reach."""
 
@@ -79,15 +80,15 @@ class Goal:
         lead = self._expected(outputs)
         return lead if self.need is None else np.asarray(lead - self.need.astype(np.float32)[:, None])
 
+    @abstractmethod
     def reached(self, said: Said, rows: Indices) -> Mask:
         """Whether each answer is what its row wants; `need` left aside."""
-        raise NotImplementedError
 
-    def _lead(self, scores: Floats, rows: Indices) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def _lead(self, scores: Floats, rows: Indices) -> Floats: ...
 
-    def _expected(self, outputs: Singles32) -> Singles32:
-        raise NotImplementedError
+    @abstractmethod
+    def _expected(self, outputs: Singles32) -> Singles32: ...
 
     def planes(self, knowledge: "Knowledge", latent: Floats, regional: bool) -> Planes:
         """The prediction hyperplane of every row, its normal pointing to where the wanted answer is."""
