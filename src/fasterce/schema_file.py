@@ -57,11 +57,8 @@ def load_schema(path: str | PathLike[str]) -> Schema:
 def as_text(schema: Schema, note: str = "") -> str:
     """The YAML file, with comments that say what can be edited."""
     noted = "".join(f"# {line}\n" for line in note.splitlines())
-    return (
-        noted
-        + HEAD
-        + _yaml().safe_dump(describe(schema), sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
-    )
+    layout = {"sort_keys": False, "allow_unicode": True, "width": 120, "default_flow_style": None}
+    return f"{noted}{HEAD}{_yaml().safe_dump(describe(schema), **layout)}"
 
 
 def describe(schema: Schema) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from fasterce.explanation import ALREADY_TARGET, FOUND, Explanation
 
 MOST_REASONS = 12
 NOTICE = (
-    "Each answer says what would have changed the model's decision and was confirmed by the model itself. It is not by itself "
-    "a reason for the decision: restricted to what a person can change, it may leave out what weighed most."
+    "Each answer says what would have changed the model's decision and was confirmed by the model itself. It is not by "
+    "itself a reason for the decision: restricted to what a person can change, it may leave out what weighed most."
 )
 
 

@@ -55,7 +55,8 @@ code, pre {{ font: 0.88em/1.5 ui-monospace, SFMono-Regular, Menlo, monospace; }}
 code {{ background: var(--fce-wash); border-radius: 4px; padding: 0.1em 0.3em; }}
 pre {{ overflow-x: auto; padding: 0.9rem 1rem; border-radius: 8px; background: var(--fce-wash); }}
 pre code {{ padding: 0; background: none; }}
-.fce-cards {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: 0.75rem; margin: 0 0 1.25rem; }}
+.fce-cards {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: 0.75rem;
+  margin: 0 0 1.25rem; }}
 .fce-cards div {{ display: flex; flex-direction: column-reverse; justify-content: flex-end; padding: 0.8rem 1rem;
   border-radius: 8px; background: var(--fce-wash); }}
 .fce-cards dt {{ color: var(--fce-quiet); font-size: 0.82rem; line-height: 1.35; }}
