@@ -16,6 +16,8 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 def bench(context: typer.Context) -> None:
     """Run the benchmark beside the rivals; what follows is handed on (try --quick, --help)."""
     if not (BENCHMARKS / "bench.py").is_file():
-        raise InputError("The benchmark is not part of the installed package; expected a clone of the repository (make bench).")
+        raise InputError(
+            "The benchmark is not part of the installed package; expected a clone of the repository (make bench)."
+        )
     sys.path.insert(0, str(BENCHMARKS.parent))
     raise typer.Exit(import_module("benchmarks.bench").main(context.args) or Exit.DONE)

@@ -1,10 +1,10 @@
 """`fasterce explain`: rows in, one record a row out."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
 from rich.markup import escape
 
 from fasterce import records, streams
@@ -56,11 +56,15 @@ def explain(
     realism: options.Realism = 0.5,
     budget: options.Budget = None,
     why_not: options.WhyNot = True,
-    id_column: Annotated[str | None, options.file_option("--id", help="A column that names the rows.")] = None,
-    keep: Annotated[list[str] | None, options.file_option("--keep", help="A column to hand on to the output (repeat).")] = None,
+    id_column: options.IdColumn = None,
+    keep: Annotated[
+        list[str] | None, options.file_option("--keep", help="A column to hand on to the output (repeat).")
+    ] = None,
     limit: Annotated[int | None, options.file_option("--limit", min=1, help="Only the first rows.")] = None,
     chunk: Annotated[int, options.file_option("--chunk", min=1, help="Rows explained at a time.")] = 5000,
-    fresh: Annotated[bool, options.file_option("--fresh", help="Do not go on with a run that was stopped: begin anew.")] = False,
+    fresh: Annotated[
+        bool, options.file_option("--fresh", help="Do not go on with a run that was stopped: begin anew.")
+    ] = False,
     trust_pickle: options.TrustPickle = False,
     trusted: options.Trusted = None,
     classes: options.Classes = None,
@@ -98,9 +102,97 @@ def choose_format(given: Format | None, out: str) -> Format:
     if given is None and out != STDOUT:
         suffix = Path(out).suffix.lower()
         if suffix not in SUFFIXES:
-            raise InputError(f"--out must end in one of {shorten(SUFFIXES)}, or --format must say what to write; got {out!r}.")
+            raise InputError(
+                f"--out must end in one of {shorten(SUFFIXES)}, or --format must say what to write; got {out!r}."
+            )
         return SUFFIXES[suffix]
     chosen = given or ("table" if in_terminal() else "csv")
     if chosen == "parquet" and out == STDOUT:
         raise InputError("Parquet cannot be written to stdout; expected --out with the name of a file.")
     return chosen
+
+
+def _stream(
+    opened: Opened,
+    source: str,
+    out: str,
+    format: Format,
+    asked: dict[str, Any],
+    id_column: str | None,
+    keep: list[str],
+    chunk: int,
+    fresh: bool,
+    reading: dict[str, Any],
+) -> None:
+    """Chunk by chunk, in flat memory; `json` is the audit records."""
+    maker = partial(records.make, model_digest=opened.model_digest) if format == "json" else None
+    with rows_bar("Explaining") as advance:
+        summary = streams.run(
+            opened.explainer,
+            source,
+            out,
+            options=asked,
+            format="jsonl" if format == "json" else format,
+            chunk_rows=chunk,
+            id_column=id_column,
+            keep=keep,
+            resume=not fresh,
+            progress=advance,
+            record_maker=maker,
+            model_digest=opened.model_digest,
+            **reading,
+        )
+    if summary.resumed:
+        say(f"Went on with a run that had been stopped: {counted(summary.resumed, 'chunk')} of {summary.chunks} were there.")
+    say(escape(str(summary)))
+    if out != STDOUT:
+        say(f"Written to {out}.")
+
+
+def _look(
+    opened: Opened,
+    source: str,
+    out: str,
+    format: Format,
+    asked: dict[str, Any],
+    id_column: str | None,
+    reading: dict[str, Any],
+) -> None:
+    """A table or a page: all rows at once, as they fit on a screen."""
+    found = explain_few(opened, source, asked, id_column, reading)
+    if format == "table" and out == STDOUT:
+        show(found)
+        return
+    text = (
+        str(found) + "\n"
+        if format == "table"
+        else html.page("What would have had to be different?", [("", html.fragment(found, len(found)))])
+    )
+    write_whole(out, text)
+
+
+def explain_few(
+    opened: Opened, source: str, asked: dict[str, Any], id_column: str | None, reading: dict[str, Any]
+) -> Explanation:
+    """As many rows as a person can look at, explained at once."""
+    rows = streams.read_rows(source, opened.explainer.table_, ids=id_column, most=MOST_LOOKED_AT + 1, **reading)
+    if len(rows) > MOST_LOOKED_AT:
+        raise InputError(
+            f"A table or page is for at most {MOST_LOOKED_AT:,} rows; expected --format csv, json or parquet for more, or --limit."
+        )
+    return opened.explainer.explain(rows, **asked)
+
+
+def write_whole(out: str, text: str) -> None:
+    """All or nothing, or to stdout."""
+    if out == STDOUT:
+        sys.stdout.write(text)
+        return
+    target = Path(out)
+    staged = target.with_name(f".{target.name}.part")
+    try:
+        staged.write_text(text, encoding="utf-8")
+        staged.replace(target)
+    finally:
+        staged.unlink(missing_ok=True)
+    say(f"Written to {out}.")

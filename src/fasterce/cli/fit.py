@@ -35,9 +35,13 @@ def fit(
     task: Annotated[
         Literal["auto", "classification", "regression"], typer.Option(help="Does the model answer classes or numbers?")
     ] = "auto",
-    twin: Annotated[Literal["auto", "never"], typer.Option(help="Search on a compiled copy of the model if one agrees.")] = "auto",
+    twin: Annotated[
+        Literal["auto", "never"], typer.Option(help="Search on a compiled copy of the model if one agrees.")
+    ] = "auto",
     keep_rows: Annotated[bool, typer.Option(help="Keep training rows in the artifact as examples.")] = True,
-    bundle: Annotated[bool, typer.Option(help="Put a copy of the model file into the artifact, where it is safe to load.")] = True,
+    bundle: Annotated[
+        bool, typer.Option(help="Put a copy of the model file into the artifact, where it is safe to load.")
+    ] = True,
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,

@@ -8,8 +8,8 @@ import typer
 FILES, MODEL, WHAT = "Files", "Model", "What is wanted"
 
 
-def file_option(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=FILES)
+def file_option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=FILES, **more)
 
 
 def model_option(*names: str, help: str) -> Any:
@@ -36,8 +36,11 @@ Trusted = Annotated[
     list[str] | None, model_option("--trusted", help="A type a .skops file may bring in, such as my_code.MyScaler (repeat).")
 ]
 Classes = Annotated[str | None, model_option("--classes", help="Names of the model's classes 0, 1, …: refused,granted.")]
-Separator = Annotated[str | None, file_option("--separator", help="Between the cells of a CSV file; found by itself if left out.")]
+Separator = Annotated[
+    str | None, file_option("--separator", help="Between the cells of a CSV file; found by itself if left out.")
+]
 Encoding = Annotated[str | None, file_option("--encoding", help="Of a CSV file; utf-8 if left out.")]
+IdColumn = Annotated[str | None, file_option("--id", help="A column that names the rows.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and warnings.")]
 
 
@@ -45,7 +48,10 @@ def wanted(*names: str, help: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=WHAT)
 
 
-Method = Annotated[Literal["closest", "sparse", "realistic", "all"], wanted("--method", "-m", help="The smallest change, as few features as possible, like others, or all.")]
+Method = Annotated[
+    Literal["closest", "sparse", "realistic", "all"],
+    wanted("--method", "-m", help="The smallest change, as few features as possible, like others, or all."),
+]
 Count = Annotated[int, wanted("--n", "-n", help="How many different answers a row.")]
 Target = Annotated[str | None, wanted("--target", help="The wanted class, or LOW:HIGH for a model that answers numbers.")]
 TargetScore = Annotated[str | None, wanted("--target-score", help="The wanted chance of the class, LOW:HIGH.")]

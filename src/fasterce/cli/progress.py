@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from fasterce.cli.console import is_quiet
 
-Advance = Callable[[int, int | None, int], None]
+Advance = Callable[[int, int | None, int, float], None]
 
 
 @contextmanager
@@ -18,12 +18,13 @@ def rows_bar(said: str) -> Iterator[Advance]:
     columns = (TextColumn(said), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
     console = Console(file=sys.stderr)
     shown = not is_quiet() and console.is_terminal
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown, transient=True) as bar:
+    with Progress(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown, transient=True
+    ) as bar:
         task = bar.add_task(said, total=None, speed="")
 
-        def advance(done: int, total: int | None, found: int) -> None:
-            elapsed = bar.tasks[0].elapsed or 0.0
-            speed = f"{done / elapsed:,.0f} rows/s, {found:,} found" if elapsed else ""
+        def advance(done: int, total: int | None, found: int, seconds: float) -> None:
+            speed = f"{done / seconds:,.0f} rows/s, {found:,} found" if seconds else ""
             bar.update(task, completed=done, total=total, speed=speed)
 
         yield advance
