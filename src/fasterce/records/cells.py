@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from fasterce.schema import plain
 from fasterce.table import glimpse
 
+PLAIN_TYPES = (str, bool, type(None))
 MOST_BITS = 13_000  # Python writes no whole number longer than 4300 digits.
 
 Cell = None | bool | int | float | str | dict[str, str]
@@ -18,32 +20,30 @@ Cell = None | bool | int | float | str | dict[str, str]
 
 def cell(value: Any) -> Cell:
     """A plain JSON value, null where it is missing; anything else as {"type": ..., "text": ...}."""
+    if type(value) in PLAIN_TYPES:
+        return value  # type: ignore[no-any-return]
     value = plain(value)
-    if isinstance(value, str):
-        return str(value)
+    if isinstance(value, int):
+        return _bare(value) if value.bit_length() <= MOST_BITS else _foreign(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return None
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value) if value.bit_length() <= MOST_BITS else _foreign(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else _foreign(float(value))
-    if isinstance(value, Real):
-        return _foreign_number(value)
-    return _foreign(value)
+    return str(value) if isinstance(value, str) else _foreign(value)
+
+
+def _bare(value: int) -> int:
+    return value if isinstance(value, bool) else int(value)
 
 
 def _foreign(value: Any) -> dict[str, str]:
-    return {"type": type(value).__name__, "text": glimpse(value)}
-
-
-def _foreign_number(value: Any) -> dict[str, str]:
     """Decimals, fractions and the like are read as the float nearest to them."""
-    try:
-        return {"type": "number", "text": repr(float(value))}
-    except (OverflowError, ValueError, TypeError):
-        return _foreign(value)
+    if isinstance(value, (Real, Decimal)) and not isinstance(value, (int, float)):
+        try:
+            return {"type": "number", "text": repr(float(value))}
+        except (OverflowError, ValueError, TypeError):
+            pass
+    return {"type": type(value).__name__, "text": glimpse(value)}
 
 
 class Foreign:

@@ -15,7 +15,6 @@ from fasterce.records.cells import cell, name, restored_name
 from fasterce.rules.limits import Span, collect
 from fasterce.schema import Schema, plain
 
-BOUNDS = ("target_score",)
 BY_COLUMN = {"distance": "factor", "shake": "deviation"}
 PASSING = {
     "deadline": "deadline= makes answers depend on how fast the machine was",
@@ -29,12 +28,10 @@ def written(options: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         raise InputError(
             "Records are made of one call of explain, whose options it remembers; got an Explanation of several or of none."
         )
-    return {option: _written(option, value, schema) for option, value in options.items()}
+    return {option: None if value is None else _written(option, value, schema) for option, value in options.items()}
 
 
 def _written(option: str, value: Any, schema: Schema) -> Any:
-    if value is None:
-        return None
     if option == "rules":
         return _bare(files.to_dict(as_rules(_listed(option, value))))
     if option == "features_to_vary":
@@ -43,9 +40,8 @@ def _written(option: str, value: Any, schema: Schema) -> Any:
         return [{"feature": name(column)} | _permitted(schema, column, given) for column, given in value.items()]
     if option in BY_COLUMN and isinstance(value, Mapping):
         return [{"feature": name(column), BY_COLUMN[option]: plain(number)} for column, number in value.items()]
-    if option in BOUNDS or (option == "target" and np.ndim(value) == 1):
-        return [_bound(end) for end in value]
-    return _scalar(option, value)
+    wants_bounds = option == "target_score" or (option == "target" and np.ndim(value) == 1)
+    return [_bound(end) for end in value] if wants_bounds else _scalar(option, value)
 
 
 def _listed(option: str, value: Any) -> Iterable[Any]:

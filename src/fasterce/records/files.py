@@ -39,7 +39,9 @@ def check_format(record: Any) -> None:
     if not isinstance(record, dict):
         raise InputError(f"A record must be a dictionary; got {type(record).__name__}.")
     if record.get("format") != FORMAT:
-        raise InputError(f"A record must have the format {FORMAT!r} in its field 'format'; got {record.get('format')!r:.100}.")
+        raise InputError(
+            f"A record must have the format {FORMAT!r} in its field 'format'; got {record.get('format')!r:.100}."
+        )
     version = record.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:
         raise InputError(f"A record must have a version from 1 to {VERSION} in its field 'version'; got {version!r:.100}.")

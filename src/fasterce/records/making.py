@@ -18,7 +18,18 @@ from fasterce.explanation import MEASURED, Change, Explanation, Refusal
 from fasterce.records import configuration
 from fasterce.records.cells import cell, cells, name, notes
 from fasterce.records.rescoring import Rescored, rescore
-from fasterce.records.wording import CHANCE, CLASS, NUMBER, OTHER, Wording, read, texts, without_place
+from fasterce.records.wording import (
+    CHANCE,
+    CLASS,
+    NUMBER,
+    OTHER,
+    Changes,
+    Wording,
+    all_changes,
+    all_texts,
+    read,
+    without_place,
+)
 from fasterce.targets import AnyOther, Chance, Number
 
 FORMAT, VERSION = "fasterce-record", 1
@@ -54,6 +65,8 @@ def make(
 ) -> list[Record]:
     """One record a row of `explanation`, in order, as plain JSON; the model is asked again, once for all of them.
 
+    What is the same for the whole call (configuration, constraints, digests ...) is one object in all of its records.
+
     Parameters
     ----------
     explainer : the one that explained, with its model.
@@ -72,21 +85,25 @@ def make(
         raise InputError("Records are made with the explainer that explained; got one with another schema.")
     if (reasons is None) != (reasons_method is None):
         raise InputError("reasons and reasons_method must come together; got one without the other.")
-    common = json.dumps(_common(explainer, explanation, wording, model_digest, constraints_by, retain_until, now), allow_nan=False)
+    common = _common(explainer, explanation, wording, model_digest, constraints_by, retain_until, now)
     rescored = rescore(explainer, explanation)
     identified = zip(
-        *(_per_row(what, given, count) for what, given in (("ids", ids), ("decision_ids", decision_ids), ("subjects", subjects))),
+        *(
+            _per_row(what, given, count)
+            for what, given in (("ids", ids), ("decision_ids", decision_ids), ("subjects", subjects))
+        ),
         strict=True,
     )
     index = [cell(label) if not isinstance(label, tuple) else name(label) for label in explanation.rows.index]
-    rows = _rows(explanation, rescored, threshold)
+    changes = all_changes(explanation)
+    rows = _rows(explanation, rescored, changes, threshold)
     why = _per_row("reasons", reasons, count)
-    said = texts(explanation, wording)
+    said = all_texts(explanation, wording, changes)
     records = []
     for k, (request, decision, subject) in enumerate(identified):
         named = {"record": str(uuid.uuid4()), "request": request, "row": index[k], "decision": decision, "subject": subject}
         given = None if why[k] is None else {"method": reasons_method, "reasons": why[k]}
-        records.append(_ordered(json.loads(common) | rows[k] | {"ids": named, "text": said[k], "reasons": given}))
+        records.append(_ordered(common | rows[k] | {"ids": named, "text": said[k], "reasons": given}))
     return records
 
 
@@ -120,7 +137,10 @@ def _common(
         },
         "replayable": why_not is None,
         "why_not_replayable": why_not,
-        "constraints": {"set_by": _said("constraints_by", constraints_by), "rules": configuration.constraints(options, schema)},
+        "constraints": {
+            "set_by": _said("constraints_by", constraints_by),
+            "rules": configuration.constraints(options, schema),
+        },
         "notice": NOTICE,
         "metrics": _metrics(explanation),
         "human_review": None,
@@ -148,12 +168,12 @@ def _metrics(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _rows(explanation: Explanation, rescored: Rescored, threshold: float | None) -> list[Record]:
+def _rows(explanation: Explanation, rescored: Rescored, changes: Changes, threshold: float | None) -> list[Record]:
     """What is every row's own."""
     columns = list(explanation.rows.columns)
     names = [name(column) for column in columns]
     values = list(zip(*(cells(explanation.rows[column]) for column in columns), strict=True))
-    answers = _answers(explanation, rescored, columns, values)
+    answers = _answers(explanation, rescored, changes, columns, values)
     start = np.searchsorted(explanation.answers.query, np.arange(len(explanation) + 1)).tolist()
     targets = _targets(explanation, rescored)
     limit = _threshold(threshold)
@@ -171,22 +191,25 @@ def _rows(explanation: Explanation, rescored: Rescored, threshold: float | None)
     ]
 
 
-def _answers(explanation: Explanation, rescored: Rescored, columns: list[Any], values: list[Any]) -> list[Record]:
+def _answers(
+    explanation: Explanation, rescored: Rescored, changes: Changes, columns: list[Any], values: list[Any]
+) -> list[Record]:
     given = explanation.answers
     place = {column: k for k, column in enumerate(columns)}
     measured = {part: getattr(given, part).tolist() for part in ("distance", *(one for one in MEASURED if one != "score"))}
     found = []
-    for k, (row, rank, method) in enumerate(zip(given.query.tolist(), given.rank.tolist(), given.method.tolist(), strict=True)):
-        changes = explanation.changes(k)
+    for k, (row, rank, method) in enumerate(
+        zip(given.query.tolist(), given.rank.tolist(), given.method.tolist(), strict=True)
+    ):
         after = list(values[row])
-        for change in changes:
+        for change in changes[k]:
             after[place[change.feature]] = cell(change.after)
         found.append(
             {
                 "rank": rank,
                 "method": str(method),
-                "changes": [_change(change) for change in changes],
-                "n_changed": len(changes),
+                "changes": [_change(change) for change in changes[k]],
+                "n_changed": len(changes[k]),
                 "values": after,
                 **rescored.answers[k],
                 "confirmed": True,
@@ -215,9 +238,7 @@ def _targets(explanation: Explanation, rescored: Rescored) -> list[dict[str, Any
         return [None if one is None else dict(whole) for one in wanted]
     kind = CHANCE if isinstance(target, Chance) else OTHER if isinstance(target, AnyOther) else CLASS
     ends = {"low": target.low, "high": target.high} if isinstance(target, Chance) else {"low": None, "high": None}
-    return [
-        None if one is None else {"kind": kind, "class": None if kind == OTHER else cell(one), **ends} for one in wanted
-    ]
+    return [None if one is None else {"kind": kind, "class": None if kind == OTHER else cell(one), **ends} for one in wanted]
 
 
 def _finite(value: float) -> float | None:

@@ -127,9 +127,8 @@ class _Replaying:
         try:
             asked = configuration.restored(settings["options"], schema)
             explanation = self.explainer.explain(rows, **asked)
-            now = make(
-                self.explainer, explanation, template=settings["wording"], threshold=first["outcome"]["threshold"]
-            )
+            threshold, set_by = first["outcome"]["threshold"], first["constraints"]["set_by"]
+            now = make(self.explainer, explanation, template=settings["wording"], threshold=threshold, constraints_by=set_by)
         except FasterCEError as error:
             for k in members:
                 self._note(k, "explain", "an explanation", str(error))
@@ -138,7 +137,6 @@ class _Replaying:
             self._compare(k, self.records[k], again)
 
     def _compare(self, k: int, record: Record, again: Record) -> None:
-        again["constraints"]["set_by"] = record["constraints"]["set_by"]
         failed = record["status"] == again["status"] == MODEL_ERROR
         for part in COMPARED:
             # A model that fails may say so in other words in other company.
@@ -151,7 +149,8 @@ class _Replaying:
 
 
 def _asked_alike(record: Record) -> str:
-    return _key([record["configuration"], record["input"]["columns"], record["outcome"]["threshold"]])
+    given = record["outcome"]["threshold"], record["constraints"]["set_by"]
+    return _key([record["configuration"], record["input"]["columns"], *given])
 
 
 def _rows(inputs: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

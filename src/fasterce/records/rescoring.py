@@ -1,4 +1,4 @@
-"""The model asked once more, about every row and every counterfactual as it was given out, in one call each of what it has."""
+"""The model asked once more about every row and counterfactual as given out: one call for labels, one for chances."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -63,9 +63,12 @@ def _told(said: Final, chances: Floats | None, predictor: Predictor) -> list[dic
     names = [labels[k] for k in said.classes.tolist()]
     if chances is None:
         return [{"prediction": name, "score": None} for name in names]
+    values: list[list[Any]] = chances.tolist()
+    for k in np.flatnonzero(~np.isfinite(chances).all(axis=1)).tolist():
+        values[k] = [one if np.isfinite(one) else None for one in values[k]]
     return [
-        {"prediction": name, "score": {"kind": "chance", "classes": list(labels), "values": [cell(one) for one in line]}}
-        for name, line in zip(names, chances.tolist(), strict=True)
+        {"prediction": name, "score": {"kind": "chance", "classes": list(labels), "values": line}}
+        for name, line in zip(names, values, strict=True)
     ]
 
 

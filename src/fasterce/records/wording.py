@@ -20,6 +20,8 @@ from fasterce.explanation import ALREADY_TARGET, FOUND, INVALID_INPUT, MODEL_ERR
 from fasterce.schema import Feature
 from fasterce.targets import ANY_OTHER
 
+Changes = list[list[Change]]
+
 CLASS, OTHER, CHANCE, NUMBER = "class", "any other", "chance", "number"
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 UNSAID = {INVALID_INPUT: "invalid_input", MODEL_ERROR: "model_error", STOPPED: "stopped", NONE_FOUND: "none_found"}
@@ -179,13 +181,29 @@ def text(explanation: Explanation, row: int = 0, template: Wording | Mapping[str
     """What one row, by its position, has to change, in a sentence."""
     if not -len(explanation) <= row < len(explanation):
         raise InputError(f"row must be a position from 0 to {len(explanation) - 1}; got {row!r}.")
-    return _Speaker(explanation, read(template)).row(row % len(explanation))
+    return _Speaker(explanation, read(template), all_changes(explanation)).row(row % len(explanation))
 
 
 def texts(explanation: Explanation, template: Wording | Mapping[str, Any] | None = None) -> list[str]:
     """A text for every row, in order."""
-    speaker = _Speaker(explanation, read(template))
+    return all_texts(explanation, read(template), all_changes(explanation))
+
+
+def all_texts(explanation: Explanation, wording: Wording, changes: Changes) -> list[str]:
+    speaker = _Speaker(explanation, wording, changes)
     return [speaker.row(row) for row in range(len(explanation))]
+
+
+def all_changes(explanation: Explanation) -> Changes:
+    """What every counterfactual changes."""
+    given, table = explanation.answers, explanation.table
+    found: Changes = [[] for _ in range(len(given))]
+    names = table.schema.names
+    answer, feature = np.nonzero(given.changed)
+    cells = (answer, feature, given.before[answer, feature], given.codes[answer, feature])
+    for k, j, before, after in zip(*(part.tolist() for part in cells), strict=True):
+        found[k].append(Change(names[j], table.value(j, before), table.value(j, after)))
+    return found
 
 
 def without_place(reason: str, row: int) -> str:
@@ -198,14 +216,16 @@ def without_place(reason: str, row: int) -> str:
 class _Speaker:
     """One explanation put into words; what is the same for all rows is looked up once."""
 
-    def __init__(self, explanation: Explanation, wording: Wording) -> None:
-        self.explanation, self.wording = explanation, wording
+    def __init__(self, explanation: Explanation, wording: Wording, changes: Changes) -> None:
+        self.wording, self.changes = wording, changes
+        self.features = {feature.name: feature for feature in explanation.table.schema.features}
+        self.score = explanation.answers.score.tolist()
         self.status, self.reason = explanation.status.tolist(), explanation.reason.tolist()
         self.prediction, self.target = explanation.prediction.tolist(), explanation.target.tolist()
         every = np.arange(len(explanation) + 1)
         self.start = np.searchsorted(explanation.answers.query, every).tolist()
         self.own_score = [np.nan] * len(explanation) if explanation.score is None else explanation.score.tolist()
-        self.target_score = explanation.options.get("target_score")
+        self.target_score: Any = explanation.options.get("target_score")
 
     def row(self, row: int) -> str:
         status = self.status[row]
@@ -218,16 +238,15 @@ class _Speaker:
         return " ".join(sentences[:1] + [self.wording.say("or_else", sentence=sentence) for sentence in sentences[1:]])
 
     def _answer(self, row: int, answer: int) -> str:
-        schema = self.explanation.table.schema
-        changes = [self.wording.change_of(schema[change.feature], change) for change in self.explanation.changes(answer)]
-        return self._said(FOUND, row, self.wording.listed(changes), float(self.explanation.answers.score[answer]))
+        changes = [self.wording.change_of(self.features[change.feature], change) for change in self.changes[answer]]
+        return self._said(FOUND, row, self.wording.listed(changes), self.score[answer])
 
     def _said(self, part: str, row: int, changes: str, score: float) -> str:
         kind, words = self._kind(row), self.wording
         filled = {"changes": changes, "prediction": self._prediction(row), "target": self._target(row)}
         if kind in (CHANCE, NUMBER):
-            ends = self.target_score if kind == CHANCE else self.target[row]
-            filled |= {"score": words.score(score, kind == CHANCE), "bounds": words.bounds(*ends, kind == CHANCE)}
+            low, high = self.target_score if kind == CHANCE else self.target[row]
+            filled |= {"score": words.score(score, kind == CHANCE), "bounds": words.bounds(low, high, kind == CHANCE)}
         return words.say(part if kind == CLASS else f"{part}_{kind.removeprefix('any ')}", **filled)
 
     def _kind(self, row: int) -> str:
@@ -264,7 +283,9 @@ def _looked_up(labels: Mapping[Any, Any], value: Any) -> Any:
 def _check_template(part: str, given: str) -> None:
     for found in PLACEHOLDER.finditer(given):
         if found[0] in "{}":
-            raise InputError(f"A wording's {part!r} must have its braces in pairs, doubled where they are meant; got {given!r}.")
+            raise InputError(
+                f"A wording's {part!r} must have its braces in pairs, doubled where they are meant; got {given!r}."
+            )
         if found[1] is not None and found[1] not in PLACEHOLDERS[part]:
             raise InputError(f"A wording's {part!r}: {unknown_name('placeholder', found[1], PLACEHOLDERS[part])}")
 
