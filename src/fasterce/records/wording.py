@@ -282,7 +282,7 @@ def _looked_up(labels: Mapping[Any, Any], value: Any) -> Any:
 
 def _check_template(part: str, given: str) -> None:
     for found in PLACEHOLDER.finditer(given):
-        if found[0] in "{}":
+        if found[0] in ("{", "}"):
             raise InputError(
                 f"A wording's {part!r} must have its braces in pairs, doubled where they are meant; got {given!r}."
             )
