@@ -7,7 +7,10 @@ try:
 except ImportError as error:  # pragma: no cover
     raise MissingExtraError("pyarrow", "data", "Reading and writing files of rows") from error
 
-from fasterce.streams.source import Chunk, open_rows
+from fasterce.streams.lines import explain_chunk, schema
+from fasterce.streams.running import run
+from fasterce.streams.source import Chunk, Rows, open_rows
+from fasterce.streams.summary import Summary
 from fasterce.streams.training import read_table
 
-__all__ = ["Chunk", "open_rows", "read_table"]
+__all__ = ["Chunk", "Rows", "Summary", "explain_chunk", "open_rows", "read_table", "run", "schema"]

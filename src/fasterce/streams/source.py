@@ -38,13 +38,12 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is wanted of a source: the explainer's columns, an id, columns to keep, and where to start."""
+    """What is wanted of a source: the explainer's columns, an id, columns to keep."""
 
     table: Table
     chunk_rows: int
     ids: str | None
     keep: tuple[str, ...]
-    start: int
 
 
 class Rows(ABC):
@@ -59,8 +58,21 @@ class Rows(ABC):
     identity: pa.DataType | None
     extra: pa.Schema
 
+    def __init__(self, source: Source, wish: Wish) -> None:
+        self.source, self.wish, self.where = source, wish, spoken(source)
+        self._seen = _stamp(source)
+
+    def check_unchanged(self) -> None:
+        """What was read is one file only if nobody wrote to it meanwhile."""
+        if _stamp(self.source) != self._seen:
+            raise InputError(f"{self.where} must not change while it is read; got a file that was written to meanwhile.")
+
     @abstractmethod
-    def __iter__(self) -> Iterator[Chunk]: ...
+    def chunks(self, start: int = 0) -> Iterator[Chunk]:
+        """Chunks of `chunk_rows` rows from number `start` on, the last one of what is left."""
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self.chunks()
 
     @abstractmethod
     def close(self) -> None: ...
@@ -76,16 +88,16 @@ class DelimitedRows(Rows):
     """The rows of a CSV file: ids and columns kept are text."""
 
     def __init__(self, source: Source, wish: Wish, separator: str | None, encoding: str | None) -> None:
+        super().__init__(source, wish)
         names = wish.table.schema.names
-        self.wish, self.where = wish, spoken(source)
         self.bytes = delimited.open_bytes(source)
         self.file = delimited.Delimited(self.bytes, self.where, separator, encoding, [str(name) for name in names])
         self.places = header.find(self.file.header, names, wish.ids, wish.keep, self.where)
         self.identity = None if wish.ids is None else pa.string()
         self.extra = pa.schema([(name, pa.string()) for name in wish.keep])
 
-    def __iter__(self) -> Iterator[Chunk]:
-        number = self.wish.start
+    def chunks(self, start: int = 0) -> Iterator[Chunk]:
+        number = start
         self.file.skip(number * self.wish.chunk_rows)
         while (records := self.file.take(self.wish.chunk_rows)).rows:
             yield self._chunk(number, records)
@@ -107,8 +119,8 @@ class ParquetRows(Rows):
     """The rows of a Parquet file: ids and columns kept are of its own types."""
 
     def __init__(self, source: Source, wish: Wish) -> None:
+        super().__init__(source, wish)
         names = wish.table.schema.names
-        self.wish, self.where = wish, str(source)
         self.file = parquet.open_file(source)
         self.total = self.file.metadata.num_rows
         fields = self.file.schema_arrow
@@ -120,8 +132,8 @@ class ParquetRows(Rows):
         self.identity = None if self.places.identity is None else types[self.places.identity]
         self.extra = pa.schema([(name, types[place]) for name, place in zip(wish.keep, self.places.kept, strict=True)])
 
-    def __iter__(self) -> Iterator[Chunk]:
-        number, rows = self.wish.start, self.wish.chunk_rows
+    def chunks(self, start: int = 0) -> Iterator[Chunk]:
+        number, rows = start, self.wish.chunk_rows
         batches = parquet.batches(self.file, self.names, rows, number * rows)
         while True:
             with parquet.told(self.where):
@@ -149,6 +161,14 @@ def spoken(source: Source) -> str:
     return STANDARD_INPUT if str(source) == "-" else str(source)
 
 
+def _stamp(source: Source) -> tuple[int, int] | None:
+    try:
+        found = None if str(source) == "-" else Path(source).stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_size, found.st_mtime_ns)
+
+
 def open_rows(
     source: Source,
     *,
@@ -158,9 +178,8 @@ def open_rows(
     encoding: str | None = None,
     ids: str | None = None,
     keep: Sequence[str] = (),
-    start: int = 0,
 ) -> Rows:
-    """The rows of a CSV or Parquet file ("-": CSV on standard input) from chunk `start` on.
+    """The rows of a CSV or Parquet file ("-": CSV on standard input).
 
     The header is checked at once, rows are read as they are taken: iterate for `Chunk`s of `chunk_rows` rows, the last one
     of what is left. `table` is a fitted explainer's `table_`; other columns of the file are passed over, unless `ids` or
@@ -170,7 +189,7 @@ def open_rows(
         raise InputError(f"chunk_rows must be a whole number of at least 1; got {chunk_rows!r}.")
     if isinstance(keep, str):
         raise InputError(f"keep must be a list of column names; got the text {keep!r}.")
-    wish = Wish(table, chunk_rows, ids, tuple(keep), start)
+    wish = Wish(table, chunk_rows, ids, tuple(keep))
     if parquet.is_parquet(source):
         return ParquetRows(source, wish)
     return DelimitedRows(source, wish, separator, encoding)
