@@ -22,7 +22,10 @@ BLOCK = 2**20
 SAMPLED_LINES = 20
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
-NOT_SPLIT = "expected after"
+LOCAL_FAULTS = {
+    "expected after": "text that goes on after a closing quote",
+    "new-line": "a bare CR in a cell without quotes (lines end with LF or CRLF)",
+}
 
 
 @dataclass
@@ -78,7 +81,8 @@ class Delimited:
         try:
             return next(filter(None, self._reader))
         except csv.Error as error:
-            raise InputError(f"{self.name} must start with a header line that names the columns; got {error}.") from error
+            got = LOCAL_FAULTS.get(_fault(error), f"line 1 with {error}")
+            raise InputError(f"{self.name} must start with a header line that names the columns; got {got}.") from error
 
     def _back(self, head: list[str]) -> Iterator[str]:
         yield from head
@@ -102,8 +106,7 @@ class Delimited:
             try:
                 row: Any = next(self._reader, None)
             except csv.Error as error:
-                self._check_can_go_on(error, first)
-                some.misfits[len(some.rows)] = f"line {first}, where text goes on after a closing quote"
+                some.misfits[len(some.rows)] = f"line {first} with {self._local_fault(error, first)}"
                 row = [None] * width
             if row is None:
                 break
@@ -115,14 +118,17 @@ class Delimited:
             some.rows.append(row)
         return some
 
-    def _check_can_go_on(self, error: csv.Error, line: int) -> None:
-        if NOT_SPLIT in str(error):
-            return
-        if "new-line" in str(error):
-            raise InputError(f"{self.name} must end its lines with LF or CRLF; got a bare CR in line {line}.") from error
-        raise InputError(
-            f"{self.name} must close every quote it opens; got a cell that starts in line {line} and does not end."
-        ) from error
+    def _local_fault(self, error: csv.Error, line: int) -> str:
+        """What is wrong with one record; the reader can go on after it, unless it lost its way."""
+        if _fault(error) not in LOCAL_FAULTS:
+            raise InputError(
+                f"{self.name} must close every quote it opens; got a cell that starts in line {line} and does not end."
+            ) from error
+        return LOCAL_FAULTS[_fault(error)]
+
+
+def _fault(error: csv.Error) -> str:
+    return next((part for part in LOCAL_FAULTS if part in str(error)), "")
 
 
 class Lines:
