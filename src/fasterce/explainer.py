@@ -16,6 +16,7 @@ from fasterce.constraints import Rule
 from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
+from fasterce.models import LoadedModel
 from fasterce.predictor import Predictor, Scores, find_scores
 from fasterce.pricing import Prices
 from fasterce.recheck import Rechecked
@@ -266,10 +267,11 @@ class FasterCE(BaseEstimator):
     def _predictor(self, model: Any = None) -> Predictor:
         return Predictor(self.model if model is None else model, self.table_, self.classes_, self.use_scores_, self.numbers_)
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fitted explainer (not the model) as safetensors and a JSON manifest, all or nothing."""
+    def save(self, folder: str | PathLike[str], model_file: LoadedModel | str | PathLike[str] | None = None) -> None:
+        """Write the fitted explainer as safetensors and a JSON manifest, all or nothing. Its model stays outside, unless
+        `model_file` (ONNX, XGBoost, LightGBM or skops) is to travel with it."""
         self._check_fitted()
-        artifact.save(self, folder)
+        artifact.save(self, folder, model_file)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):
