@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save as pack
 
+from fasterce.adapters import adapt
 from fasterce.artifact.arrays import arrays_of, rebuild_knowledge, rebuild_memory, unpack_arrays
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
 from fasterce.artifact.manifest import Content, describe, parse, parse_json, to_json
@@ -119,7 +120,7 @@ def _numbers(manifest: Content) -> Numbers | None:
 
 
 def _check_model(model: Any, learned: Learned, where: Path) -> None:
-    if learned.use_scores and learned.numbers is None and find_scores(model) is None:
+    if learned.use_scores and learned.numbers is None and find_scores(adapt(model)) is None:
         fitted = f"The explainer at {where} was fitted for a model with scores"
         raise ModelError(f"{fitted}; expected predict_proba or decision_function; got {type(model).__name__} without.")
     predictor = Predictor(model, learned.table, learned.classes, numbers=learned.numbers)
