@@ -138,15 +138,25 @@ def is_text(column: pd.Series) -> bool:
 
 def as_categories(column: pd.Series, categories: Sequence[Any], what: str) -> pd.Series:
     """A column in the categories a model was trained with; a stranger among them is told, never taken for missing."""
-    wanted = pd.CategoricalDtype(pd.Index(categories))
-    if column.dtype == wanted:
-        return column
-    cast = column.astype(wanted)
+    cast = to_categories(column, categories)
     lost = (cast.isna() & column.notna()).to_numpy()
     if lost.any():
         strange = column.iloc[int(lost.argmax())]
         raise InputError(f"{what}: {unknown_name(f'category in column {column.name!r}', strange, categories)}")
     return cast
+
+
+def to_categories(column: pd.Series, categories: Sequence[Any]) -> pd.Series:
+    """The same with strangers as missing values."""
+    wanted = pd.CategoricalDtype(pd.Index(categories))
+    if column.dtype == wanted:
+        return column
+    known = pd.Index(categories, dtype=object)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        places = np.append(known.get_indexer(column.cat.categories.astype(object)), -1)[column.cat.codes.to_numpy()]
+    else:
+        places = known.get_indexer(pd.Index(column, dtype=object))
+    return pd.Series(pd.Categorical.from_codes(places, dtype=wanted), index=column.index, name=column.name)
 
 
 def matrix(frame: pd.DataFrame, what: str) -> Floats:

@@ -24,9 +24,11 @@ class CatBoostModel(Adapter):
         named = as_classes(classes, len(own), WHAT.lower()) if classes is not None else label_array(own)
         super().__init__(named if own else None)
 
+    @property
+    def by_name(self) -> bool:
+        return not all(name == str(place) for place, name in enumerate(self.model.feature_names_))
+
     def respond(self, frame: pd.DataFrame) -> Floats:
-        names = self.model.feature_names_
-        by_name = not all(name == str(place) for place, name in enumerate(names))
-        ordered = in_order(frame, names, WHAT) if by_name else frame
+        ordered = in_order(frame, self.model.feature_names_, WHAT) if self.by_name else frame
         kind = "RawFormulaVal" if self.answers_numbers else "Probability"
         return np.asarray(self.model.predict(ordered, prediction_type=kind))

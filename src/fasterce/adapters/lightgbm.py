@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fasterce.adapters.base import Adapter, as_classes, in_order, is_text, two_columns
+from fasterce.adapters.base import Adapter, as_classes, in_order, is_text, to_categories, two_columns
 from fasterce.errors import InputError, shorten
 from fasterce.profile import Floats
 
@@ -28,6 +28,10 @@ class LightGBMModel(Adapter):
         self._ready = Preparation(self.booster, header)
         super().__init__(_classes(self.objective, int(header["num_class"]), classes))
 
+    @property
+    def by_name(self) -> bool:
+        return not self._ready.by_place
+
     def respond(self, frame: pd.DataFrame) -> Floats:
         answer = np.asarray(self.booster.predict(self._ready(frame)))
         if self.answers_numbers or answer.ndim > 1:
@@ -41,6 +45,7 @@ class Preparation:
 
     def __init__(self, booster: Any, header: dict[str, str] | None = None) -> None:
         self.names: list[str] = booster.feature_name()
+        self.by_place = all(name.startswith(PLAIN) for name in self.names)
         self.categories: list[list[Any]] = booster.pandas_categorical or []
         infos = (header or read_header(booster)).get("feature_infos", "").split(" ")
         self._categorical = {place for place, info in enumerate(infos) if ":" in info and not info.startswith("[")}
@@ -57,21 +62,19 @@ class Preparation:
                 f"{WHAT} was trained with {len(self.categories)} columns of categories; got {len(places)}: "
                 f"{shorten([ordered.columns[j] for j in places])}."
             )
-        casts = {ordered.columns[j]: _cast(ordered.iloc[:, j], held) for j, held in zip(places, self.categories, strict=True)}
+        # LightGBM takes a category it does not know for a missing value, and so does this.
+        casts = {
+            ordered.columns[j]: to_categories(ordered.iloc[:, j], held)
+            for j, held in zip(places, self.categories, strict=True)
+        }
         return ordered.assign(**casts)
 
     def _ordered(self, frame: pd.DataFrame) -> pd.DataFrame:
-        if all(name.startswith(PLAIN) for name in self.names) and len(self.names) == frame.shape[1]:
+        if self.by_place and len(self.names) == frame.shape[1]:
             return frame
         # LightGBM writes an underscore for a space.
         spaced = frame.rename(columns={name: str(name).replace(" ", "_") for name in frame.columns})
         return in_order(spaced, self.names, WHAT)
-
-
-def _cast(column: pd.Series, categories: list[Any]) -> pd.Series:
-    """LightGBM takes a category it does not know for a missing value, and so does this."""
-    wanted = pd.CategoricalDtype(pd.Index(categories))
-    return column if column.dtype == wanted else column.astype(wanted)
 
 
 def read_header(booster: Any) -> dict[str, str]:

@@ -94,6 +94,10 @@ class OnnxModel:
         return _again, (self._graph, named, self._given, self._activation, self._missing_text)
 
     @property
+    def by_name(self) -> bool:
+        return len(self._inputs) > 1
+
+    @property
     def answers_numbers(self) -> bool:
         return self._numbers
 

@@ -42,6 +42,10 @@ class XGBoostModel(Adapter):
         self._ready = Preparation(self.booster)
         super().__init__(_classes(self.objective, int(learner["learner_model_param"]["num_class"]), classes))
 
+    @property
+    def by_name(self) -> bool:
+        return self._ready.names is not None
+
     def respond(self, frame: pd.DataFrame) -> Floats:
         # Multi-class margins make chances whether the objective was to give labels or chances.
         margin = self.objective in ("multi:softmax", "binary:logitraw")
