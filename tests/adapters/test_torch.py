@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.adapters.tables import JOBS, applicants, check_explained, explainer, strength, two
 
 from fasterce import FasterCE
 from fasterce.adapters import CodecMatrix, TorchModel, adapt
 from fasterce.errors import InputError, ModelError
 from fasterce.testing import check_adapter
-from tests.adapters.tables import JOBS, applicants, check_explained, explainer, strength, two
 
 torch = pytest.importorskip("torch")
 
@@ -27,7 +27,11 @@ def tensors(frame: pd.DataFrame) -> Any:
 
 def network(width: int, outputs: int) -> Any:
     return torch.nn.Sequential(
-        torch.nn.Linear(width, 12), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(12), torch.nn.Linear(12, outputs)
+        torch.nn.Linear(width, 12),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(0.5),
+        torch.nn.BatchNorm1d(12),
+        torch.nn.Linear(12, outputs),
     )
 
 
@@ -95,7 +99,9 @@ def test_the_mode_of_every_part_is_put_back(two_logits: Any) -> None:
 def test_a_row_has_the_same_chances_to_the_bit_alone_and_among_others(two_logits: Any) -> None:
     model = TorchModel(two_logits, tensors)
     together = model.predict_proba(X)
-    np.testing.assert_array_equal(np.concatenate([model.predict_proba(X.iloc[[k]]) for k in range(0, 300, 29)]), together[::29])
+    np.testing.assert_array_equal(
+        np.concatenate([model.predict_proba(X.iloc[[k]]) for k in range(0, 300, 29)]), together[::29]
+    )
 
 
 def test_chances_where_the_module_ends_in_softmax(two_logits: Any) -> None:

@@ -178,7 +178,13 @@ class OnnxModel:
         """ZipMap's list of dictionaries as columns in the order of the classes."""
         if not isinstance(answer, list):
             return np.asarray(answer)
-        return np.array([[row[key] for key in self._keys] for row in answer])
+        keys = self._keys or self._in_order_of_classes(answer[0])
+        return np.array([[row[key] for key in keys] for row in answer])
+
+    def _in_order_of_classes(self, mapped: Mapping[Any, float]) -> list[Any]:
+        """The keys as the classes are named; in their own order where the names are others."""
+        named = [] if self._named is None else self._named.tolist()
+        return named if set(named) == set(mapped) else list(mapped)
 
     def _feed(self, rows: pd.DataFrame) -> dict[str, Array]:
         if len(self._inputs) == 1 and not self._given and not self._is_column(self._inputs[0], rows):
@@ -267,10 +273,12 @@ class OnnxModel:
     def _mapped_keys(self) -> list[Any]:
         """The keys of ZipMap's dictionaries: any row shows them."""
         fed = {held.name: _blank(held, self._block) for held in self._inputs}
+        quiet = import_module("onnxruntime").RunOptions()
+        quiet.log_severity_level = SILENT
         try:
-            return list(self.session.run([self._score.name], fed)[0][0])
+            return self._in_order_of_classes(self.session.run([self._score.name], fed, quiet)[0][0])
         except Exception:
-            return list(_class_labels(self._graph, None) or ())
+            return self._in_order_of_classes(dict.fromkeys(_class_labels(self._graph, None) or (), 0.0))
 
 
 def _blank(held: Any, rows: int) -> Array:

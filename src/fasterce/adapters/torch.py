@@ -105,7 +105,7 @@ class TorchModel(Adapter):
         torch = _torch()
         rows = len(frame)
         padded = frame.iloc[np.minimum(np.arange(-(-rows // BLOCK) * BLOCK), rows - 1)]
-        given = _map(torch.as_tensor, self.inputs(padded))
+        given = _map(_tensor, self.inputs(padded))
         _check_length(given, len(padded))
         with self._asking, _evaluating(self.module), torch.no_grad():
             parts = [self._part(given, start) for start in range(0, len(padded), BLOCK)]
@@ -160,6 +160,12 @@ def _map(function: Callable[[Any], Any], given: Any) -> Any:
     if isinstance(given, Mapping):
         return {name: function(part) for name, part in given.items()}
     return tuple(function(part) for part in given) if isinstance(given, (tuple, list)) else function(given)
+
+
+def _tensor(part: Any) -> Any:
+    """PyTorch warns of arrays it may not write to, as pandas hands them out."""
+    kept = part if not isinstance(part, np.ndarray) or part.flags.writeable else part.copy()
+    return _torch().as_tensor(kept)
 
 
 def _check_length(given: Any, rows: int) -> None:
