@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.adapters.tables import applicants, check_explained, strength, three, two
 
+from adapters.tables import applicants, check_explained, strength, three, two
 from fasterce.adapters import CatBoostModel, adapt
 from fasterce.errors import InputError
 from fasterce.testing import check_adapter

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
 
+from adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
 from fasterce.adapters import LightGBMModel, adapt
 from fasterce.errors import InputError
 from fasterce.testing import check_adapter

@@ -13,8 +13,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from tests.adapters.tables import IDENTITY, applicants, check_explained, explainer, strength, three, two
 
+from adapters.tables import IDENTITY, applicants, check_explained, explainer, strength, three, two
 from fasterce import FasterCE, Schema
 from fasterce.adapters import OnnxModel, adapt
 from fasterce.errors import InputError, ModelError

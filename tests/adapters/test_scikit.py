@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from tests.adapters.tables import applicants, check_explained, explainer, strength, three, two
 
+from adapters.tables import applicants, check_explained, explainer, strength, three, two
 from fasterce.adapters import PreparedModel, adapt
 from fasterce.testing import check_adapter
 

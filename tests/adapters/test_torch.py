@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.adapters.tables import JOBS, applicants, check_explained, explainer, strength, two
 
+from adapters.tables import JOBS, applicants, check_explained, explainer, strength, two
 from fasterce import FasterCE
 from fasterce.adapters import CodecMatrix, TorchModel, adapt
 from fasterce.errors import InputError, ModelError

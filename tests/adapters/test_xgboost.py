@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
 
+from adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
 from fasterce.adapters import XGBoostModel, adapt
 from fasterce.adapters.xgboost import _categories, _categories_of_file
 from fasterce.errors import InputError

@@ -14,6 +14,7 @@ from fasterce.adapters.lightgbm import LightGBMModel
 from fasterce.adapters.onnx import OnnxModel
 from fasterce.adapters.prepared import PreparedModel, says_numbers
 from fasterce.adapters.protocol import Model
+from fasterce.adapters.renamed import RenamedModel
 from fasterce.adapters.torch import CodecMatrix, TorchModel
 from fasterce.adapters.xgboost import XGBoostModel
 from fasterce.errors import InputError
@@ -26,6 +27,7 @@ __all__ = [
     "Model",
     "OnnxModel",
     "PreparedModel",
+    "RenamedModel",
     "TorchModel",
     "XGBoostModel",
     "adapt",
