@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact, drift, fitting, inquiry, options, outcome, recheck, refusal, targets, trials, updating
+from fasterce.adapters import adapt
 from fasterce.constraints import Rule
 from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
@@ -38,7 +39,8 @@ class FasterCE(BaseEstimator):
 
     Parameters
     ----------
-    model : anything with `predict` on a DataFrame, or a function from DataFrame to labels.
+    model : anything with `predict` on a DataFrame, a function from DataFrame to labels, or a native XGBoost, LightGBM,
+        CatBoost or ONNX model (`fasterce.adapters`).
     schema : what the columns are and what may change; inferred in `fit` if None.
     random_state : the seed of everything random; explaining itself draws nothing.
     scores : "auto" uses `predict_proba` or `decision_function` where they agree with the labels; "never" asks labels only.
@@ -259,7 +261,8 @@ class FasterCE(BaseEstimator):
     def _for(self, model: Any) -> "FasterCE":
         """The same explainer beside another model, whose scores are used only where they name the same classes."""
         other = copy(self)
-        same = list(getattr(model, "classes_", ())) == list(self.classes_) and find_scores(model) is not None
+        adapted = adapt(model)
+        same = list(getattr(adapted, "classes_", ())) == list(self.classes_) and find_scores(adapted) is not None
         other.model, other.twin_ = model, None
         other.use_scores_ = self.use_scores_ and (same or self.numbers_ is not None)
         return other

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save as pack
 
+from fasterce.adapters import adapt
 from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_knowledge, rebuild_memory, unpack_arrays
 from fasterce.artifact.bundle import can_travel, pack_model, unpack_model
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
@@ -171,7 +172,7 @@ def _numbers(manifest: Content) -> Numbers | None:
 
 
 def _check_model(model: Any, learned: Learned, where: Path) -> None:
-    if learned.use_scores and learned.numbers is None and find_scores(model) is None:
+    if learned.use_scores and learned.numbers is None and find_scores(adapt(model)) is None:
         fitted = f"The explainer at {where} was fitted for a model with scores"
         raise ModelError(f"{fitted}; expected predict_proba or decision_function; got {type(model).__name__} without.")
     predictor = Predictor(model, learned.table, learned.classes, numbers=learned.numbers)
