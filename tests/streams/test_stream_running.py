@@ -77,9 +77,7 @@ def test_every_row_is_told_once(explainer: FasterCE, rows_file: Path, tmp_path: 
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_no_rows_in_no_rows_out(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str, kind: str
-) -> None:
+def test_no_rows_in_no_rows_out(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str, kind: str) -> None:
     source, target = tmp_path / f"rows.{kind}", tmp_path / f"out.{form}"
     people.iloc[:0].to_csv(source, index=False) if kind == "csv" else people.iloc[:0].to_parquet(source)
     assert run(explainer, source, target, format=form) == Summary()
@@ -283,9 +281,7 @@ def test_a_model_that_fails_for_some_rows_does_not_stop_the_run(
     assert summary.found > 20
 
 
-def test_progress_is_told_chunk_by_chunk(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_progress_is_told_chunk_by_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_parquet(tmp_path / "rows.parquet")
     seen: list[tuple[Any, ...]] = []
     run(explainer, tmp_path / "rows.parquet", tmp_path / "out", chunk_rows=25, progress=lambda *told: seen.append(told))
@@ -296,7 +292,10 @@ def test_progress_is_told_chunk_by_chunk(
 def test_records_are_made_by_whoever_is_asked_to(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     def maker(owner: FasterCE, found: Any, ids: list[str]) -> list[dict[str, Any]]:
         assert owner is explainer
-        return [{"id": one, "status": word, "age": found.rows["age"].iloc[k]} for k, (one, word) in enumerate(zip(ids, found.status, strict=True))]
+        return [
+            {"id": one, "status": word, "age": found.rows["age"].iloc[k]}
+            for k, (one, word) in enumerate(zip(ids, found.status, strict=True))
+        ]
 
     how: dict[str, Any] = {"id_column": "who", "chunk_rows": 20, "record_maker": maker}
     run(explainer, rows_file, tmp_path / "out.csv", format="csv", records=tmp_path / "records.jsonl", **how)
@@ -384,9 +383,7 @@ streams.run(explainer, source, target, format=form, chunk_rows=3, options={"why_
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_process_killed_again_and_again_gets_there(
-    explainer: FasterCE, rows_file: Path, tmp_path: Path, form: str
-) -> None:
+def test_a_process_killed_again_and_again_gets_there(explainer: FasterCE, rows_file: Path, tmp_path: Path, form: str) -> None:
     target, once = tmp_path / f"out.{form}", tmp_path / f"once.{form}"
     explainer.save(tmp_path / "artifact")
     run(explainer, rows_file, once, format=form, chunk_rows=3, options={"why_not": False})

@@ -151,9 +151,7 @@ def test_a_missing_value_is_empty_or_says_so(explainer: FasterCE, tmp_path: Path
         ('30,50,70,"01"x,True,1,low', "got line 3 with text that goes on after a closing quote"),
     ],
 )
-def test_a_cell_that_does_not_fit_is_its_own_rows_problem(
-    explainer: FasterCE, tmp_path: Path, line: str, said: str
-) -> None:
+def test_a_cell_that_does_not_fit_is_its_own_rows_problem(explainer: FasterCE, tmp_path: Path, line: str, said: str) -> None:
     assert said in problem_of(explainer, tmp_path, line + "\n")
 
 
@@ -225,9 +223,7 @@ def test_ids_and_columns_kept_come_along_as_they_stand(explainer: FasterCE, tmp_
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_source_can_be_taken_up_at_any_chunk(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str
-) -> None:
+def test_a_source_can_be_taken_up_at_any_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"rows.{kind}"
     people.to_parquet(path, row_group_size=13) if kind == "parquet" else people.to_csv(path, index=False)
     for start in (0, 1, 3, 5, 9):
