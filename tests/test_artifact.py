@@ -164,7 +164,7 @@ def test_a_loaded_explainer_can_be_saved_again_unchanged(saved: Path, tmp_path: 
 
 def test_manifest_tells_what_and_with_what(saved: Path) -> None:
     content = manifest_of(saved)
-    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 3, "network")
+    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 4, "network")
     assert content["classes"] == ["no", "yes"]
     assert content["written"]["numpy"] == np.__version__
     assert content["written"]["time"].endswith("+00:00")
