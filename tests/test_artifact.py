@@ -486,14 +486,14 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
-    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 4}))
+    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 5}))
     (saved / "arrays.safetensors").unlink()
-    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 3; got 4.")
+    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 4; got 5.")
 
 
 def test_older_version_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, version=2)
-    assert refusal(saved).endswith("written by an older fasterce; expected format version 3, so fit and save again; got 2.")
+    assert refusal(saved).endswith("written by an older fasterce; expected format version 4, so fit and save again; got 2.")
 
 
 def crossed(frame: pd.DataFrame) -> Array:
