@@ -151,9 +151,7 @@ def test_a_missing_value_is_empty_or_says_so(explainer: FasterCE, tmp_path: Path
         ('30,50,70,"01"x,True,1,low', "got line 3 with text that goes on after a closing quote"),
     ],
 )
-def test_a_cell_that_does_not_fit_is_its_own_rows_problem(
-    explainer: FasterCE, tmp_path: Path, line: str, said: str
-) -> None:
+def test_a_cell_that_does_not_fit_is_its_own_rows_problem(explainer: FasterCE, tmp_path: Path, line: str, said: str) -> None:
     assert said in problem_of(explainer, tmp_path, line + "\n")
 
 
@@ -176,9 +174,9 @@ def test_a_cell_that_does_not_fit_is_its_own_rows_problem(
         ((HEADER + "30,50,70,M\u00fcller").encode("cp1252"), {}, "got the byte 0xfc at position 44"),
         ((HEADER + "30,50,70,M\u00fcller").encode("cp1252"), {}, "say encoding='cp1252' if that is what it is"),
         (HEADER.encode("utf-16"), {}, "say encoding='utf-16' if that is what it is; got the byte 0xff at position 0"),
-        (HEADER.encode() + b'30,50,70,"01,True,1,low\n' + SOUND.encode() * 3, {}, "a cell that starts in line 2 and does not end"),
+        ((HEADER + '30,50,70,"01,True,1,low\n' + SOUND * 3).encode(), {}, "a cell that starts in line 2 and does not end"),
         (HEADER.replace("\n", "\r").encode() + b"30\r", {}, "bare CR"),
-        (gzip.compress((HEADER + SOUND * 99).encode())[:-20], {}, "must be a whole gzip file; got one that is damaged or cut off"),
+        (gzip.compress((HEADER + SOUND * 99).encode())[:-20], {}, "whole gzip file; got one that is damaged or cut off"),
         (b"PAR1 and no more", {}, "must be a whole Parquet file"),
     ],
 )  # fmt: skip
@@ -225,9 +223,7 @@ def test_ids_and_columns_kept_come_along_as_they_stand(explainer: FasterCE, tmp_
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_source_can_be_taken_up_at_any_chunk(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str
-) -> None:
+def test_a_source_can_be_taken_up_at_any_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"rows.{kind}"
     people.to_parquet(path, row_group_size=13) if kind == "parquet" else people.to_csv(path, index=False)
     for start in (0, 1, 3, 5, 9):

@@ -17,7 +17,7 @@ from fasterce.table import Table
 BATCH = 50_000
 TEXT = pd.Series(["text"]).dtype  # objects before pandas 3
 PLAIN_WHOLE = r"^\s*[+-]?(0|[1-9][0-9]{0,17})\s*$"
-LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+NOT_A_QUANTITY = r"^\s*[+-]?(0[0-9]|[0-9]{19,}\s*$)"
 BOOLEAN = r"^\s*([Tt]rue|[Ff]alse|TRUE|FALSE)\s*$"
 
 
@@ -27,8 +27,8 @@ def read_table(
     """A CSV (also gzipped, or "-": on standard input) or Parquet file as a DataFrame.
 
     Without a schema every column is kept, and CSV cells are read as what all cells of their column are: whole numbers,
-    numbers, booleans, else text; numbers with leading zeros are text. With one, its columns are read as it says and the
-    first cell that does not fit is told.
+    numbers, booleans, else text; numbers with leading zeros or more than 18 digits are text, for they are codes. With a
+    schema its columns are read as it says, and the first cell that does not fit is told.
     """
     if schema is None:
         return _guessed(path, separator, encoding)
@@ -103,7 +103,7 @@ def _guess(texts: pa.Array) -> Any:
         return values if not missing.any() else pd.Series(np.where(missing, np.nan, values.astype(object)), dtype=object)
     if not missing.any() and _all(there, PLAIN_WHOLE):
         return np.fromiter(map(int, texts.to_pylist()), np.int64, len(texts))
-    if _all(there, cells.NUMBER) and not _any(there, LEADING_ZERO):
+    if _all(there, cells.NUMBER) and not _any(there, NOT_A_QUANTITY):
         return cells.numbers_of(texts)[0]
     return pd.Series(pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), texts).to_pandas(), dtype=TEXT)
 
