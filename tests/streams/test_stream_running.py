@@ -124,12 +124,12 @@ def remembered(explain: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_run_that_ends_at_any_step_is_gone_on_with(
     explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = tmp_path / "rows.csv", tmp_path / f"out.{form}"
-    people.iloc[:9].to_csv(source, index=False)
+    people.iloc[:6].to_csv(source, index=False)
     how: dict[str, Any] = {"format": form, "chunk_rows": 4, "options": {"why_not": False}}
     how |= {"records": tmp_path / "records.jsonl", "record_maker": lambda _, found, ids: [{"id": one} for one in ids]}
     monkeypatch.setattr(lines, "explain", remembered(lines.explain))
@@ -438,3 +438,49 @@ def test_plain_numbers_are_written_with_the_digits_they_have(
         assert (text[name][there].astype(typed[name].dtype) == typed[name][there]).all()
     assert text["cf_weight"].dropna().str.len().max() <= 6
     assert typed["cf_weight"].dtype == np.float32
+
+
+def test_columns_kept_of_any_type_are_written_in_any_format(
+    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    kept = {"a": np.nan, "a.b": 1.5, "when": pd.Timestamp("2020-01-02"), "kind": "x"}
+    rows = people.iloc[:3].assign(**kept).astype({"kind": "category"})
+    rows.loc[1, "a"] = np.inf
+    rows.to_parquet(tmp_path / "rows.parquet")
+    for form in FORMATS:
+        run(explainer, tmp_path / "rows.parquet", tmp_path / f"out.{form}", format=form, keep=["a", "when", "kind"])
+    text = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    assert text["when"].tolist() == ["2020-01-02 00:00:00"] * 3
+    assert text["a"].isna().tolist() == [True, False, True]
+    typed = pd.read_parquet(tmp_path / "out.parquet")
+    assert typed["when"].tolist() == rows["when"].tolist()
+    assert typed["kind"].tolist() == ["x"] * 3
+    objects = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [one["a"] for one in objects] == [None] * 3
+
+
+def test_a_place_that_cannot_be_written_is_told(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+    (tmp_path / ".out.csv.parts").write_text("a file")
+    with pytest.raises(InputError, match="must be a folder for the parts of a run; got a file"):
+        run(explainer, rows_file, tmp_path / "out.csv", format="csv")
+
+
+def test_a_full_disk_is_told_and_gone_on_after(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    how: dict[str, Any] = {"format": "csv", "chunk_rows": 20}
+    written = 0
+    sync = os.fsync
+
+    def full(file: Any) -> None:
+        nonlocal written
+        written += 1
+        if written > 8:
+            raise OSError(28, "No space left on device")
+        sync(file)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(InputError, match="expected a place that can be written; got no space left on device"):
+            run(explainer, rows_file, target, **how)
+    assert run(explainer, rows_file, target, **how).resumed > 0
+    assert len(pd.read_csv(target)) == 61

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from fasterce.errors import InputError, shorten
 from fasterce.schema import Feature, Schema
 from fasterce.streams import cells, delimited, header, parquet
-from fasterce.streams.source import Source, spoken
+from fasterce.streams.source import Source, check_regular, spoken
 from fasterce.table import Table
 
 BATCH = 50_000
@@ -30,6 +30,7 @@ def read_table(
     numbers, booleans, else text; numbers with leading zeros or more than 18 digits are text, for they are codes. With a
     schema its columns are read as it says, and the first cell that does not fit is told.
     """
+    check_regular(path)
     if schema is None:
         return _guessed(path, separator, encoding)
     wanted = schema.schema if isinstance(schema, Table) else schema
@@ -66,7 +67,8 @@ def _wanted(path: Source, separator: str | None, encoding: str | None, schema: S
     for name, place in zip(schema.names, places.features, strict=True):
         cells.check_kind(name, fields.field(place).type, str(path))
     with parquet.told(path):
-        found = file.read(columns=[fields.names[place] for place in places.used])
+        used = [fields.names[place] for place in places.used]
+        found = file.read(columns=used).select(used)
     return [parquet.column(found, places.used.index(place)) for place in places.features]
 
 
