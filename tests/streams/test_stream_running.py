@@ -9,12 +9,14 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -484,3 +486,27 @@ def test_a_full_disk_is_told_and_gone_on_after(explainer: FasterCE, rows_file: P
             run(explainer, rows_file, target, **how)
     assert run(explainer, rows_file, target, **how).resumed > 0
     assert len(pd.read_csv(target)) == 61
+
+
+@pytest.mark.parametrize(("kind", "form"), [("csv", "csv"), ("parquet", "parquet"), ("csv", "jsonl")])
+def test_memory_does_not_grow_with_the_file(
+    explainer: FasterCE, some_people: Callable[..., pd.DataFrame], tmp_path: Path, kind: str, form: str
+) -> None:
+    many = some_people(9000, seed=3)
+    there = many[explainer.model(many) == "yes"].head(4000)
+    peaks, arrow = {}, {}
+    for count in (800, 4000):
+        source = tmp_path / f"rows{count}.{kind}"
+        rows = there.head(count)
+        rows.to_csv(source, index=False) if kind == "csv" else rows.to_parquet(source)
+        held: list[int] = []
+        tracemalloc.start()
+        how: dict[str, Any] = {"format": form, "chunk_rows": 200, "options": {"target": "yes"}}
+        run(
+            explainer, source, tmp_path / "out", progress=lambda *_, held=held: held.append(pa.total_allocated_bytes()), **how
+        )
+        peaks[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        arrow[count] = max(held)
+    assert peaks[4000] < 1.5 * peaks[800]
+    assert arrow[4000] < arrow[800] + 2**16
