@@ -339,6 +339,13 @@ def test_skops_lists_what_it_does_not_trust(tmp_path: Path) -> None:
         load_model(tmp_path / "model.skops", trusted=f"{__name__}.doubled")
 
 
+def test_a_skops_with_known_holes_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_skops(tmp_path / "model.skops")
+    monkeypatch.setattr("skops.__version__", "0.11.0")
+    with pytest.raises(ModelError, match=r"skops 0\.12 or newer"):
+        load_model(tmp_path / "model.skops")
+
+
 def test_a_small_archive_that_is_gigabytes_when_unpacked(tmp_path: Path) -> None:
     pytest.importorskip("skops.io")
     with zipfile.ZipFile(tmp_path / "bomb.skops", "w", zipfile.ZIP_DEFLATED) as archive:

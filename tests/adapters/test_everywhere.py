@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from adapters.tables import HOMES, JOBS, applicants, categorical, explainer, two
 from fasterce import FasterCE, load
-from fasterce.errors import ModelError
+from fasterce.adapters import adapt
+from fasterce.errors import InputError, ModelError
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -87,6 +88,18 @@ def test_a_clone_has_the_same_answers(fitted: FasterCE) -> None:
 def test_a_failure_is_one_sentence_without_our_own_error_names(booster: Any) -> None:
     with pytest.raises(ModelError, match=r"^The XGBoost model must be given its column 'debt'"):
         explainer(booster, X.rename(columns={"debt": "owed"}))
+
+
+def test_a_path_is_sent_to_load_model() -> None:
+    with pytest.raises(InputError, match=r"got str \(a file\? fasterce\.models\.load_model loads it\)"):
+        explainer("model.onnx", X)
+
+
+def test_a_polars_frame_is_taken_for_what_it_is(booster: Any) -> None:
+    polars = pytest.importorskip("polars")
+    assert (adapt(booster).predict(polars.from_pandas(X)) == own(booster, X)).all()
+    with pytest.raises(InputError, match="asked about a DataFrame; got ndarray"):
+        adapt(booster).predict(X.to_numpy())
 
 
 def test_nothing_heavy_is_imported() -> None:
