@@ -162,6 +162,9 @@ def _catboost(content: bytes, classes: Classes) -> Any:
         model = import_module("catboost").CatBoost()
     except ImportError as error:
         raise ModelError("it takes the package catboost, which is not installed (pip install catboost).") from error
+    told = 8 + int.from_bytes(content[4:8], "little")
+    if len(content) < told:
+        raise UnsoundError(f"{len(content)} bytes where at least {told} were to come")
     model.load_model(blob=content)
     return CatBoostModel(model, classes=classes)
 
