@@ -31,7 +31,7 @@ class InferenceModel(FarModel):
     url : the address of the server, with `name`, or of the model: http://host/v2/models/NAME.
     inputs : "columns" sends one input a column, "matrix" all columns, which must be numbers, as one. "auto" goes by the
         metadata the far side gives; where these name no inputs, by columns.
-    parameters : request parameters; None says {"content_type": "pd"} (MLServer's for tables) where metadata name no inputs.
+    parameters : request parameters; None says {"content_type": "pd"} (MLServer's for tables) for columns nobody declared.
     label, chances : names of outputs, if they are not obvious. Where given, only these are requested.
 
     A missing value is sent as null. The other parameters are those of `MLflowModel`.
@@ -96,10 +96,11 @@ class InferenceModel(FarModel):
     def _put(self, frame: pd.DataFrame) -> Request:
         declared = self.declared
         content: Content = {"id": f"fasterce-{next(self._turn)}"}
-        parameters = self.parameters if declared or self.parameters is not None else {"content_type": "pd"}
+        as_matrix = self.inputs == "matrix" or (self.inputs == "auto" and _is_matrix(declared, frame))
+        a_table = not (as_matrix or declared)
+        parameters = {"content_type": "pd"} if a_table and self.parameters is None else self.parameters
         if parameters:
             content["parameters"] = parameters
-        as_matrix = self.inputs == "matrix" or (self.inputs == "auto" and _is_matrix(declared, frame))
         content["inputs"] = [_matrix(frame, declared)] if as_matrix else _columns(frame, declared)
         wanted = [name for name in (self._reader.label, self._reader.chances) if name is not None]
         if wanted:
