@@ -243,7 +243,7 @@ class Predictor:
         self.asked.rows += len(frame)
         try:
             with threads_for(len(frame)):
-                answer = np.asarray(function(frame))
+                answer = np.asarray(function(self.table.native(frame)))
         except Exception as error:
             self.failure = f"The model raised {type(error).__name__}: {str(error)[:200]}"
             return None

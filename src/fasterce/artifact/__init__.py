@@ -90,7 +90,7 @@ def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | Non
     if own is not None and manifest["autoencoder"] == "network":
         raise ArtifactError(f"The explainer at {where} brings its own network; expected autoencoder=None; got functions.")
     try:
-        table = Table.from_dict(Schema.from_dict(manifest["schema"]), manifest["dtypes"])
+        table = Table.from_dict(Schema.from_dict(manifest["schema"]), manifest["dtypes"], manifest.get("frames", "pandas"))
         report = FitReport.from_dict(manifest["report"])
         classes = tuple(manifest["classes"])
         if len(set(classes)) < max(2, len(classes)) or len(table.dtypes) != len(table.schema):

@@ -13,6 +13,7 @@ from fasterce.adapters.http.answers import Gives, Reader, Told
 from fasterce.adapters.http.cells import batches
 from fasterce.adapters.http.client import Client, FarSideError, Manners, Request, address, check_url
 from fasterce.errors import InputError
+from fasterce.frames import as_pandas
 from fasterce.profile import Floats
 
 
@@ -68,9 +69,10 @@ class FarModel(ABC):
             raise AttributeError("The classes are not known before the far side gave chances; expected classes=[…].")
         return self._classes
 
-    def _ask(self, frame: pd.DataFrame) -> Told:
+    def _ask(self, frame: Any) -> Told:
+        frame = as_pandas(frame, "rows")
         if not isinstance(frame, pd.DataFrame):
-            raise InputError(f"A model behind HTTP must be asked with a pandas DataFrame; got {type(frame).__name__}.")
+            raise InputError(f"A model behind HTTP must be asked with a table; got {type(frame).__name__}.")
         if len(frame) == 0:
             width = 0 if self._classes is None else len(self._classes)
             return Told(np.zeros(0, dtype=object), np.zeros((0, width)) if self._gives_chances else None)
