@@ -16,6 +16,7 @@ from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
 from fasterce.frames import as_pandas, kind_of
+from fasterce.idioms import Transforming
 from fasterce.native import as_given
 from fasterce.predictor import Predictor, Scores, find_scores
 from fasterce.pricing import Prices
@@ -33,7 +34,7 @@ Task = Literal["auto", "classification", "regression"]
 Coder = Callable[[Any], Any]
 
 
-class FasterCE(BaseEstimator):
+class FasterCE(Transforming, BaseEstimator):
     """Counterfactual explanations for a model that can only be asked for predictions.
 
     Parameters
@@ -54,6 +55,7 @@ class FasterCE(BaseEstimator):
     Attributes
     ----------
     schema_, classes_, report_ : the schema used, the model's classes, and how good the learned pieces are.
+    n_features_in_, feature_names_in_ : the columns it was fitted on.
     memory_ : what `update` and `drift` know of the rows seen so far (`memory_.seen`, `memory_.updates`).
     """
 
