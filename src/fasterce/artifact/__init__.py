@@ -128,6 +128,9 @@ def _check_model(model: Any, learned: Learned, where: Path) -> None:
     answers = predictor.label(learned.table.frame(examples[asked]))
     if (answers == FAILED).any():
         raise ModelError(f"The explainer at {where} does not fit this model: {predictor.failure}")
+    # Whether a model behind HTTP has scores shows only when it is asked.
+    if learned.use_scores and learned.numbers is None and find_scores(predictor.model) is None:
+        raise ModelError(f"The explainer at {where} was fitted for a model with scores; got one that answers labels only.")
     differing = int((answers != known[asked]).sum())
     if differing:
         warnings.warn(

@@ -15,32 +15,21 @@ from fasterce.adapters.http.client import Client, FarSideError, Manners, Request
 from fasterce.errors import InputError
 from fasterce.frames import as_pandas
 from fasterce.profile import Floats
+from fasterce.schema import plain
 
 
-class FarModel(ABC):
-    """A model that is asked over HTTP, many rows a request and several requests at once.
+class Answering(ABC):
+    """Labels and chances from answers whose kind shows only when they come.
 
-    `predict_proba` is there unless the far side turned out, or is said, to answer labels only.
+    `predict_proba` is there unless the answers turned out, or are said, to be labels only.
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        classes: Sequence[Any] | None,
-        gives: Gives,
-        label: str | None,
-        chances: str | Sequence[str] | None,
-        batch_rows: int,
-        manners: Mapping[str, Any],
+        self, where: str, classes: Sequence[Any] | None, gives: Gives, label: str | None, chances: str | Sequence[str] | None
     ) -> None:
-        self.url = check_url(url)
-        self.batch_rows = batch_rows
-        if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
-            raise InputError(f"batch_rows must be a whole number of at least 1; got {batch_rows!r}.")
-        self._reader = Reader(None if classes is None else tuple(classes), gives, label, chances)
-        self._client = Client(Manners(**manners))
-        self._classes = None if classes is None else np.array(list(classes), dtype=_kind(classes))
+        self._where = where
+        self._reader = Reader(None if classes is None else tuple(map(plain, classes)), gives, label, chances)
+        self._classes = None if classes is None else np.array(self._reader.classes, dtype=_kind(self._reader.classes or ()))
         self._gives_chances = None if gives == "auto" else gives == "chances"
 
     def predict(self, frame: pd.DataFrame) -> NDArray[Any]:
@@ -54,13 +43,13 @@ class FarModel(ABC):
     @property
     def predict_proba(self) -> Callable[[pd.DataFrame], Floats]:
         if self._gives_chances is False:
-            raise AttributeError(f"{address(self.url)} answers labels only, so it has no 'predict_proba'")
+            raise AttributeError(f"{self._where} answers labels only, so it has no 'predict_proba'")
         return self._predict_proba
 
     def _predict_proba(self, frame: pd.DataFrame) -> Floats:
         told = self._ask(frame)
         if told.chances is None:
-            raise FarSideError(f"{address(self.url)} must answer with chances; got labels only.")
+            raise FarSideError(f"{self._where} must answer with chances; got labels only.")
         return told.chances
 
     @property
@@ -72,19 +61,22 @@ class FarModel(ABC):
     def _ask(self, frame: Any) -> Told:
         frame = as_pandas(frame, "rows")
         if not isinstance(frame, pd.DataFrame):
-            raise InputError(f"A model behind HTTP must be asked with a table; got {type(frame).__name__}.")
+            raise InputError(f"{type(self).__name__} must be asked with a table; got {type(frame).__name__}.")
         if len(frame) == 0:
             width = 0 if self._classes is None else len(self._classes)
             return Told(np.zeros(0, dtype=object), np.zeros((0, width)) if self._gives_chances else None)
-        self._prepare()
-        return self._noted(self._client.ask_each(list(batches(frame, self.batch_rows)), self._put, self._read))
+        return self._noted(self._answers(frame))
+
+    @abstractmethod
+    def _answers(self, frame: pd.DataFrame) -> list[Told]:
+        """What was told of each batch of rows."""
 
     def _noted(self, parts: list[Told]) -> Told:
         """Batches as one, and what they show of the far side: whether it gives chances, and of how many classes."""
         labelled, scored = ({getattr(part, kind) is not None for part in parts} for kind in ("labels", "chances"))
         widths = {(part.chances.shape[1], part.names) for part in parts if part.chances is not None}
         if len(labelled) > 1 or len(scored) > 1 or len(widths) > 1:
-            raise FarSideError(f"{address(self.url)} must answer every batch alike; got different kinds of answers.")
+            raise FarSideError(f"{self._where} must answer every batch alike; got different kinds of answers.")
         self._gives_chances = True in scored
         if self._classes is None and widths:
             width, names = widths.pop()
@@ -92,7 +84,36 @@ class FarModel(ABC):
         labels = np.concatenate([part.labels for part in parts]) if True in labelled else None
         return Told(labels, np.concatenate([part.chances for part in parts]) if True in scored else None)
 
-    def _prepare(self) -> None:  # noqa: B027 - not every far side has to be asked about itself first
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where!r})"
+
+
+class FarModel(Answering):
+    """A model that is asked over HTTP, many rows a request and several requests at once."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        classes: Sequence[Any] | None,
+        gives: Gives,
+        label: str | None,
+        chances: str | Sequence[str] | None,
+        batch_rows: int,
+        manners: Mapping[str, Any],
+    ) -> None:
+        self.url = check_url(url)
+        super().__init__(address(url), classes, gives, label, chances)
+        self.batch_rows = batch_rows
+        if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
+            raise InputError(f"batch_rows must be a whole number of at least 1; got {batch_rows!r}.")
+        self._client = Client(Manners(**manners))
+
+    def _answers(self, frame: pd.DataFrame) -> list[Told]:
+        self._prepare()
+        return self._client.ask_each(list(batches(frame, self.batch_rows)), self._put, self._read)
+
+    def _prepare(self) -> None:
         """What must be known before the first batch."""
 
     @abstractmethod
@@ -110,9 +131,6 @@ class FarModel(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({address(self.url)!r})"
 
 
 def _kind(classes: Sequence[Any]) -> Any:
