@@ -301,6 +301,12 @@ def test_what_was_sent_is_not_repeated(status: int) -> None:
     assert "cannot use" in said
 
 
+def test_words_that_only_hold_what_was_sent_are_repeated() -> None:
+    with serving(lambda _: Reply(500, b"shut down by Jo, who is jobless")) as far, pytest.raises(ModelError) as caught:
+        quick(far.url).predict(PEOPLE.assign(name=["own", "Jo", "less"]))
+    assert "shut down by …, who is jobless" in str(caught.value)
+
+
 def test_tokens_and_passwords_are_never_shown() -> None:
     headers = {"X-Token": "s3cret"}
     with serving(lambda asked: Reply(500, f"wrong: {asked.headers['x-token']}".encode())) as far:
@@ -367,6 +373,9 @@ def test_a_forked_process_has_connections_of_its_own() -> None:
         ({"batch_rows": 0}, "batch_rows must be a whole number"),
         ({"classes": ["a"]}, "at least two different"),
         ({"gives": "both"}, "gives must be"),
+        ({"headers": {"X-Token": "a\nb"}}, "printable ASCII text; got something else in 'X-Token'"),
+        ({"headers": {"X-Token": "ä"}}, "printable ASCII"),
+        ({"headers": {"X-Token": 5}}, "printable ASCII"),
     ],
 )
 def test_wrong_settings_are_told_at_once(wrong: dict[str, object], sentence: str) -> None:

@@ -86,6 +86,10 @@ class Manners:
             if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not value >= least:
                 raise InputError(f"{name} must be a {'whole ' if whole else ''}number of at least {least:g}; got {value!r}.")
 
+        for name, value in self.headers.items():
+            if not all(isinstance(part, str) and part.isascii() and part.isprintable() for part in (name, value)):
+                raise InputError(f"headers must be printable ASCII text; got something else in {name!r:.60}.")
+
     @property
     def patience(self) -> float:
         """Longer than a request with all its tries can take."""
@@ -313,7 +317,8 @@ def _said(body: bytes, sent: Iterable[str]) -> str:
     """The beginning of an answer for a sentence: no tags, no numbers, nothing that was sent."""
     text = body[:4_000].decode("utf-8", errors="replace")
     for value in sorted({value for value in sent if value.strip()}, key=len, reverse=True):
-        text = text.replace(value, "…").replace(json.dumps(value)[1:-1], "…")
+        for written in {value, json.dumps(value)[1:-1]}:
+            text = re.sub(rf"(?<!\w){re.escape(written)}(?!\w)", "…", text)
     text = re.sub(r"<script.*?</script>|<style.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
     text = re.sub(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?", "#", text)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
