@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from fasterce.display import style
-from fasterce.display.views import Cell, Grid, Line, RowView, Sheet, row_views, tall, wide
+from fasterce.display.views import Cell, Grid, Line, RowView, Sheet, row_view, row_views, tall, wide
 from fasterce.display.wording import ARROW, counted, summary_lines, text
 from fasterce.explanation import Explanation
 
@@ -24,6 +24,11 @@ def fragment(explanation: Explanation, most: int = 10) -> str:
     parts += [_paragraph("summary", line) for line in summary_lines(explanation)]
     parts += [_paragraph("note", f"Note: {text(note)}") for note in explanation.notes]
     return _box(parts)
+
+
+def rows(explanation: Explanation, positions: Iterable[int]) -> str:
+    """Some rows as tables, to stand inside any page."""
+    return _box(_row(row_view(explanation, position)) for position in positions)
 
 
 def sheet(page: Sheet) -> str:

@@ -124,6 +124,30 @@ def summary(explanation: Explanation) -> "Figure":
     return figure
 
 
+def effort(explanation: Explanation) -> "Figure":
+    """How many features the best counterfactuals of a batch change, and how far they are."""
+    best = explanation.answers.rank == 0
+    found = int(best.sum())
+    title = f"The effort of {counted(found, 'counterfactual')}"
+    if not found:
+        return _message(title, "No counterfactual was found.")
+    figure = _figure(8.0, 3.0)
+    left, right = figure.subplots(1, 2)
+    counts = np.bincount(explanation.answers.changed[best].sum(axis=1))
+    bars = left.bar(range(len(counts)), counts, color=BLUE, width=0.62)
+    left.bar_label(bars, [number(count, 0) if count else "" for count in counts], padding=2, fontsize=9, color=INK)
+    left.set_xticks([k for k in range(len(counts)) if counts[k] or len(counts) < MOST_BARS])
+    left.set_xlabel("features changed", color=GREY)
+    right.hist(explanation.answers.distance[best], bins=min(30, max(5, found // 5)), color=BLUE)
+    right.set_xlabel("distance", color=GREY)
+    right.set_ylabel("counterfactuals", color=GREY)
+    for ax in (left, right):
+        _plain_axes(ax, "bottom")
+    left.yaxis.set_visible(False)
+    _title(figure, title)
+    return figure
+
+
 def _dumbbell_panel(ax: Any, changes: list[Change], explanation: Explanation, said: str) -> None:
     schema = explanation.table.schema
     for y, moved in enumerate(changes):

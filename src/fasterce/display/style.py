@@ -55,6 +55,17 @@ code, pre {{ font: 0.88em/1.5 ui-monospace, SFMono-Regular, Menlo, monospace; }}
 code {{ background: var(--fce-wash); border-radius: 4px; padding: 0.1em 0.3em; }}
 pre {{ overflow-x: auto; padding: 0.9rem 1rem; border-radius: 8px; background: var(--fce-wash); }}
 pre code {{ padding: 0; background: none; }}
+.fce-cards {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: 0.75rem;
+  margin: 0 0 1.25rem; }}
+.fce-cards div {{ display: flex; flex-direction: column-reverse; justify-content: flex-end; padding: 0.8rem 1rem;
+  border-radius: 8px; background: var(--fce-wash); }}
+.fce-cards dt {{ color: var(--fce-quiet); font-size: 0.82rem; line-height: 1.35; }}
+.fce-cards dd {{ margin: 0; font-size: 1.5rem; font-weight: 650; font-variant-numeric: tabular-nums; }}
+.fce-list {{ border-collapse: collapse; font-size: 0.9rem; }}
+.fce-list th, .fce-list td {{ text-align: left; vertical-align: top; padding: 0.35rem 1rem 0.35rem 0;
+  border-bottom: 1px solid var(--fce-line); overflow-wrap: anywhere; }}
+.fce-list thead th {{ color: var(--fce-quiet); font-size: 0.8rem; }}
+.fce-list tbody th {{ white-space: nowrap; font-weight: 600; }}
 .fce-figure {{ margin: 0 0 1rem; }}
 .fce-figure img {{ border-radius: 8px; }}
 @media print {{ main {{ max-width: none; padding: 0; }} nav {{ display: none; }} }}
