@@ -1,6 +1,7 @@
 """Polars and PyArrow tables go in and come out; the model gets the kind of table it was fitted with."""
 
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fasterce import FasterCE, Schema, load
+from fasterce import FasterCE, Schema, load, records
 from fasterce.bias import recourse_gap
 from fasterce.display.plots import dumbbell
 from fasterce.errors import InputError
@@ -24,6 +25,7 @@ from fasterce.frames import as_kind, as_pandas, kind_of
 from samples import people
 
 IDENTITY = (np.asarray, np.asarray)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False}
 
 
@@ -213,6 +215,9 @@ def test_the_result_is_shown_compared_and_rechecked(fitted: FasterCE, here: pd.D
     )
     assert len(recourse_gap(result, "own", n_boot=100).frame)
     assert dumbbell(result, 0).axes
+    made, again = (records.make(fitted, one, now=NOON) for one in (result, plain))
+    assert [{**one, "ids": None} for one in made] == [{**one, "ids": None} for one in again]
+    assert records.texts(result) == records.texts(plain)
 
 
 def test_drift_update_walk_and_ensemble_take_polars(fitted: FasterCE, here: pd.DataFrame, tmp_path: Any) -> None:

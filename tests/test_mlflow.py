@@ -293,6 +293,30 @@ def test_without_mlflow_the_extra_is_named(explainer: FasterCE, tmp_path: Path, 
         ours.log_model(explainer, "x")
 
 
+def test_a_model_file_travels_with_the_explainer(data: pd.DataFrame, tmp_path: Path) -> None:
+    """XGBoost's own file, loaded by MLflow alone."""
+    xgboost = pytest.importorskip("xgboost")
+    numbers = data[["age", "pay", "debt"]]
+    booster = xgboost.train(
+        {"objective": "binary:logistic", "max_depth": 2},
+        xgboost.DMatrix(numbers, label=(numbers["pay"] - numbers["debt"] > 30).astype(int)),
+        num_boost_round=8,
+    )
+    booster.save_model(tmp_path / "wealth.json")
+    fitted = FasterCE(booster, latent_dim=2, progress=False).fit(numbers)
+    ours.save_model(fitted, tmp_path / "saved", model=tmp_path / "wealth.json")
+    lines = mlflow.pyfunc.load_model(str(tmp_path / "saved")).predict(numbers.head(6))
+    pd.testing.assert_frame_equal(lines[list(numbers.columns)], fitted.explain(numbers.head(6)).counterfactuals)
+    assert set(lines["status"]) == {"found"}
+
+
+def test_a_pickle_is_refused_unless_said(explainer: FasterCE, tmp_path: Path) -> None:
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(5))
+    with pytest.raises(ModelError, match="trust_pickle"):
+        ours.save_model(explainer, tmp_path / "saved", model=tmp_path / "model.pkl")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pkl"]
+
+
 def test_our_own_folder_is_inside(saved: Path, explainer: FasterCE, data: pd.DataFrame) -> None:
     plain = load(saved / "data" / "fasterce" / "explainer", Wealth())
     pd.testing.assert_frame_equal(plain.explain(data.head(3)).to_frame(), explainer.explain(data.head(3)).to_frame())
