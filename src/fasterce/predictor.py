@@ -242,6 +242,7 @@ class Predictor:
     def _call(self, function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> NDArray[Any] | None:
         self.asked.calls += 1
         self.asked.rows += len(frame)
+        frame = frame if _is_ours(self.model) else self.table.native(frame)
         try:
             with threads_for(len(frame)):
                 answer = np.asarray(function(frame))
@@ -323,6 +324,11 @@ def find_scores(model: Any) -> str | None:
         if callable(getattr(model, name, None)):
             return name
     return None
+
+
+def _is_ours(model: Any) -> bool:
+    """Our own adapters take pandas, whatever kind of table `fit` saw."""
+    return type(model).__module__.startswith("fasterce.")
 
 
 def _fractions(labels: Sequence[Any]) -> bool:
