@@ -671,3 +671,36 @@ def test_a_rule_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(expl
     with pytest.raises(SchemaError):
         ruled.save(saved.parent / "new")
     assert not (saved.parent / "new").exists()
+
+
+class TestDigest:
+    def test_is_the_same_before_saving_after_loading_and_on_disk(self, explainer: FasterCE, saved: Path, tmp_path: Path) -> None:
+        before = artifact.digest(explainer)
+        assert before == artifact.digest_of(saved)
+        assert len(before.removeprefix("sha256:")) == 64
+        loaded = artifact.load(saved, approve)
+        assert artifact.digest(loaded) == before
+        loaded.save(tmp_path / "again")
+        assert artifact.digest_of(tmp_path / "again") == before
+
+    def test_changes_with_what_was_learned_and_with_the_seed(self, explainer: FasterCE) -> None:
+        other = copy.copy(explainer)
+        before = artifact.digest(other)
+        other.random_state = 4
+        assert artifact.digest(other) != before
+        other.random_state = explainer.random_state
+        assert artifact.digest(other) == before
+        other.update(people(40))
+        assert artifact.digest(other) != before
+        assert artifact.digest(explainer) == before
+
+    def test_does_not_depend_on_whether_a_twin_can_be_made_here(self, explainer: FasterCE) -> None:
+        without = copy.copy(explainer)
+        without.twin_ = object()
+        without.__dict__.pop("_digested", None)
+        assert artifact.digest(without) == artifact.digest(explainer)
+
+    def test_of_damaged_arrays_is_refused(self, saved: Path) -> None:
+        flip_a_byte(saved)
+        with pytest.raises(ArtifactError, match="damaged or changed"):
+            artifact.digest_of(saved)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from changing import people, pipeline, schema, strict, truth
 from fasterce import FasterCE, fitting, load, updating
 from fasterce.artifact.arrays import arrays_of
 from fasterce.errors import InputError, MissingExtraError, ModelError, NotFittedError
 from fasterce.latent import train as training
 from fasterce.latent.runtime import Network
 from fasterce.surrogate import train as distilling
-from streams import people, pipeline, schema, strict, truth
 
 START = people(700, 0)
 REFUSED = people(300, 9).loc[lambda frame: truth(frame) == "no"].head(60)

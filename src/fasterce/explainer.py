@@ -100,6 +100,11 @@ class FasterCE(BaseEstimator):
         self._check_fitted()
         return drift.compare(self._learned(), self._predictor(), new_rows, self.random_state)
 
+    def agreement(self) -> float:
+        """The share of stored examples on which the model still says what it said in `fit`: 1 unless it was replaced."""
+        self._check_fitted()
+        return drift.agreement(self._learned(), self._predictor())
+
     def recheck(
         self,
         result: Explanation | pd.DataFrame,

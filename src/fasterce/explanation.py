@@ -249,6 +249,7 @@ class Explanation:
             asked=reduce(Asked.__add__, (one.asked for one in every)),
             seconds=sum(one.seconds for one in every),
             notes=_without_answer(every, labels),
+            options=_in_common([one.options for one in every]),
         )
 
     def _typed(self, answers: NDArray[np.intp]) -> pd.DataFrame:
@@ -287,6 +288,12 @@ class Explanation:
         from fasterce.display.html import fragment  # noqa: PLC0415
 
         return fragment(self)
+
+
+def _in_common(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several calls were asked alike; what they were asked differently holds for none of their answers together."""
+    first, *others = options
+    return {name: value for name, value in first.items() if all(repr(value) == repr(one.get(name, ...)) for one in others)}
 
 
 def _without_answer(explanations: Sequence[Explanation], labels: Sequence[str] | None) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save as pack
 
-from fasterce.artifact.arrays import arrays_of, rebuild_knowledge, rebuild_memory, unpack_arrays
+from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_knowledge, rebuild_memory, unpack_arrays
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
-from fasterce.artifact.manifest import Content, describe, parse, parse_json, to_json
+from fasterce.artifact.manifest import Content, content_digest, describe, parse, parse_json, to_json
 from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
 from fasterce.fitting import Learned
 from fasterce.latent.runtime import Callables
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
 MOST_ASKED = 64
+# Whatever of these is another object than before makes another digest.
+DIGESTED = (
+    *("table_", "knowledge_", "memory_", "report_", "classes_", "numbers_", "use_scores_"),
+    *("random_state", "scores", "task", "latent_dim", "keep_rows", "twin"),
+)
 
 Coder = Callable[[Any], Any]
 
@@ -41,14 +46,36 @@ def save(explainer: "FasterCE", folder: str | os.PathLike[str]) -> None:
     own = explainer.knowledge_.autoencoder
     try:
         check_replaceable(target, parse_json)
-        arrays = arrays_of(explainer.knowledge_, explainer.memory_)
-        packed = pack({name: np.asarray(array, order="C") for name, array in arrays.items()})
+        arrays, packed = _packed(explainer)
         manifest = to_json(describe(explainer, arrays, packed), indent=2)
         # What could not be loaded again must not replace what can.
         _rebuild(target, parse(manifest, target), packed, own if isinstance(own, Callables) else None)
         replace_folder(target, {ARRAYS: packed, MANIFEST: manifest})
     except OSError as error:
         raise ArtifactError(f"Cannot save to {target}; expected a folder that can be written; got {error}.") from error
+
+
+def digest(explainer: "FasterCE") -> str:
+    """What a fitted explainer has learned, as "sha256:…": the same before it is saved and after it is loaded."""
+    state = [getattr(explainer, name) for name in DIGESTED]
+    known = getattr(explainer, "_digested", None)
+    if known is None or any(one is not other for one, other in zip(known[0], state, strict=True)):
+        known = (state, content_digest(describe(explainer, *_packed(explainer))))
+        explainer._digested = known
+    return str(known[1])
+
+
+def digest_of(folder: str | os.PathLike[str]) -> str:
+    """The `digest` of the explainer saved in a folder."""
+    where = Path(folder)
+    manifest = parse(read(where / MANIFEST), where / MANIFEST)
+    check_packed(read(where / ARRAYS), manifest, where / ARRAYS)
+    return content_digest(manifest)
+
+
+def _packed(explainer: "FasterCE") -> tuple[Named, bytes]:
+    arrays = arrays_of(explainer.knowledge_, explainer.memory_)
+    return arrays, pack({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder, Coder] | None = None) -> "FasterCE":

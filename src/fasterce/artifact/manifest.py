@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     int | None: ("latent_dim",),
     dict | None: ("numbers",),
 }
+# Whether a twin can be made depends on the machine, not on what was fitted.
+CIRCUMSTANCES = ("written", "has_twin", "sha256")
 
 Content = dict[str, Any]
 
@@ -46,7 +49,7 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "version": VERSION,
         "written": _circumstances(),
         "schema": schema.to_dict(),
-        "schema_sha256": _digest(schema.to_dict()),
+        "schema_sha256": json_digest(schema.to_dict()),
         "dtypes": explainer.table_.to_dict(),
         "classes": list(explainer.classes_),
         "random_state": explainer.random_state,
@@ -64,16 +67,30 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
         "files": {ARRAYS: {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}},
     }
-    return content | {"sha256": _digest(content)}
+    return content | {"sha256": json_digest(content)}
+
+
+def content_digest(content: Content) -> str:
+    """The digest of what was fitted, whenever and wherever it was written."""
+    return f"sha256:{json_digest({name: value for name, value in content.items() if name not in CIRCUMSTANCES})}"
+
+
+def versions() -> dict[str, str]:
+    """What is running here."""
+    others = {"python": platform.python_version(), "numpy": np.__version__, "pandas": pd.__version__}
+    return {"fasterce": _own_version(), **others}
+
+
+@cache
+def _own_version() -> str:
+    try:
+        return metadata.version("fasterce")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _circumstances() -> dict[str, str]:
-    try:
-        version = metadata.version("fasterce")
-    except metadata.PackageNotFoundError:
-        version = "unknown"
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "pandas": pd.__version__}
-    return {"fasterce": version, **versions, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {**versions(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def _check_scalars(values: Iterable[Any], what: str) -> None:
@@ -92,7 +109,7 @@ def _bare(value: Any) -> Any:
     raise ArtifactError(f"A saved explainer can hold text, numbers and booleans; got {value!r}.")
 
 
-def _digest(content: Any) -> str:
+def json_digest(content: Any) -> str:
     return hashlib.sha256(to_json(content, sort_keys=True)).hexdigest()
 
 
@@ -122,9 +139,9 @@ def parse(text: bytes, path: Path) -> Content:
         for name in names:
             if not isinstance(content.get(name, ...), kind):
                 raise unusable(path, f"a field {name!r} of type {kind}", f"{content.get(name, 'none')!r:.80}")
-    if content.pop("sha256", None) != _digest(content):
+    if content.pop("sha256", None) != json_digest(content):
         raise unusable(path, "the content it was written with", "a manifest changed since (its SHA-256 differs)")
-    if content.get("schema_sha256") != _digest(content["schema"]):
+    if content.get("schema_sha256") != json_digest(content["schema"]):
         raise unusable(path, "the schema it was written with", "another (its SHA-256 differs)")
     if list(content["files"]) != [ARRAYS] or not isinstance(content["files"][ARRAYS], dict):
         raise unusable(path, f"{ARRAYS!r} as its only file", shorten(content["files"], 3))
