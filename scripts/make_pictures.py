@@ -11,7 +11,6 @@ import matplotlib as mpl
 sys.path.insert(0, str(Path(__file__).parent))
 
 import page_examples
-
 from fasterce.bias import recourse_gap
 from fasterce.display import plots
 

@@ -20,8 +20,9 @@ pytest.importorskip("mkdocs")
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from house_docstrings import readable  # noqa: E402
 from mkdocs.config import load_config  # noqa: E402
+
+from house_docstrings import readable  # noqa: E402
 
 ASSETS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "video": "src", "object": "data"}
 
