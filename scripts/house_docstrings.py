@@ -1,13 +1,16 @@
 """Our docstrings as the reference shows them: aligned lists become lists, doctests become code.
 
 In the source a list of names stands aligned ("status   one word a row") or as "name : what it is" below a heading of
-NumPy's kind; mkdocstrings would take the first for running text and the second's words for a type.
+NumPy's kind; mkdocstrings would take the first for running text and the second's words for a type. Dataclasses that
+leave `__init__` to a base class are shown with that one.
 """
 
 import re
+from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Class, Extension, Module, Object
 
 ITEM = re.compile(r"^(?P<names>[A-Za-z_]\w*(?:, [A-Za-z_]\w*)*)(?: {2,}| : )(?P<text>\S.*)$")
 CALL = re.compile(r"^(?P<call>\w+\(.*\)) {2,}(?P<text>\S.*)$")
@@ -72,3 +75,18 @@ class HouseDocstrings(Extension):
     def on_object(self, *, obj: Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
             obj.docstring.value = readable(obj.docstring.value)
+
+    def on_package(self, *, pkg: Module, **kwargs: Any) -> None:
+        for one in _classes(pkg):
+            if "__init__" not in one.members and any("init=False" in str(made.value) for made in one.decorators):
+                above = next((base for base in one.mro() if "__init__" in base.members), None)
+                if above is not None:
+                    one.set_member("__init__", copy(above.members["__init__"]))
+
+
+def _classes(parent: Module | Class) -> Iterator[Class]:
+    for member in parent.members.values():
+        if isinstance(member, Class):
+            yield member
+        if isinstance(member, Module):
+            yield from _classes(member)
