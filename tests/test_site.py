@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -139,6 +141,24 @@ def test_all_that_is_public_is_in_the_reference(pages: dict[Path, Page]) -> None
     public = [f"fasterce.{name}" for name in fasterce.__all__ if name not in ("constraints", "datasets")]
     missing = [name for name in (*public, *rules, "fasterce.datasets.load") if name not in anchors]
     assert missing == []
+
+
+def test_all_that_is_public_says_what_it_does() -> None:
+    classes = [fasterce.FasterCE, fasterce.Explanation, fasterce.Schema, fasterce.Feature]
+    rules = [getattr(fasterce.constraints, name) for name in fasterce.constraints.__all__]
+    silent = [one.__qualname__ for one in (*classes, *rules) if not one.__doc__]
+    for one in classes:
+        public = {name: member for name, member in vars(one).items() if not name.startswith("_")}
+        silent += [f"{one.__name__}.{name}" for name, member in public.items() if _can_say(member) and not _said(member)]
+    assert silent == []
+
+
+def _can_say(member: Any) -> bool:
+    return isinstance(member, (FunctionType, classmethod, staticmethod, property, cached_property))
+
+
+def _said(member: Any) -> bool:
+    return bool(getattr(member, "__doc__", "") or getattr(getattr(member, "__func__", None), "__doc__", ""))
 
 
 def test_docstrings_of_the_house_are_readable() -> None:
