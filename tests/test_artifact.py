@@ -674,7 +674,9 @@ def test_a_rule_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(expl
 
 
 class TestDigest:
-    def test_is_the_same_before_saving_after_loading_and_on_disk(self, explainer: FasterCE, saved: Path, tmp_path: Path) -> None:
+    def test_is_the_same_before_saving_after_loading_and_on_disk(
+        self, explainer: FasterCE, saved: Path, tmp_path: Path
+    ) -> None:
         before = artifact.digest(explainer)
         assert before == artifact.digest_of(saved)
         assert len(before.removeprefix("sha256:")) == 64

@@ -314,7 +314,7 @@ def _positions(known: pd.Index, values: pd.Series) -> Any:
         return known.get_indexer(pd.Index(values.map(_hashable), dtype=object))
 
 
-def _shown(value: Any) -> str:
+def glimpse(value: Any) -> str:
     """What a person sees of a bad cell; the longest ones are cut."""
     try:
         return repr(value)[:100]
@@ -336,7 +336,7 @@ def _note(problems: dict[int, str], bad: Mask, column: pd.Series, feature: Featu
     for row in np.flatnonzero(bad):
         if int(row) not in problems:
             got = plain(column.iloc[row])
-            shown = "a missing value" if pd.api.types.is_scalar(got) and pd.isna(got) else _shown(got)
+            shown = "a missing value" if pd.api.types.is_scalar(got) and pd.isna(got) else glimpse(got)
             problems[int(row)] = f"Column {feature.name!r} {expected}; got {shown} (row {row})."
 
 

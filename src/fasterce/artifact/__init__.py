@@ -16,7 +16,7 @@ from safetensors.numpy import save as pack
 
 from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_knowledge, rebuild_memory, unpack_arrays
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
-from fasterce.artifact.manifest import Content, content_digest, describe, parse, parse_json, to_json
+from fasterce.artifact.manifest import Content, content_digest, content_of, describe, parse, parse_json, to_json
 from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
 from fasterce.fitting import Learned
 from fasterce.latent.runtime import Callables
@@ -60,7 +60,7 @@ def digest(explainer: "FasterCE") -> str:
     state = [getattr(explainer, name) for name in DIGESTED]
     known = getattr(explainer, "_digested", None)
     if known is None or any(one is not other for one, other in zip(known[0], state, strict=True)):
-        known = (state, content_digest(describe(explainer, *_packed(explainer))))
+        known = (state, content_digest(content_of(explainer, *_packed(explainer))))
         explainer._digested = known
     return str(known[1])
 

@@ -40,11 +40,18 @@ Content = dict[str, Any]
 
 
 def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
+    """The manifest, where everything in it can be read back."""
     schema = explainer.table_.schema
     _check_scalars(schema.names, "column name")
     _check_scalars((value for feature in schema.features for value in feature.categories), "category")
     _check_scalars(explainer.classes_, "class")
-    content = {
+    content = content_of(explainer, arrays, packed)
+    return content | {"sha256": json_digest(content)}
+
+
+def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
+    schema = explainer.table_.schema
+    return {
         "format": FORMAT,
         "version": VERSION,
         "written": _circumstances(),
@@ -67,7 +74,6 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
         "files": {ARRAYS: {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}},
     }
-    return content | {"sha256": json_digest(content)}
 
 
 def content_digest(content: Content) -> str:
