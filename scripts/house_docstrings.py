@@ -19,7 +19,7 @@ INDENTED = re.compile(r"^ {2,}\S")
 
 def readable(text: str) -> str:
     """The same words in the Markdown, and the NumPy sections, that mkdocstrings reads."""
-    lines, shown, section = text.splitlines(), [], False
+    lines, shown, section = text.splitlines(), [], ""
     while lines:
         line = lines.pop(0)
         section = _in_section(line, lines, section)
@@ -27,7 +27,7 @@ def readable(text: str) -> str:
         if item:
             shown += _entry(item["names"], _continued(item["text"], lines), section, shown)
         elif call := CALL.match(line):
-            shown += _entry(call["call"], _continued(call["text"], lines), False, shown)
+            shown += _entry(call["call"], _continued(call["text"], lines), "", shown)
         elif line.startswith(">>> "):
             shown += ["", "```pycon", line, *_until_blank(lines), "```", ""]
         else:
@@ -35,12 +35,12 @@ def readable(text: str) -> str:
     return "\n".join(shown)
 
 
-def _in_section(line: str, following: list[str], section: bool) -> bool:
-    """Whether this line lies below a heading with dashes; a section ends where an unindented sentence follows a gap."""
+def _in_section(line: str, following: list[str], section: str) -> str:
+    """The heading with dashes this line lies below, if any; a section ends with an unindented sentence."""
     if following and re.fullmatch(r"-{3,}", following[0]):
-        return True
+        return line
     ends = bool(line) and not line.startswith(" ") and not ITEM.match(line) and not re.fullmatch(r"-{3,}", line)
-    return section and not ends
+    return "" if ends else section
 
 
 def _continued(text: str, lines: list[str]) -> str:
@@ -57,9 +57,11 @@ def _until_blank(lines: list[str]) -> list[str]:
     return taken
 
 
-def _entry(names: str, text: str, section: bool, before: list[str]) -> list[str]:
+def _entry(names: str, text: str, section: str, before: list[str]) -> list[str]:
     if section:
-        return [names, f"    {text}"]
+        # Each parameter has a type of its own in the signature.
+        entries = _names(names) if section == "Parameters" else [names]
+        return [line for name in entries for line in (name, f"    {text}")]
     entry = f"- {', '.join(f'`{name}`' for name in _names(names))}: {text}"
     listed = bool(before) and before[-1].startswith("- ")
     return [entry] if listed or not before or not before[-1] else ["", entry]
