@@ -25,7 +25,7 @@ contracts: $(VENV)/.dev
 unit: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
-show: $(VENV)/.dev  ## the table of the README: three datasets, three variants
+show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three variants
 	$(BIN)/python scripts/show.py
 
 show-rules: $(VENV)/.dev  ## the table of docs/constraints.md: rules, options, robustness on three datasets
