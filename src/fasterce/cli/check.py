@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
-from fasterce import streams
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, say, show
 from fasterce.cli.exits import Exit, guarded
-from fasterce.cli.loading import Trust, open_explainer
+from fasterce.cli.loading import Trust, open_explainer, read_rows
 
 
 @guarded
@@ -27,7 +26,7 @@ def check(
     be_quiet(quiet)
     opened = open_explainer(artifact, model, Trust(trust_pickle, trusted, classes))
     agreement = opened.explainer.agreement()
-    rows = streams.read_rows(data, opened.explainer.table_, separator=separator, encoding=encoding)
+    rows = read_rows(data, opened.explainer.table_, separator=separator, encoding=encoding)
     drift = opened.explainer.drift(rows)
     show(drift)
     say(f"The model says what it said when the explainer was fitted on {agreement:.1%} of the stored examples.")

@@ -11,7 +11,7 @@ from fasterce import records, streams
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, in_terminal, say, show
 from fasterce.cli.exits import guarded
-from fasterce.cli.loading import Opened, Trust, open_explainer, wanted
+from fasterce.cli.loading import Opened, Trust, open_explainer, read_rows, wanted
 from fasterce.cli.progress import rows_bar
 from fasterce.display import html
 from fasterce.display.wording import counted
@@ -175,11 +175,11 @@ def explain_few(
     opened: Opened, source: str, asked: dict[str, Any], id_column: str | None, reading: dict[str, Any]
 ) -> Explanation:
     """As many rows as a person can look at, explained at once."""
-    rows = streams.read_rows(source, opened.explainer.table_, ids=id_column, most=MOST_LOOKED_AT + 1, **reading)
+    limit = reading.pop("limit") or MOST_LOOKED_AT + 1
+    rows = read_rows(source, opened.explainer.table_, limit, ids=id_column, **reading)
     if len(rows) > MOST_LOOKED_AT:
-        raise InputError(
-            f"A table or page is for at most {MOST_LOOKED_AT:,} rows; expected --format csv, json or parquet for more, or --limit."
-        )
+        most = f"A table or page is for at most {MOST_LOOKED_AT:,} rows"
+        raise InputError(f"{most}; expected --format csv, json or parquet for more, or --limit.")
     return opened.explainer.explain(rows, **asked)
 
 

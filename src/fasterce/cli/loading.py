@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fasterce import artifact
+import numpy as np
+import pandas as pd
+
+from fasterce import artifact, streams
 from fasterce.cli import values
 from fasterce.constraints import Frozen
 from fasterce.constraints.files import load as load_rules
 from fasterce.explainer import FasterCE
 from fasterce.models import LoadedModel, load_model
+from fasterce.table import Table
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,25 @@ def open_explainer(folder: Path, model: str | None, trust: Trust) -> Opened:
     explainer = artifact.load(folder, loaded.model)
     explainer.progress = False
     return Opened(explainer, loaded.digest, loaded.source)
+
+
+def read_rows(source: str, table: Table, limit: int | None = None, **reading: Any) -> pd.DataFrame:
+    """Rows for an explainer, all at once: the first `limit` of them, named by the id column if there is one."""
+    with streams.open_rows(source, table=table, **reading) as rows:
+        chunks, have = [], 0
+        for chunk in rows:
+            chunks.append(_named(chunk))
+            have += len(chunk.frame)
+            if limit is not None and have >= limit:
+                break
+    if not chunks:
+        return table.frame(np.zeros((0, len(table.schema))))
+    return pd.concat(chunks).iloc[:limit]
+
+
+def _named(chunk: streams.Chunk) -> pd.DataFrame:
+    places = range(chunk.first, chunk.first + len(chunk.frame))
+    return chunk.frame.set_axis(places if chunk.ids is None else chunk.ids.to_pylist())
 
 
 def wanted(

@@ -18,7 +18,8 @@ def model_option(*names: str, help: str) -> Any:
 
 MODEL_SOURCE = model_option(
     "--model",
-    help="A file (.onnx, XGBoost .json/.ubj, LightGBM .txt, .skops, .pkl), the URL of a scoring server, or package.module:name.",
+    help="A file (.onnx, XGBoost .json/.ubj, LightGBM .txt, .skops, .pkl), the URL of a scoring server, or "
+    "package.module:name.",
 )
 
 Artifact = Annotated[Path, file_option("--artifact", "-a", help="Folder written by `fasterce fit`.")]
