@@ -69,3 +69,25 @@ def _alike(one: str, two: str) -> bool:
     if one[0].isdigit() and two[0].isdigit():
         return math.isclose(*(float(word.replace(",", "")) for word in (one, two)), rel_tol=0.1, abs_tol=0.02)
     return one == two
+
+
+def test_the_command_line_has_what_its_page_says() -> None:
+    pytest.importorskip("typer")
+    pytest.importorskip("fasterce.models")
+    from typer.main import get_command
+
+    from fasterce.cli.app import app
+    from fasterce.cli.exits import Exit
+
+    page = (page_examples.DOCS / "command-line.md").read_text(encoding="utf-8")
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    options = [option for command in commands.values() for option in command.params]
+    known = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+    said = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", page)) - {"--help", "--install-completion", "-c"}
+    assert sorted(said - known) == []
+    named = [(*option.opts, *option.secondary_opts) for option in options if option.opts[0].startswith("--")]
+    silent = [names[0] for names in named if not said.intersection(names)]
+    assert silent == []
+    assert [name for name in commands if f"fasterce {name}" not in page] == []
+    codes = re.findall(r"^\| (\d+) \|", page, re.MULTILINE)
+    assert [int(code) for code in codes] == [code.value for code in Exit]
