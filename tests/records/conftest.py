@@ -1,22 +1,11 @@
 """Explainers fitted once for all tests of records."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from fasterce import FasterCE
-from fasterce.surrogate import train
-from records.worlds import LITTLE_TRAINED, Bank, Grades, Limit, fitted, pipeline
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _a_poor_copy() -> Iterator[None]:
-    """Nothing here rests on how well the model was distilled."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in LITTLE_TRAINED.items():
-            patch.setattr(train, name, value)
-        yield
+from records.worlds import Bank, Grades, Limit, fitted, pipeline
 
 
 @pytest.fixture(scope="session")

@@ -168,13 +168,15 @@ def _rows(inputs: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 def _differing(field: str, recorded: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
     """Where two values differ, as deep down as can be said."""
+    if _key(recorded) == _key(now):
+        return
     if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
         for part in recorded:
             yield from _differing(f"{field}.{part}", recorded[part], now[part])
     elif isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
         for place, (one, other) in enumerate(zip(recorded, now, strict=True)):
             yield from _differing(f"{field}[{place}]", one, other)
-    elif _key(recorded) != _key(now) and not _rounded_alike(field, recorded, now):
+    elif not _rounded_alike(field, recorded, now):
         yield field, recorded, now
 
 
