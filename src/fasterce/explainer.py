@@ -12,10 +12,12 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact, drift, fitting, inquiry, options, outcome, recheck, refusal, targets, trials, updating
+from fasterce.adapters import adapt
 from fasterce.constraints import Rule
 from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
+from fasterce.models import LoadedModel
 from fasterce.predictor import Predictor, Scores, find_scores
 from fasterce.pricing import Prices
 from fasterce.recheck import Rechecked
@@ -37,7 +39,8 @@ class FasterCE(BaseEstimator):
 
     Parameters
     ----------
-    model : anything with `predict` on a DataFrame, or a function from DataFrame to labels.
+    model : anything with `predict` on a DataFrame, a function from DataFrame to labels, or a native XGBoost, LightGBM,
+        CatBoost or ONNX model (`fasterce.adapters`).
     schema : what the columns are and what may change; inferred in `fit` if None.
     random_state : the seed of everything random; explaining itself draws nothing.
     scores : "auto" uses `predict_proba` or `decision_function` where they agree with the labels; "never" asks labels only.
@@ -258,7 +261,8 @@ class FasterCE(BaseEstimator):
     def _for(self, model: Any) -> "FasterCE":
         """The same explainer beside another model, whose scores are used only where they name the same classes."""
         other = copy(self)
-        same = list(getattr(model, "classes_", ())) == list(self.classes_) and find_scores(model) is not None
+        adapted = adapt(model)
+        same = list(getattr(adapted, "classes_", ())) == list(self.classes_) and find_scores(adapted) is not None
         other.model, other.twin_ = model, None
         other.use_scores_ = self.use_scores_ and (same or self.numbers_ is not None)
         return other
@@ -266,10 +270,11 @@ class FasterCE(BaseEstimator):
     def _predictor(self, model: Any = None) -> Predictor:
         return Predictor(self.model if model is None else model, self.table_, self.classes_, self.use_scores_, self.numbers_)
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fitted explainer (not the model) as safetensors and a JSON manifest, all or nothing."""
+    def save(self, folder: str | PathLike[str], model_file: LoadedModel | str | PathLike[str] | None = None) -> None:
+        """Write the fitted explainer as safetensors and a JSON manifest, all or nothing. Its model stays outside, unless
+        `model_file` (ONNX, XGBoost, LightGBM or skops) is to travel with it."""
         self._check_fitted()
-        artifact.save(self, folder)
+        artifact.save(self, folder, model_file)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fasterce.adapters import says_numbers
 from fasterce.codec import Codec
 from fasterce.errors import InputError, ModelError, shorten
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
 from fasterce.memory import Memory, cuts_of_answers, reconstruction_losses, tally_answers
-from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores, is_regressor
+from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
@@ -178,7 +179,7 @@ def ask_about(codes: Floats, predictor: Predictor, settings: Settings) -> Heard:
 
 def learn_answers(codes: Floats, predictor: Predictor, settings: Settings) -> None:
     """The predictor learns the model's classes and whether its scores can be trusted."""
-    if settings.task == "regression" or (settings.task == "auto" and is_regressor(predictor.model)):
+    if settings.task == "regression" or (settings.task == "auto" and says_numbers(predictor.model)):
         predictor.learn_numbers(codes)
         return
     predictor.learn_classes(codes)

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import is_regressor as regressor
 
-from fasterce.errors import InputError, ModelError, shorten, unknown_name
+from fasterce.adapters import adapt
+from fasterce.errors import FasterCEError, InputError, ModelError, shorten, unknown_name
 from fasterce.latent.runtime import threads_for
 from fasterce.profile import Floats
 from fasterce.schema import plain
@@ -95,14 +95,14 @@ class Predictor:
         numbers: Numbers | None = None,
     ) -> None:
         self.numbers = numbers
-        self.model = model
+        self.model = adapt(model)
         self.table = table
         self.classes = tuple(plain(label) for label in classes)
         self.use_scores = use_scores
         self.asked = Asked()
         self.learning = False
         self.failure = ""
-        self._predict = find_predict(model)
+        self._predict = find_predict(self.model)
 
     def learn_classes(self, codes: Floats) -> NDArray[Any]:
         """Ask about training rows and note the labels; raises what `fit` should raise."""
@@ -244,6 +244,9 @@ class Predictor:
         try:
             with threads_for(len(frame)):
                 answer = np.asarray(function(frame))
+        except FasterCEError as error:
+            self.failure = str(error)
+            return None
         except Exception as error:
             self.failure = f"The model raised {type(error).__name__}: {str(error)[:200]}"
             return None
@@ -311,14 +314,6 @@ def find_predict(model: Any) -> Callable[[pd.DataFrame], Any]:
     if callable(model):
         return model  # type: ignore[no-any-return]
     raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}.")
-
-
-def is_regressor(model: Any) -> bool:
-    """Whether a model says of itself, in scikit-learn's way, that it answers numbers."""
-    try:
-        return bool(regressor(model))
-    except (AttributeError, TypeError):
-        return False
 
 
 def find_scores(model: Any) -> str | None:

@@ -161,7 +161,7 @@ def _predictor(known: Learned, model: Any, new_model: bool, table: Table) -> Pre
     if new_model:
         return Predictor(model, table)
     predictor = Predictor(model, table, known.classes, known.use_scores, known.numbers)
-    predictor.learning = getattr(model, "classes_", None) is None
+    predictor.learning = getattr(predictor.model, "classes_", None) is None
     return predictor
 
 

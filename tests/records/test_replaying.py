@@ -75,6 +75,12 @@ def test_one_record_is_enough(bank: FasterCE) -> None:
     assert repr(again) == "Replay(1 records, 0 differences, 0 skipped)"
 
 
+def test_a_real_model_makes_records_of_a_batch_again_one_by_one(real: FasterCE) -> None:
+    for record in recorded(real, n=2):
+        again = records.replay(record, real)
+        assert again.same, again.differences
+
+
 def test_no_records_are_all_the_same(bank: FasterCE) -> None:
     assert records.replay([], bank).same
 
@@ -220,6 +226,13 @@ def test_what_is_no_record_is_one_sentence(bank: FasterCE) -> None:
         records.replay(["record"], bank)  # type: ignore[list-item]
     with pytest.raises(InputError, match="a version from 1 to 1 in its field 'version'; got 2"):
         records.replay({**record, "version": 2}, bank)
+    spoilt = copy.deepcopy(record)
+    spoilt["input"]["values"][0] = {"type": "float", "text": "many"}
+    with pytest.raises(InputError, match="could not convert string to float"):
+        records.replay(spoilt, bank)
+    spoilt["input"]["values"].pop()
+    with pytest.raises(InputError, match="one value for each of its 5 columns"):
+        records.replay(spoilt, bank)
     del record["configuration"]
     with pytest.raises(InputError, match=r"see records\.validate.*'configuration'"):
         records.replay(record, bank)

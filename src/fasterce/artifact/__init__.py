@@ -6,7 +6,7 @@ Nothing is unpickled, no path is taken from the manifest, and `load` believes no
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save as pack
 
+from fasterce.adapters import adapt
 from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_knowledge, rebuild_memory, unpack_arrays
+from fasterce.artifact.bundle import can_travel, pack_model, unpack_model
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
 from fasterce.artifact.manifest import Content, content_digest, content_of, describe, parse, parse_json, to_json
 from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
 from fasterce.fitting import Learned
 from fasterce.latent.runtime import Callables
+from fasterce.models import LoadedModel
 from fasterce.predictor import BELOW_AND_ABOVE, FAILED, Numbers, Predictor, find_scores
 from fasterce.report import FitReport
 from fasterce.schema import Schema
@@ -40,17 +43,21 @@ DIGESTED = (
 Coder = Callable[[Any], Any]
 
 
-def save(explainer: "FasterCE", folder: str | os.PathLike[str]) -> None:
-    """Write a fitted explainer (not its model); an artifact already in `folder` is replaced at the last moment."""
+def save(
+    explainer: "FasterCE", folder: str | os.PathLike[str], model_file: LoadedModel | str | os.PathLike[str] | None = None
+) -> None:
+    """Write a fitted explainer, with a copy of its model if there is a `model_file` of a kind that runs no code; an artifact
+    already in `folder` is replaced at the last moment."""
     target = Path(folder).resolve()
     own = explainer.knowledge_.autoencoder
     try:
         check_replaceable(target, parse_json)
         arrays, packed = _packed(explainer)
-        manifest = to_json(describe(explainer, arrays, packed), indent=2)
+        about, model = (None, b"") if model_file is None else pack_model(model_file)
+        manifest = to_json(describe(explainer, arrays, packed, about), indent=2)
         # What could not be loaded again must not replace what can.
         _rebuild(target, parse(manifest, target), packed, own if isinstance(own, Callables) else None)
-        replace_folder(target, {ARRAYS: packed, MANIFEST: manifest})
+        replace_folder(target, {ARRAYS: packed, MANIFEST: manifest, **({about["file"]: model} if about else {})})
     except OSError as error:
         raise ArtifactError(f"Cannot save to {target}; expected a folder that can be written; got {error}.") from error
 
@@ -78,13 +85,25 @@ def _packed(explainer: "FasterCE") -> tuple[Named, bytes]:
     return arrays, pack({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
-def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder, Coder] | None = None) -> "FasterCE":
-    """The explainer saved in `folder`, for the model it was fitted for; `autoencoder` only if it had your own."""
+def bundled_model(folder: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> LoadedModel:
+    """The model saved with an explainer; `trusted` are types a skops file may use beside those known to be harmless."""
+    where = _existing(folder)
+    return unpack_model(where, parse(read(where / MANIFEST), where / MANIFEST)["model"], trusted)
+
+
+def load(
+    folder: str | os.PathLike[str],
+    model: Any = None,
+    *,
+    autoencoder: tuple[Coder, Coder] | None = None,
+    trusted: Sequence[str] = (),
+) -> "FasterCE":
+    """The explainer saved in `folder`, for the model it was fitted for, or if None the one it was saved with; `autoencoder`
+    only if it had your own, `trusted` only for types of your own in a skops file."""
     from fasterce.explainer import FasterCE  # noqa: PLC0415 - explainer imports this module
 
-    where = Path(folder)
-    if not where.is_dir():
-        raise unusable(where, f"a folder with {MANIFEST} and {ARRAYS}", "a file" if where.exists() else "nothing")
+    where = _existing(folder)
+    model = bundled_model(where, trusted=trusted).model if model is None else model
     own = None if autoencoder is None else Callables(*autoencoder)
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     learned = _rebuild(where, manifest, read(where / ARRAYS), own)
@@ -93,6 +112,13 @@ def load(folder: str | os.PathLike[str], model: Any, *, autoencoder: tuple[Coder
     explainer = FasterCE(model, learned.table.schema, autoencoder=autoencoder, **settings)
     explainer._take(replace(learned, twin=_twin(model, learned, manifest, where)))
     return explainer
+
+
+def _existing(folder: str | os.PathLike[str]) -> Path:
+    where = Path(folder)
+    if not where.is_dir():
+        raise unusable(where, f"a folder with {MANIFEST} and {ARRAYS}", "a file" if where.exists() else "nothing")
+    return where
 
 
 def _twin(model: Any, learned: Learned, manifest: Content, where: Path) -> Twin | None:
@@ -146,7 +172,7 @@ def _numbers(manifest: Content) -> Numbers | None:
 
 
 def _check_model(model: Any, learned: Learned, where: Path) -> None:
-    if learned.use_scores and learned.numbers is None and find_scores(model) is None:
+    if learned.use_scores and learned.numbers is None and find_scores(adapt(model)) is None:
         fitted = f"The explainer at {where} was fitted for a model with scores"
         raise ModelError(f"{fitted}; expected predict_proba or decision_function; got {type(model).__name__} without.")
     predictor = Predictor(model, learned.table, learned.classes, numbers=learned.numbers)

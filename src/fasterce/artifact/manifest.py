@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fasterce.artifact.arrays import Named
+from fasterce.artifact.bundle import check_described
 from fasterce.artifact.folder import ARRAYS, unusable
 from fasterce.errors import ArtifactError, shorten
 from fasterce.latent.runtime import Network
@@ -23,7 +24,7 @@ from fasterce.schema import plain
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
-FORMAT, VERSION = "fasterce-explainer", 3
+FORMAT, VERSION = "fasterce-explainer", 4
 MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     dict: ("schema", "report", "files"),
     list: ("dtypes", "classes", "column_major"),
@@ -31,15 +32,16 @@ MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     int: ("random_state",),
     bool: ("use_scores", "keep_rows", "has_twin"),
     int | None: ("latent_dim",),
-    dict | None: ("numbers",),
+    dict | None: ("numbers", "model"),
 }
 # Whether a twin can be made depends on the machine, not on what was fitted.
-CIRCUMSTANCES = ("written", "has_twin", "sha256")
+CIRCUMSTANCES = ("written", "has_twin", "model", "sha256")
 
 Content = dict[str, Any]
 
 
-def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
+def describe(explainer: "FasterCE", arrays: Named, packed: bytes, model: Content | None = None) -> Content:
+    """`model` says which model file is saved beside it."""
     """The manifest, where everything in it can be read back."""
     schema = explainer.table_.schema
     _check_scalars(schema.names, "column name")
@@ -72,6 +74,7 @@ def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "report": explainer.report_.to_dict(),
         # Products of matrices may round differently in another memory order, so the order is kept too.
         "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
+        "model": model,
         "files": {ARRAYS: {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}},
     }
 
@@ -151,4 +154,5 @@ def parse(text: bytes, path: Path) -> Content:
         raise unusable(path, "the schema it was written with", "another (its SHA-256 differs)")
     if list(content["files"]) != [ARRAYS] or not isinstance(content["files"][ARRAYS], dict):
         raise unusable(path, f"{ARRAYS!r} as its only file", shorten(content["files"], 3))
+    check_described(content["model"], path)
     return content

@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from fasterce import streams
+from fasterce.artifact import can_travel
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, is_quiet, say
 from fasterce.cli.exits import guarded
@@ -63,7 +64,7 @@ def fit(
         progress=False if is_quiet() else None,
     )
     explainer.fit(without(frame, drop or []))
-    bundled = bundle and loaded.can_travel
-    explainer.save(out, model_file=model if bundled else None, classes=loaded.classes)
+    bundled = bundle and can_travel(loaded)
+    explainer.save(out, loaded if bundled else None)
     say(escape(str(explainer.report_)))
     say(f"Written to {out}, {'with' if bundled else 'without'} its model.")

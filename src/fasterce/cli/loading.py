@@ -12,6 +12,7 @@ from fasterce import artifact, streams
 from fasterce.cli import values
 from fasterce.constraints import Frozen
 from fasterce.constraints.files import load as load_rules
+from fasterce.errors import InputError
 from fasterce.explainer import FasterCE
 from fasterce.models import LoadedModel, load_model
 from fasterce.table import Table
@@ -45,10 +46,16 @@ class Opened:
 
 def open_explainer(folder: Path, model: str | None, trust: Trust) -> Opened:
     """The explainer of a folder, with the model named or else the one the folder brings."""
-    loaded = artifact.bundled_model(folder, trusted=tuple(trust.trusted or ())) if model is None else trust.load(model)
+    loaded = _bundled(folder, trust) if model is None else trust.load(model)
     explainer = artifact.load(folder, loaded.model)
     explainer.progress = False
     return Opened(explainer, loaded.digest, loaded.source)
+
+
+def _bundled(folder: Path, trust: Trust) -> LoadedModel:
+    if trust.trust_pickle or trust.classes is not None:
+        raise InputError("--trust-pickle and --classes are about a model file; expected --model too, or neither.")
+    return artifact.bundled_model(folder, trusted=tuple(trust.trusted or ()))
 
 
 def read_rows(source: str, table: Table, limit: int | None = None, **reading: Any) -> pd.DataFrame:

@@ -2,12 +2,12 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from fasterce.errors import InputError, MissingExtraError
 from fasterce.records.making import FORMAT, VERSION, Record
@@ -93,13 +93,10 @@ def write(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
     target = Path(path).resolve()
     if isinstance(records, dict):
         raise InputError("records must be a list of records; got a single one.")
+    partial = target.with_name(f".{target.name}.{uuid4().hex}")
     count = 0
-    partial = ""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            partial = file.name
+        with partial.open("x", encoding="utf-8", newline="\n") as file:
             for record in records:
                 check_format(record)
                 file.write(f"{to_json(record)}\n")
@@ -110,8 +107,7 @@ def write(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
     except OSError as error:
         raise InputError(f"Records must go to a file that can be written; got {error}.") from error
     finally:
-        if partial:
-            Path(partial).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
     return count
 
 

@@ -72,7 +72,9 @@ def replay(records: Record | Sequence[Record], explainer: FasterCE, *, model_dig
         check_format(record)
     try:
         return _Replaying(listed, explainer, model_digest).run()
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except FasterCEError:
+        raise
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise InputError(
             f"Records must have all that their schema asks for (see records.validate); got {type(error).__name__}: {error}."
         ) from error
