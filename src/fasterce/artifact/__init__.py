@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save as pack
 
 from fasterce.adapters import adapt
 from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_knowledge, rebuild_memory, unpack_arrays
-from fasterce.artifact.bundle import can_travel, pack_model, unpack_model
+from fasterce.artifact.bundle import pack_model, unpack_model
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
 from fasterce.artifact.manifest import Content, content_digest, content_of, describe, parse, parse_json, to_json
 from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
 from fasterce.fitting import Learned
 from fasterce.latent.runtime import Callables
-from fasterce.models import LoadedModel
+from fasterce.models import LoadedModel, load_model
 from fasterce.predictor import BELOW_AND_ABOVE, FAILED, Numbers, Predictor, find_scores
 from fasterce.report import FitReport
 from fasterce.schema import Schema
@@ -53,13 +54,35 @@ def save(
     try:
         check_replaceable(target, parse_json)
         arrays, packed = _packed(explainer)
-        about, model = (None, b"") if model_file is None else pack_model(model_file)
+        about, model = (None, b"") if model_file is None else _packed_model(explainer, model_file)
         manifest = to_json(describe(explainer, arrays, packed, about), indent=2)
         # What could not be loaded again must not replace what can.
         _rebuild(target, parse(manifest, target), packed, own if isinstance(own, Callables) else None)
         replace_folder(target, {ARRAYS: packed, MANIFEST: manifest, **({about["file"]: model} if about else {})})
     except OSError as error:
         raise ArtifactError(f"Cannot save to {target}; expected a folder that can be written; got {error}.") from error
+
+
+def _packed_model(explainer: "FasterCE", given: LoadedModel | str | os.PathLike[str]) -> tuple[Content, bytes]:
+    """The model file, if it says what the explainer's own model says."""
+    loaded = given if isinstance(given, LoadedModel) else load_model(given)
+    about = pack_model(loaded)
+    if loaded.model is not explainer.model:
+        examples = explainer.knowledge_.examples
+        frame = explainer.table_.frame(examples[_spread(len(examples))])
+        own, other = (explainer._predictor(model).label(frame) for model in (explainer.model, loaded.model))
+        differing = int((own != other).sum())
+        if differing:
+            raise ModelError(
+                f"The model file {loaded.source} must hold the model the explainer was fitted for; it disagrees on "
+                f"{differing} of {len(frame)} rows (names for its classes? load_model(..., classes=...) gives them)."
+            )
+    return about
+
+
+def _spread(count: int) -> NDArray[np.intp]:
+    """Up to MOST_ASKED places, evenly over all."""
+    return np.linspace(0, count - 1, min(MOST_ASKED, count)).astype(np.intp)
 
 
 def digest(explainer: "FasterCE") -> str:
@@ -177,7 +200,7 @@ def _check_model(model: Any, learned: Learned, where: Path) -> None:
         raise ModelError(f"{fitted}; expected predict_proba or decision_function; got {type(model).__name__} without.")
     predictor = Predictor(model, learned.table, learned.classes, numbers=learned.numbers)
     examples, known = learned.knowledge.examples, learned.knowledge.example_classes
-    asked = np.linspace(0, len(examples) - 1, min(MOST_ASKED, len(examples))).astype(np.intp)
+    asked = _spread(len(examples))
     answers = predictor.label(learned.table.frame(examples[asked]))
     if (answers == FAILED).any():
         raise ModelError(f"The explainer at {where} does not fit this model: {predictor.failure}")

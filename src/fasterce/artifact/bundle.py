@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,17 @@ def can_travel(loaded: LoadedModel) -> bool:
     return loaded.kind in TRAVELS
 
 
-def pack_model(given: LoadedModel | str | PathLike[str]) -> tuple[dict[str, Any], bytes]:
+def pack_model(loaded: LoadedModel) -> tuple[dict[str, Any], bytes]:
     """What the manifest says of a model file, and the file."""
-    loaded = given if isinstance(given, LoadedModel) else load_model(given)
     if not can_travel(loaded):
         kinds = f"a model file of a kind that runs no code ({shorten(TRAVELS)})"
         raise ArtifactError(f"Only {kinds} can be saved with its explainer; got {loaded.source!r} ({loaded.kind}).")
     content = Path(loaded.source).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     if f"sha256:{digest}" != loaded.digest:
-        raise ArtifactError(f"The model file {loaded.source} has changed since it was loaded; expected {loaded.digest}; got sha256:{digest}.")
+        raise ArtifactError(
+            f"The model file {loaded.source} has changed since it was loaded; expected {loaded.digest}; got sha256:{digest}."
+        )
     name = next(name for name in MODELS if name.endswith(Path(loaded.source).suffix.lower()))
     classes = None if loaded.classes is None else [plain(label) for label in loaded.classes]
     return {"file": name, "kind": loaded.kind, "bytes": len(content), "sha256": digest, "classes": classes}, content
@@ -48,7 +48,9 @@ def check_described(about: Any, path: Path) -> None:
 def unpack_model(folder: Path, about: dict[str, Any] | None, trusted: Sequence[str]) -> LoadedModel:
     """The model an artifact brings, if it is the one it was saved with."""
     if about is None:
-        raise ArtifactError(f"The explainer at {folder} was saved without its model; expected the model beside the folder; got none.")
+        raise ArtifactError(
+            f"The explainer at {folder} was saved without its model; expected the model beside the folder; got none."
+        )
     path = folder / about["file"]
     content = read(path)
     if len(content) != about["bytes"] or hashlib.sha256(content).hexdigest() != about["sha256"]:

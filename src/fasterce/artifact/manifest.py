@@ -41,13 +41,13 @@ Content = dict[str, Any]
 
 
 def describe(explainer: "FasterCE", arrays: Named, packed: bytes, model: Content | None = None) -> Content:
-    """`model` says which model file is saved beside it."""
-    """The manifest, where everything in it can be read back."""
+    """The manifest, where everything in it can be read back; `model` is about a model file saved beside it."""
     schema = explainer.table_.schema
     _check_scalars(schema.names, "column name")
     _check_scalars((value for feature in schema.features for value in feature.categories), "category")
     _check_scalars(explainer.classes_, "class")
     content = content_of(explainer, arrays, packed)
+    content["model"] = model
     return content | {"sha256": json_digest(content)}
 
 
@@ -74,7 +74,6 @@ def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "report": explainer.report_.to_dict(),
         # Products of matrices may round differently in another memory order, so the order is kept too.
         "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
-        "model": model,
         "files": {ARRAYS: {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}},
     }
 

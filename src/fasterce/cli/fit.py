@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from fasterce import streams
-from fasterce.artifact import can_travel
+from fasterce.artifact.bundle import can_travel
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, is_quiet, say
 from fasterce.cli.exits import guarded

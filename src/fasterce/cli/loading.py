@@ -60,16 +60,9 @@ def _bundled(folder: Path, trust: Trust) -> LoadedModel:
 
 def read_rows(source: str, table: Table, limit: int | None = None, **reading: Any) -> pd.DataFrame:
     """Rows for an explainer, all at once: the first `limit` of them, named by the id column if there is one."""
-    with streams.open_rows(source, table=table, **reading) as rows:
-        chunks, have = [], 0
-        for chunk in rows:
-            chunks.append(_named(chunk))
-            have += len(chunk.frame)
-            if limit is not None and have >= limit:
-                break
-    if not chunks:
-        return table.frame(np.zeros((0, len(table.schema))))
-    return pd.concat(chunks).iloc[:limit]
+    with streams.open_rows(source, table=table, limit=limit, **reading) as rows:
+        chunks = [_named(chunk) for chunk in rows]
+    return pd.concat(chunks) if chunks else table.frame(np.zeros((0, len(table.schema))))
 
 
 def _named(chunk: streams.Chunk) -> pd.DataFrame:

@@ -66,6 +66,7 @@ def run(
     keep: Sequence[str] = (),
     separator: str | None = None,
     encoding: str | None = None,
+    limit: int | None = None,
     resume: bool = True,
     progress: Progress | None = None,
     records: Source | None = None,
@@ -84,6 +85,7 @@ def run(
     chunk_rows : rows explained at a time; answers do not depend on it.
     id_column, keep : a column that names the rows (`id` in the output), and others to pass through.
     separator, encoding : of a CSV source; None finds the separator and expects UTF-8.
+    limit : only the first so many rows.
     resume : go on with a run that was killed; False starts again.
     progress : called after every chunk with rows done, rows in all (None if unknown), rows found, seconds so far.
     records : where to write audit records too, as JSON lines, made by `record_maker(explainer, explanation, ids=...)`.
@@ -100,6 +102,7 @@ def run(
         "encoding": encoding,
         "ids": id_column,
         "keep": keep,
+        "limit": limit,
     }
     with open_rows(source, table=explainer.table_, **reading) as rows:
         if str(target) == PIPE:

@@ -1,8 +1,9 @@
 """Rows of a CSV or Parquet file, chunk by chunk, in the types the explainer was fitted with."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,6 +36,14 @@ class Chunk:
     ids: pa.Array | None
     passthrough: pa.Table
 
+    def head(self, rows: float) -> "Chunk":
+        """At most so many of the rows."""
+        if rows >= len(self.frame):
+            return self
+        most = int(rows)
+        ids = None if self.ids is None else self.ids.slice(0, most)
+        return replace(self, frame=self.frame.iloc[:most], ids=ids, passthrough=self.passthrough.slice(0, most))
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -44,6 +53,7 @@ class Wish:
     chunk_rows: int
     ids: str | None
     keep: tuple[str, ...]
+    limit: int | None = None
 
 
 class Rows(ABC):
@@ -67,9 +77,19 @@ class Rows(ABC):
         if _stamp(self.source) != self._seen:
             raise InputError(f"{self.where} must not change while it is read; got a file that was written to meanwhile.")
 
-    @abstractmethod
     def chunks(self, start: int = 0) -> Iterator[Chunk]:
         """Chunks of `chunk_rows` rows from number `start` on, the last one of what is left."""
+        left = math.inf if self.wish.limit is None else self.wish.limit - start * self.wish.chunk_rows
+        if left <= 0:
+            return
+        for chunk in self._chunks(start):
+            yield chunk.head(left)
+            left -= len(chunk.frame)
+            if left <= 0:
+                return
+
+    @abstractmethod
+    def _chunks(self, start: int) -> Iterator[Chunk]: ...
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
@@ -96,7 +116,7 @@ class DelimitedRows(Rows):
         self.identity = None if wish.ids is None else pa.string()
         self.extra = pa.schema([(name, pa.string()) for name in wish.keep])
 
-    def chunks(self, start: int = 0) -> Iterator[Chunk]:
+    def _chunks(self, start: int) -> Iterator[Chunk]:
         number = start
         self.file.skip(number * self.wish.chunk_rows)
         while (records := self.file.take(self.wish.chunk_rows)).rows:
@@ -122,7 +142,8 @@ class ParquetRows(Rows):
         super().__init__(source, wish)
         names = wish.table.schema.names
         self.file = parquet.open_file(source)
-        self.total = self.file.metadata.num_rows
+        held = int(self.file.metadata.num_rows)
+        self.total = held if wish.limit is None else min(held, wish.limit)
         fields = self.file.schema_arrow
         self.places = header.find(fields.names, names, wish.ids, wish.keep, self.where)
         for name, place in zip(names, self.places.features, strict=True):
@@ -132,7 +153,7 @@ class ParquetRows(Rows):
         self.identity = None if self.places.identity is None else types[self.places.identity]
         self.extra = pa.schema([(name, types[place]) for name, place in zip(wish.keep, self.places.kept, strict=True)])
 
-    def chunks(self, start: int = 0) -> Iterator[Chunk]:
+    def _chunks(self, start: int) -> Iterator[Chunk]:
         number, rows = start, self.wish.chunk_rows
         batches = parquet.batches(self.file, self.names, rows, number * rows)
         while True:
@@ -178,18 +199,21 @@ def open_rows(
     encoding: str | None = None,
     ids: str | None = None,
     keep: Sequence[str] = (),
+    limit: int | None = None,
 ) -> Rows:
     """The rows of a CSV or Parquet file ("-": CSV on standard input).
 
     The header is checked at once, rows are read as they are taken: iterate for `Chunk`s of `chunk_rows` rows, the last one
     of what is left. `table` is a fitted explainer's `table_`; other columns of the file are passed over, unless `ids` or
-    `keep` names them.
+    `keep` names them. With a `limit` only so many rows are read.
     """
     if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
         raise InputError(f"chunk_rows must be a whole number of at least 1; got {chunk_rows!r}.")
     if isinstance(keep, str):
         raise InputError(f"keep must be a list of column names; got the text {keep!r}.")
-    wish = Wish(table, chunk_rows, ids, tuple(keep))
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InputError(f"limit must be a whole number of at least 1; got {limit!r}.")
+    wish = Wish(table, chunk_rows, ids, tuple(keep), limit)
     if parquet.is_parquet(source):
         return ParquetRows(source, wish)
     return DelimitedRows(source, wish, separator, encoding)
