@@ -8,7 +8,6 @@ from os import PathLike
 from time import perf_counter
 from typing import Any, Literal
 
-import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact, drift, fitting, inquiry, options, outcome, recheck, refusal, targets, trials, updating
@@ -17,7 +16,10 @@ from fasterce.constraints import Rule
 from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
+from fasterce.frames import as_pandas, kind_of
+from fasterce.idioms import Transforming
 from fasterce.models import LoadedModel
+from fasterce.native import as_given
 from fasterce.predictor import Predictor, Scores, find_scores
 from fasterce.pricing import Prices
 from fasterce.recheck import Rechecked
@@ -34,7 +36,7 @@ Task = Literal["auto", "classification", "regression"]
 Coder = Callable[[Any], Any]
 
 
-class FasterCE(BaseEstimator):
+class FasterCE(Transforming, BaseEstimator):
     """Counterfactual explanations for a model that can only be asked for predictions.
 
     Parameters
@@ -56,6 +58,7 @@ class FasterCE(BaseEstimator):
     Attributes
     ----------
     schema_, classes_, report_ : the schema used, the model's classes, and how good the learned pieces are.
+    n_features_in_, feature_names_in_ : the columns it was fitted on.
     memory_ : what `update` and `drift` know of the rows seen so far (`memory_.seen`, `memory_.updates`).
     """
 
@@ -84,12 +87,12 @@ class FasterCE(BaseEstimator):
         self.twin = twin
         self.task = task
 
-    def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
+    def fit(self, X: Any, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
         self._take(fitting.learn(self.model, X, self.schema, self._settings()))
         return self
 
-    def update(self, new_rows: pd.DataFrame, model: Any = None) -> UpdateReport:
+    def update(self, new_rows: Any, model: Any = None) -> UpdateReport:
         """Fold in new training rows without a full `fit`, and a retrained `model` if there is one; all or nothing."""
         self._check_fitted()
         asked = self.model if model is None else model
@@ -98,7 +101,7 @@ class FasterCE(BaseEstimator):
         self._take(learned)
         return report
 
-    def drift(self, new_rows: pd.DataFrame) -> DriftReport:
+    def drift(self, new_rows: Any) -> DriftReport:
         """Do new rows look like those learned from, and does what was learned still hold for them?"""
         self._check_fitted()
         return drift.compare(self._learned(), self._predictor(), new_rows, self.random_state)
@@ -110,10 +113,10 @@ class FasterCE(BaseEstimator):
 
     def recheck(
         self,
-        result: Explanation | pd.DataFrame,
+        result: Any,
         model: Any = None,
         *,
-        rows: pd.DataFrame | None = None,
+        rows: Any = None,
         target: Any = None,
         **given: Any,
     ) -> Rechecked:
@@ -130,7 +133,7 @@ class FasterCE(BaseEstimator):
 
     def explain(
         self,
-        rows: pd.DataFrame,
+        rows: Any,
         method: Method = "closest",
         *,
         target: Any = None,
@@ -159,7 +162,8 @@ class FasterCE(BaseEstimator):
 
         Parameters
         ----------
-        rows : a DataFrame with the columns of the training data, in any order.
+        rows : a table (pandas, Polars, PyArrow) with the columns of the training data, in any order; answers come as the
+            same kind.
         method : "closest" (CE1), "sparse" (CE2: one feature alone, or as few as work), "realistic" (CE3) or "all" three.
         target : the wanted class; with two classes None means the other one, row by row, with more "any other" means
             whatever the model does not say now. For a model that answers numbers (low, high), None for an open end.
@@ -191,6 +195,7 @@ class FasterCE(BaseEstimator):
         given = {name: value for name, value in locals().items() if name not in ("self", "rows")}
         started = perf_counter()
         self._check_fitted()
+        kind, rows = kind_of(rows), as_pandas(rows, "rows")
         predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
         wanted = options.read(self._circumstances(predictor, twin), **given)
         ledger = outcome.Ledger(self.table_.read(rows), wanted.target)
@@ -200,9 +205,9 @@ class FasterCE(BaseEstimator):
         answers = inquire(ledger, confirming, wanted=wanted)
         refusals = refusal.explain_refusals(ledger, confirming, wanted, inquire, started)
         found = outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started, refusals)
-        return replace(found, options=given)
+        return as_given(replace(found, options=given), kind)
 
-    def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, *, count: int = 10) -> "FasterCE":
+    def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: Any, y: Any, *, count: int = 10) -> "FasterCE":
         """Refit the model on `count` bootstraps of the training rows, for `explain(..., survive=0.9)`: answers that outlive
         the next retraining. `fit(X, y)` gives a fitted model. The models are kept in memory, not saved."""
         self._check_fitted()
@@ -213,9 +218,10 @@ class FasterCE(BaseEstimator):
         ensemble = [self._predictor(model) for model in getattr(self, "ensemble_", [])]
         return options.Circumstances(predictor, twin, self.knowledge_.codec, self.random_state, ensemble, self.progress)
 
-    def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
+    def walk(self, row: Any, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
         self._check_fitted()
+        row = as_pandas(row, "row")
         if len(row) == 0:
             raise InputError("row must be a table with at least one row; got none.")
         predictor = self._predictor()

@@ -181,6 +181,10 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def in_pandas(self) -> "Explanation":
+        """The same with pandas tables, whatever kind was explained."""
+        return self
+
     @cached_property
     def counterfactuals(self) -> pd.DataFrame:
         """The best counterfactual of every row: columns, dtypes and index of `rows`, missing values where there is none.

@@ -5,6 +5,7 @@ Labels alone are enough. Scores are used only where they were seen to say the sa
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -241,6 +242,7 @@ class Predictor:
     def _call(self, function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> NDArray[Any] | None:
         self.asked.calls += 1
         self.asked.rows += len(frame)
+        frame = frame if _is_ours(self.model) else self.table.native(frame)
         try:
             with threads_for(len(frame)):
                 answer = np.asarray(function(frame))
@@ -313,7 +315,8 @@ def find_predict(model: Any) -> Callable[[pd.DataFrame], Any]:
         return predict  # type: ignore[no-any-return]
     if callable(model):
         return model  # type: ignore[no-any-return]
-    raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}.")
+    hint = " (a file? fasterce.models.load_model loads it)" if isinstance(model, (str, PathLike)) else ""
+    raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}{hint}.")
 
 
 def find_scores(model: Any) -> str | None:
@@ -321,6 +324,11 @@ def find_scores(model: Any) -> str | None:
         if callable(getattr(model, name, None)):
             return name
     return None
+
+
+def _is_ours(model: Any) -> bool:
+    """Our own adapters take pandas, whatever kind of table `fit` saw."""
+    return type(model).__module__.startswith("fasterce.")
 
 
 def _fractions(labels: Sequence[Any]) -> bool:

@@ -13,6 +13,7 @@ from fasterce.constraints import files
 from fasterce.constraints.check import as_rules, check_rules
 from fasterce.constraints.vocabulary import Rule
 from fasterce.errors import SchemaError, shorten, unknown_name
+from fasterce.frames import as_pandas
 
 Kind = Literal["numeric", "categorical"]
 Direction = Literal["any", "up", "down"]
@@ -186,7 +187,7 @@ class Schema:
     @classmethod
     def infer(
         cls,
-        X: pd.DataFrame,
+        X: Any,
         categorical: Sequence[Hashable] | None = None,
         immutable: Sequence[Hashable] | None = None,
         increasing: Sequence[Hashable] | None = None,
@@ -195,12 +196,14 @@ class Schema:
         rules: Sequence[Rule] | None = None,
         may_go_missing: Sequence[Hashable] | None = None,
     ) -> "Schema":
-        """Read kinds, categories, precision and observed ranges off a table; the rest is what the user says.
+        """Read kinds, categories, precision and observed ranges off a table (pandas, Polars, PyArrow); the rest is what the
+        user says.
 
         Text, pandas categoricals and booleans are categorical; numbers are numeric unless named in `categorical`.
         Where the table has missing values they may stay or be filled; a value becomes missing only where `may_go_missing`
         names its column.
         """
+        X = as_pandas(X)
         check_table(X, "X")
         immutable, increasing, decreasing, ranges = immutable or (), increasing or (), decreasing or (), dict(ranges or {})
         may_go_missing = may_go_missing or ()
@@ -221,9 +224,9 @@ class Schema:
 
 
 def check_table(X: object, what: str) -> None:
-    """A non-empty pandas DataFrame with unique columns, or one clear sentence."""
+    """A pandas DataFrame with columns of different names, or one clear sentence."""
     if not isinstance(X, pd.DataFrame):
-        raise SchemaError(f"{what} must be a pandas DataFrame; got {type(X).__name__}.")
+        raise SchemaError(f"{what} must be a pandas, Polars or PyArrow table; got {type(X).__name__}.")
     if X.columns.has_duplicates:
         repeated = X.columns[X.columns.duplicated()].unique()
         raise SchemaError(f"{what} must have unique column names; got {shorten(repeated)} more than once.")

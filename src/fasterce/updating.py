@@ -154,7 +154,7 @@ def widened(table: Table, new: Floats) -> Table:
         else feature
         for feature, low, high in zip(table.schema.features, *ends, strict=True)
     )
-    return Table(replace(table.schema, features=features), table.dtypes)
+    return replace(table, schema=replace(table.schema, features=features))
 
 
 def _predictor(known: Learned, model: Any, new_model: bool, table: Table) -> Predictor:

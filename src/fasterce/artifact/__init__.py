@@ -166,7 +166,7 @@ def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | Non
     if own is not None and manifest["autoencoder"] == "network":
         raise ArtifactError(f"The explainer at {where} brings its own network; expected autoencoder=None; got functions.")
     try:
-        table = Table.from_dict(Schema.from_dict(manifest["schema"]), manifest["dtypes"])
+        table = Table.from_dict(Schema.from_dict(manifest["schema"]), manifest["dtypes"], manifest.get("frames", "pandas"))
         report = FitReport.from_dict(manifest["report"])
         classes = tuple(manifest["classes"])
         if len(set(classes)) < max(2, len(classes)) or len(table.dtypes) != len(table.schema):
@@ -204,6 +204,9 @@ def _check_model(model: Any, learned: Learned, where: Path) -> None:
     answers = predictor.label(learned.table.frame(examples[asked]))
     if (answers == FAILED).any():
         raise ModelError(f"The explainer at {where} does not fit this model: {predictor.failure}")
+    # Whether a model behind HTTP has scores shows only when it is asked.
+    if learned.use_scores and learned.numbers is None and find_scores(predictor.model) is None:
+        raise ModelError(f"The explainer at {where} was fitted for a model with scores; got one that answers labels only.")
     differing = int((answers != known[asked]).sum())
     if differing:
         warnings.warn(

@@ -60,6 +60,7 @@ def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "schema": schema.to_dict(),
         "schema_sha256": json_digest(schema.to_dict()),
         "dtypes": explainer.table_.to_dict(),
+        "frames": explainer.table_.kind,
         "classes": list(explainer.classes_),
         "random_state": explainer.random_state,
         "scores": explainer.scores,

@@ -80,6 +80,7 @@ def make(
     retain_until : the date until which the record is kept.
     now : the time written in the records; None for the time it is.
     """
+    explanation = explanation.in_pandas()
     wording, count = read(template), len(explanation)
     if explanation.table.schema != explainer.schema_:
         raise InputError("Records are made with the explainer that explained; got one with another schema.")

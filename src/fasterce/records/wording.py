@@ -218,6 +218,7 @@ class _Speaker:
 
     def __init__(self, explanation: Explanation, wording: Wording, changes: Changes) -> None:
         self.wording, self.changes = wording, changes
+        explanation = explanation.in_pandas()
         self.features = {feature.name: feature for feature in explanation.table.schema.features}
         self.score = explanation.answers.score.tolist()
         self.status, self.reason = explanation.status.tolist(), explanation.reason.tolist()
