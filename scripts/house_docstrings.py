@@ -18,11 +18,13 @@ INDENTED = re.compile(r"^ {2,}\S")
 
 
 def readable(text: str) -> str:
-    """The same words in the Markdown, and the NumPy sections, that mkdocstrings reads."""
-    lines, shown, section = text.splitlines(), [], ""
+    """The same words in the Markdown, and the NumPy sections, that mkdocstrings reads; what follows a section is put before
+    it, where it does not belong to the section."""
+    lines, prose, sections, section = text.splitlines(), list[str](), list[str](), ""
     while lines:
         line = lines.pop(0)
         section = _in_section(line, lines, section)
+        shown = sections if section else prose
         item = ITEM.match(line)
         if item:
             shown += _entry(item["names"], _continued(item["text"], lines), section, shown)
@@ -32,7 +34,7 @@ def readable(text: str) -> str:
             shown += ["", "```pycon", line, *_until_blank(lines), "```", ""]
         else:
             shown.append(line)
-    return "\n".join(shown)
+    return "\n".join([*prose, *([""] if sections and prose and prose[-1] else []), *sections])
 
 
 def _in_section(line: str, following: list[str], section: str) -> str:

@@ -45,6 +45,13 @@ def test_the_pages_that_follow_run_and_print_what_they_show(
     _compare(list(page_examples.run(page, dict(started[0]))))
 
 
+def test_the_commands_run_and_print_what_their_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _compare(list(page_examples.run(page_examples.COMMANDS, {})))
+    assert (tmp_path / "answers.parquet").is_file()
+    assert "data:image/svg+xml" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_what_is_compared_can_differ() -> None:
     assert _same("duration 48 → 36, 0.151", "duration 48 → 35, 0.148")
     assert not _same("duration 48 → 36", "duration 48 → 12")
@@ -72,8 +79,6 @@ def _alike(one: str, two: str) -> bool:
 
 
 def test_the_command_line_has_what_its_page_says() -> None:
-    pytest.importorskip("typer")
-    pytest.importorskip("fasterce.models")
     from typer.main import get_command
 
     from fasterce.cli.app import app

@@ -174,5 +174,7 @@ def test_docstrings_of_the_house_are_readable() -> None:
     numpy = "Do.\n\nParameters\n----------\nn : how many,\n    if any.\nm : less."
     assert readable(numpy) == "Do.\n\nParameters\n----------\nn\n    how many, if any.\nm\n    less."
     assert readable("Parameters\n----------\na, b : both.") == "Parameters\n----------\na\n    both.\nb\n    both."
+    followed = "Do.\n\nParameters\n----------\nn : how many.\n\nAnd then."
+    assert readable(followed) == "Do.\n\nAnd then.\n\nParameters\n----------\nn\n    how many.\n"
     assert "```pycon\n>>> 1 + 1\n2\n```" in readable("Sum.\n\n>>> 1 + 1\n2")
     assert readable("A plain sentence: nothing  else.\n\nAnother.") == "A plain sentence: nothing  else.\n\nAnother."
