@@ -105,6 +105,28 @@ def test_a_file_gives_the_model_back(name: str, tmp_path: Path) -> None:
         load_model(tmp_path / name, classes=["bad", "good"])
 
 
+def test_catboost_files(tmp_path: Path) -> None:
+    catboost = pytest.importorskip("catboost")
+    settings = {"iterations": 4, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    model = catboost.CatBoostClassifier(cat_features=["job", "home"], **settings).fit(X, two(X, ("no", "yes")))
+    model.save_model(tmp_path / "model.cbm")
+    loaded = load_model(tmp_path / "model.cbm")
+    assert loaded.kind == "catboost"
+    assert (loaded.model.predict(FRESH) == model.predict(FRESH)).all()
+    whole = (tmp_path / "model.cbm").read_bytes()
+    for cut in (5, 200, len(whole) // 2, len(whole) - 3):
+        (tmp_path / "cut.cbm").write_bytes(whole[:cut])
+        with pytest.raises(ModelError, match="must be a CatBoost model, whole and undamaged"):
+            load_model(tmp_path / "cut.cbm")
+
+
+def test_a_catboost_file_without_catboost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "catboost", None)
+    (tmp_path / "model.cbm").write_bytes(b"CBM1 and so on")
+    with pytest.raises(ModelError, match="pip install catboost"):
+        load_model(tmp_path / "model.cbm")
+
+
 def test_another_ending_is_no_hindrance_where_the_kind_is_said(tmp_path: Path) -> None:
     wanted = write_xgboost(tmp_path / "model.json")
     (tmp_path / "model.json").rename(tmp_path / "model.v3")
@@ -337,6 +359,13 @@ def test_skops_lists_what_it_does_not_trust(tmp_path: Path) -> None:
     assert (loaded.model.predict(FRESH) == model.predict(FRESH)).all()
     with pytest.raises(InputError, match="trusted must be a list"):
         load_model(tmp_path / "model.skops", trusted=f"{__name__}.doubled")
+
+
+def test_a_skops_with_known_holes_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_skops(tmp_path / "model.skops")
+    monkeypatch.setattr("skops.__version__", "0.11.0")
+    with pytest.raises(ModelError, match=r"skops 0\.12 or newer"):
+        load_model(tmp_path / "model.skops")
 
 
 def test_a_small_archive_that_is_gigabytes_when_unpacked(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ class Refusal:
 
     @property
     def sentences(self) -> list[str]:
+        """The same for a person to read."""
         changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
         rules = " and ".join(f"'{rule}'" for rule in self.blocking)
         said = []

@@ -26,6 +26,7 @@ MOST_BYTES = 4 << 30
 # A zip archive larger than this when unpacked must not have been squeezed by more than this factor.
 MUCH_UNPACKED, MOST_SQUEEZED = 64 << 20, 50
 MOST_MEMBERS = 200_000
+SAFE_SKOPS = (0, 12)
 
 ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 IMPORT_PATH = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)(?P<call>\(\))?")
@@ -166,6 +167,9 @@ def _catboost(content: bytes, classes: Classes) -> Any:
         model = import_module("catboost").CatBoost()
     except ImportError as error:
         raise ModelError("it takes the package catboost, which is not installed (pip install catboost).") from error
+    told = 8 + int.from_bytes(content[4:8], "little")
+    if len(content) < told:
+        raise UnsoundError(f"{len(content)} bytes where at least {told} were to come")
     model.load_model(blob=content)
     return CatBoostModel(model, classes=classes)
 
@@ -174,6 +178,7 @@ def _skops(content: bytes, path: Path, trusted: Sequence[str]) -> Any:
     if isinstance(trusted, (str, bytes)) or not all(isinstance(name, str) for name in trusted):
         raise InputError(f"trusted must be a list of the names of types; got {trusted!r:.100}.")
     skops = _library("skops.io", "skops", "A skops file")
+    _check_skops(import_module("skops").__version__)
     _guarded(lambda: _check_archive(content), path, "a skops file")
     untrusted = _guarded(lambda: skops.get_untrusted_types(data=content), path, "a skops file")
     missing = [name for name in untrusted if name not in (*HARMLESS, *trusted)]
@@ -183,6 +188,12 @@ def _skops(content: bytes, path: Path, trusted: Sequence[str]) -> Any:
             "one by one, on the command line) if you know them to be harmless; nothing was loaded."
         )
     return _guarded(lambda: skops.loads(content, trusted=[*HARMLESS, *trusted]), path, "a skops file")
+
+
+def _check_skops(version: str) -> None:
+    """Before 0.12 a file could run functions it did not name (CVE-2025-54412 and 54413)."""
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < SAFE_SKOPS:
+        raise ModelError(f"A skops file must be loaded with skops 0.12 or newer, which is safe; got {version}.")
 
 
 def _check_archive(content: bytes) -> None:

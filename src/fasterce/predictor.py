@@ -5,6 +5,7 @@ Labels alone are enough. Scores are used only where they were seen to say the sa
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -314,7 +315,8 @@ def find_predict(model: Any) -> Callable[[pd.DataFrame], Any]:
         return predict  # type: ignore[no-any-return]
     if callable(model):
         return model  # type: ignore[no-any-return]
-    raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}.")
+    hint = " (a file? fasterce.models.load_model loads it)" if isinstance(model, (str, PathLike)) else ""
+    raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}{hint}.")
 
 
 def find_scores(model: Any) -> str | None:

@@ -64,10 +64,12 @@ class Rechecked(Shown):
 
     @property
     def holds(self) -> pd.Series:
+        """Whether each answer as issued still holds."""
         return self.frame["holds"]
 
     @property
     def status(self) -> pd.Series:
+        """One word an answer."""
         return self.frame["status"]
 
     @property

@@ -76,6 +76,7 @@ class Feature:
 
     @property
     def numeric(self) -> bool:
+        """Whether it is a number."""
         return self.kind == "numeric"
 
     @property
@@ -98,6 +99,7 @@ class Feature:
         return self.categories[code] if code < len(self.categories) else "missing"
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an open end of a range is None."""
         fields = asdict(self)
         fields["categories"] = list(self.categories)
         for bound in ("lower", "upper"):
@@ -107,6 +109,7 @@ class Feature:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Feature":
+        """What `to_dict` wrote."""
         values = dict(fields)
         values["categories"] = tuple(values.get("categories", ()))
         if isinstance(values.get("name"), list):
@@ -146,6 +149,7 @@ class Schema:
 
     @property
     def names(self) -> tuple[Hashable, ...]:
+        """The columns, in order."""
         return tuple(feature.name for feature in self.features)
 
     def __len__(self) -> int:
@@ -155,12 +159,14 @@ class Schema:
         return self.features[self.position(name)]
 
     def position(self, name: Hashable) -> int:
+        """Where a column stands; a misspelt name is told with the nearest one."""
         try:
             return self.names.index(name)
         except ValueError:
             raise SchemaError(unknown_name("column", name, self.names)) from None
 
     def positions(self, names: Iterable[Hashable]) -> list[int]:
+        """Where several columns stand."""
         return [self.position(name) for name in names]
 
     def freed(self) -> "Schema":
@@ -168,11 +174,13 @@ class Schema:
         return Schema(tuple(replace(f, mutable=True, direction="any") for f in self.features))
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: the features, and the rules where there are any."""
         described: dict[str, Any] = {"features": [feature.to_dict() for feature in self.features]}
         return described | {"rules": files.to_dict(self.rules)} if self.rules else described
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Schema":
+        """What `to_dict` wrote."""
         features = tuple(Feature.from_dict(feature) for feature in fields["features"])
         return cls(features, files.from_dict(fields.get("rules", ())))
 

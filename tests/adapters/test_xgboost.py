@@ -182,6 +182,18 @@ def test_a_dart_booster_does_not_drop_trees() -> None:
     assert dict(_categories_of_file(content)) == dict(_categories(model))
 
 
+def test_columns_named_by_numbers() -> None:
+    table = Xc.set_axis(range(Xc.shape[1]), axis=1)
+    model = xgboost.XGBClassifier(n_estimators=5, enable_categorical=True, n_jobs=1).fit(table, two(X))
+    assert (adapt(model).predict(X.set_axis(table.columns, axis=1)) == model.predict(table)).all()
+
+
+def test_a_frame_that_will_do_is_handed_on_as_it_is() -> None:
+    ready = adapt(classifier(two(X))).prepare
+    assert ready(Xc) is Xc
+    assert ready(X) is not X
+
+
 def test_an_estimator_that_is_not_fitted_comes_back_itself() -> None:
     model = xgboost.XGBClassifier()
     assert adapt(model) is model

@@ -61,4 +61,4 @@ def some_people() -> Callable[..., pd.DataFrame]:
 @pytest.fixture(scope="session")
 def fitted() -> Callable[..., FasterCE]:
     """Explainers of their own for tests that change them."""
-    return lambda seed=0: fit(people(300, seed))
+    return lambda seed=0, frame=None, **how: fit(people(300, seed) if frame is None else frame, **how)

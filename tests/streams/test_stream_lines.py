@@ -96,6 +96,32 @@ def test_targets_and_predictions_are_of_the_models_own_type() -> None:
     assert all(score >= 10 for score in within["new_score"].to_pylist())
 
 
+class Wobbling:
+    """Its chances differ in the last bits with the number of rows, as products of matrices do."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, frame: pd.DataFrame) -> Any:
+        chance = 1 / (1 + np.exp(-(frame["x"].to_numpy() - 5) / 2)) * (1 + 4e-16 * (len(frame) % 7))
+        return np.stack([1 - chance, chance], axis=1)
+
+    def predict(self, frame: pd.DataFrame) -> Any:
+        return self.classes_[(frame["x"].to_numpy() >= 5).astype(int)]
+
+
+def test_scores_are_the_same_alone_and_in_company(fitted: Any) -> None:
+    frame = pd.DataFrame({"x": np.linspace(0, 9, 200).round(2), "y": np.linspace(5, 0, 200).round(2)})
+    wobbling = fitted(frame=frame, model=Wobbling(), schema=Schema.infer(frame))
+    options = {"target": "yes", "target_score": (0.6, 1)}
+    rows = frame.iloc[5:17]
+    whole = explain_chunk(wobbling, rows, options)
+    alone = [explain_chunk(wobbling, rows.iloc[[k]], options, first=k) for k in range(len(rows))]
+    assert pa.concat_tables(alone).equals(whole)
+    assert min(whole["new_score"].to_pylist()) >= 0.6
+    scored = wobbling.explain(rows, **options).score
+    assert any(scored.iloc[k] != wobbling.explain(rows.iloc[[k]], **options).score.iloc[0] for k in range(len(rows)))
+
+
 def test_finer_numbers_are_explained_as_the_model_knows_them(explainer: FasterCE, people: pd.DataFrame) -> None:
     finer = people.assign(weight=people["weight"].astype(str).astype(np.float64))
     assert explain_chunk(explainer, finer).equals(explain_chunk(explainer, people))

@@ -9,18 +9,20 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fasterce import FasterCE
 from fasterce.errors import InputError
-from fasterce.streams import Summary, run
+from fasterce.streams import Summary, lines, run
 
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -47,11 +49,13 @@ def rows_file(tmp_path_factory: pytest.TempPathFactory, some_people: Callable[..
     return path
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_lines_do_not_depend_on_the_chunks(explainer: FasterCE, rows_file: Path, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(("form", "sizes"), [("csv", (61, 1, 7, 64)), ("jsonl", (61, 16)), ("parquet", (61, 16))])
+def test_lines_do_not_depend_on_the_chunks(
+    explainer: FasterCE, rows_file: Path, tmp_path: Path, form: str, sizes: tuple[int, ...]
+) -> None:
     target = tmp_path / f"out.{form}"
     seen = []
-    for chunk_rows in (61, 1, 7, 64):
+    for chunk_rows in sizes:
         summary = run(explainer, rows_file, target, format=form, chunk_rows=chunk_rows, id_column="who", options={"n": 2})
         seen.append(content(target, by_group=False))
         assert summary.rows == 61
@@ -77,9 +81,7 @@ def test_every_row_is_told_once(explainer: FasterCE, rows_file: Path, tmp_path: 
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_no_rows_in_no_rows_out(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str, kind: str
-) -> None:
+def test_no_rows_in_no_rows_out(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str, kind: str) -> None:
     source, target = tmp_path / f"rows.{kind}", tmp_path / f"out.{form}"
     people.iloc[:0].to_csv(source, index=False) if kind == "csv" else people.iloc[:0].to_parquet(source)
     assert run(explainer, source, target, format=form) == Summary()
@@ -112,14 +114,27 @@ def faults(patched: pytest.MonkeyPatch, at: int) -> Iterator[int]:
     yield step
 
 
-@pytest.mark.parametrize("form", FORMATS)
+def remembered(explain: Any) -> Any:
+    """Explaining the same rows again takes no time: it is the disk that is tried here."""
+    known: dict[str, Any] = {}
+
+    def found(explainer: FasterCE, frame: pd.DataFrame, options: Any) -> Any:
+        if frame.to_json() not in known:
+            known[frame.to_json()] = explain(explainer, frame, options)
+        return known[frame.to_json()]
+
+    return found
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_run_that_ends_at_any_step_is_gone_on_with(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str
+    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = tmp_path / "rows.csv", tmp_path / f"out.{form}"
-    people.iloc[:9].to_csv(source, index=False)
+    people.iloc[:6].to_csv(source, index=False)
     how: dict[str, Any] = {"format": form, "chunk_rows": 4, "options": {"why_not": False}}
     how |= {"records": tmp_path / "records.jsonl", "record_maker": lambda _, found, ids: [{"id": one} for one in ids]}
+    monkeypatch.setattr(lines, "explain", remembered(lines.explain))
     whole = run(explainer, source, target, **how)
     expected = content(target), (tmp_path / "records.jsonl").read_text()
     target.unlink()
@@ -283,9 +298,7 @@ def test_a_model_that_fails_for_some_rows_does_not_stop_the_run(
     assert summary.found > 20
 
 
-def test_progress_is_told_chunk_by_chunk(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_progress_is_told_chunk_by_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_parquet(tmp_path / "rows.parquet")
     seen: list[tuple[Any, ...]] = []
     run(explainer, tmp_path / "rows.parquet", tmp_path / "out", chunk_rows=25, progress=lambda *told: seen.append(told))
@@ -296,7 +309,10 @@ def test_progress_is_told_chunk_by_chunk(
 def test_records_are_made_by_whoever_is_asked_to(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     def maker(owner: FasterCE, found: Any, ids: list[str]) -> list[dict[str, Any]]:
         assert owner is explainer
-        return [{"id": one, "status": word, "age": found.rows["age"].iloc[k]} for k, (one, word) in enumerate(zip(ids, found.status, strict=True))]
+        return [
+            {"id": one, "status": word, "age": found.rows["age"].iloc[k]}
+            for k, (one, word) in enumerate(zip(ids, found.status, strict=True))
+        ]
 
     how: dict[str, Any] = {"id_column": "who", "chunk_rows": 20, "record_maker": maker}
     run(explainer, rows_file, tmp_path / "out.csv", format="csv", records=tmp_path / "records.jsonl", **how)
@@ -305,7 +321,7 @@ def test_records_are_made_by_whoever_is_asked_to(explainer: FasterCE, rows_file:
     assert beside == (tmp_path / "only.jsonl").read_text()
     records = [json.loads(line) for line in beside.splitlines()]
     assert len(records) == 61
-    assert [record["id"] for record in records[28:31]] == ["p28", "1", "p29"] or records[29]["status"] == "invalid_input"
+    assert [record["id"] for record in records[28:31]] == ["p28", "29", "p29"]
     assert records[5] == {"id": "p5", "status": "invalid_input", "age": "abc"}
 
 
@@ -379,14 +395,13 @@ from fasterce import load, streams
 folder, source, target, form = sys.argv[2:]
 explainer = load(folder, approve, autoencoder=(identity, identity))
 print("ready", flush=True)
-streams.run(explainer, source, target, format=form, chunk_rows=3, options={"why_not": False}, progress=lambda *_: time.sleep(0.02))
+how = {"chunk_rows": 3, "options": {"why_not": False}, "progress": lambda *_: time.sleep(0.02)}
+streams.run(explainer, source, target, format=form, **how)
 """
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_process_killed_again_and_again_gets_there(
-    explainer: FasterCE, rows_file: Path, tmp_path: Path, form: str
-) -> None:
+def test_a_process_killed_again_and_again_gets_there(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+    form = "csv"
     target, once = tmp_path / f"out.{form}", tmp_path / f"once.{form}"
     explainer.save(tmp_path / "artifact")
     run(explainer, rows_file, once, format=form, chunk_rows=3, options={"why_not": False})
@@ -399,7 +414,7 @@ def test_a_process_killed_again_and_again_gets_there(
         assert process.stderr is not None
         assert process.stdout.readline() == b"ready\n", process.stderr.read().decode()
         time.sleep(dice.uniform(0.05, 0.5))
-        if kills < 3 and process.poll() is None:
+        if kills < 2 and process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
         said = process.communicate()[1].decode()
@@ -425,3 +440,73 @@ def test_plain_numbers_are_written_with_the_digits_they_have(
         assert (text[name][there].astype(typed[name].dtype) == typed[name][there]).all()
     assert text["cf_weight"].dropna().str.len().max() <= 6
     assert typed["cf_weight"].dtype == np.float32
+
+
+def test_columns_kept_of_any_type_are_written_in_any_format(
+    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    kept = {"a": np.nan, "a.b": 1.5, "when": pd.Timestamp("2020-01-02"), "kind": "x"}
+    rows = people.iloc[:3].assign(**kept).astype({"kind": "category"})
+    rows.loc[1, "a"] = np.inf
+    rows.to_parquet(tmp_path / "rows.parquet")
+    for form in FORMATS:
+        run(explainer, tmp_path / "rows.parquet", tmp_path / f"out.{form}", format=form, keep=["a", "when", "kind"])
+    text = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    assert text["when"].tolist() == ["2020-01-02 00:00:00"] * 3
+    assert text["a"].isna().tolist() == [True, False, True]
+    typed = pd.read_parquet(tmp_path / "out.parquet")
+    assert typed["when"].tolist() == rows["when"].tolist()
+    assert typed["kind"].tolist() == ["x"] * 3
+    objects = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [one["a"] for one in objects] == [None] * 3
+
+
+def test_a_place_that_cannot_be_written_is_told(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+    (tmp_path / ".out.csv.parts").write_text("a file")
+    with pytest.raises(InputError, match="must be a folder for the parts of a run; got a file"):
+        run(explainer, rows_file, tmp_path / "out.csv", format="csv")
+
+
+def test_a_full_disk_is_told_and_gone_on_after(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    how: dict[str, Any] = {"format": "csv", "chunk_rows": 20}
+    written = 0
+    sync = os.fsync
+
+    def full(file: Any) -> None:
+        nonlocal written
+        written += 1
+        if written > 8:
+            raise OSError(28, "No space left on device")
+        sync(file)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(InputError, match="expected a place that can be written; got no space left on device"):
+            run(explainer, rows_file, target, **how)
+    assert run(explainer, rows_file, target, **how).resumed > 0
+    assert len(pd.read_csv(target)) == 61
+
+
+@pytest.mark.parametrize(("kind", "form"), [("csv", "csv"), ("parquet", "parquet"), ("csv", "jsonl")])
+def test_memory_does_not_grow_with_the_file(
+    explainer: FasterCE, some_people: Callable[..., pd.DataFrame], tmp_path: Path, kind: str, form: str
+) -> None:
+    many = some_people(9000, seed=3)
+    there = many[explainer.model(many) == "yes"].head(4000)
+    peaks, arrow = {}, {}
+    for count in (800, 4000):
+        source = tmp_path / f"rows{count}.{kind}"
+        rows = there.head(count)
+        rows.to_csv(source, index=False) if kind == "csv" else rows.to_parquet(source)
+        held: list[int] = []
+        tracemalloc.start()
+        how: dict[str, Any] = {"format": form, "chunk_rows": 200, "options": {"target": "yes"}}
+        run(
+            explainer, source, tmp_path / "out", progress=lambda *_, held=held: held.append(pa.total_allocated_bytes()), **how
+        )
+        peaks[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        arrow[count] = max(held)
+    assert peaks[4000] < 1.5 * peaks[800]
+    assert arrow[4000] < arrow[800] + 2**16

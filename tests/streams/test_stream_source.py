@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import os
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -18,8 +19,8 @@ from hypothesis import strategies as st
 
 from fasterce import FasterCE, Schema
 from fasterce.errors import InputError
-from fasterce.streams import open_rows
-from fasterce.streams.delimited import BLOCK
+from fasterce.streams import frame_of, open_rows
+from fasterce.streams.delimited import BLOCK, LONGEST_LINE
 from fasterce.table import Table
 
 HEADER = "age,pay,weight,zip,own,code,grade\n"
@@ -151,9 +152,7 @@ def test_a_missing_value_is_empty_or_says_so(explainer: FasterCE, tmp_path: Path
         ('30,50,70,"01"x,True,1,low', "got line 3 with text that goes on after a closing quote"),
     ],
 )
-def test_a_cell_that_does_not_fit_is_its_own_rows_problem(
-    explainer: FasterCE, tmp_path: Path, line: str, said: str
-) -> None:
+def test_a_cell_that_does_not_fit_is_its_own_rows_problem(explainer: FasterCE, tmp_path: Path, line: str, said: str) -> None:
     assert said in problem_of(explainer, tmp_path, line + "\n")
 
 
@@ -176,9 +175,11 @@ def test_a_cell_that_does_not_fit_is_its_own_rows_problem(
         ((HEADER + "30,50,70,M\u00fcller").encode("cp1252"), {}, "got the byte 0xfc at position 44"),
         ((HEADER + "30,50,70,M\u00fcller").encode("cp1252"), {}, "say encoding='cp1252' if that is what it is"),
         (HEADER.encode("utf-16"), {}, "say encoding='utf-16' if that is what it is; got the byte 0xff at position 0"),
-        (HEADER.encode() + b'30,50,70,"01,True,1,low\n' + SOUND.encode() * 3, {}, "a cell that starts in line 2 and does not end"),
+        ((HEADER + '30,50,70,"01,True,1,low\n' + SOUND * 3).encode(), {}, "a cell that starts in line 2 and does not end"),
         (HEADER.replace("\n", "\r").encode() + b"30\r", {}, "bare CR"),
-        (gzip.compress((HEADER + SOUND * 99).encode())[:-20], {}, "must be a whole gzip file; got one that is damaged or cut off"),
+        (gzip.compress((HEADER + SOUND * 99).encode())[:-20], {}, "whole gzip file; got one that is damaged or cut off"),
+        ((HEADER + '30,50,70,"' + "x" * 140_000).encode(), {}, "starts in line 2 and is longer than 131072 characters"),
+        ((HEADER + "x" * (LONGEST_LINE + 2 * BLOCK)).encode(), {}, "must be lines of text; got one of more than"),
         (b"PAR1 and no more", {}, "must be a whole Parquet file"),
     ],
 )  # fmt: skip
@@ -225,9 +226,7 @@ def test_ids_and_columns_kept_come_along_as_they_stand(explainer: FasterCE, tmp_
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_source_can_be_taken_up_at_any_chunk(
-    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str
-) -> None:
+def test_a_source_can_be_taken_up_at_any_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"rows.{kind}"
     people.to_parquet(path, row_group_size=13) if kind == "parquet" else people.to_csv(path, index=False)
     for start in (0, 1, 3, 5, 9):
@@ -283,6 +282,27 @@ def test_a_parquet_file_cut_off_is_told(explainer: FasterCE, people: pd.DataFram
     assert "\n" not in str(told.value)
 
 
+def test_an_arrow_batch_is_read_like_a_file(explainer: FasterCE, people: pd.DataFrame) -> None:
+    batch = pa.RecordBatch.from_pandas(people.assign(more=1), preserve_index=False)
+    pd.testing.assert_frame_equal(frame_of(batch, explainer.table_), people)
+    with pytest.raises(InputError, match="The batch must have the columns the explainer was fitted on; missing 'age'"):
+        frame_of(batch.drop_columns(["age"]), explainer.table_)
+
+
+def test_a_column_whose_name_starts_like_another_is_not_mistaken_for_it(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]})
+    frame.assign(**{"a.c": "z"})[["a", "a.c", "b"]].to_parquet(tmp_path / "rows.parquet")
+    table = Table.like(frame, Schema.infer(frame))
+    pd.testing.assert_frame_equal(frames(tmp_path / "rows.parquet", table), frame)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_with_a_name_is_told(explainer: FasterCE, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.csv")
+    with pytest.raises(InputError, match="expected a regular file, or '-'"):
+        frames(tmp_path / "rows.csv", explainer.table_)
+
+
 def test_columns_whose_names_are_no_text_are_found_by_how_they_are_written(tmp_path: Path) -> None:
     frame = pd.DataFrame({0: [1.5, 2.5], 1: ["a", "b"]})
     table = Table.like(frame, Schema.infer(frame))
@@ -294,3 +314,26 @@ def test_spaces_around_names_in_the_header_do_not_matter(explainer: FasterCE, tm
     path = tmp_path / "rows.csv"
     path.write_text(HEADER.replace(",", " , ") + SOUND)
     assert len(frames(path, explainer.table_)) == 1
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(1, [1]), (7, [7]), (10, [7, 3]), (14, [7, 7]), (999, [7] * 8 + [4])])
+def test_only_the_first_rows(
+    limit: int, sizes: list[int], explainer: FasterCE, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    for name in ("rows.csv", "rows.parquet"):
+        path = tmp_path / name
+        people.to_csv(path, index=False) if name.endswith("csv") else people.to_parquet(path)
+        with open_rows(path, table=explainer.table_, chunk_rows=7, ids="zip", keep=["code"], limit=limit) as rows:
+            chunks = list(rows)
+        assert [len(chunk.frame) for chunk in chunks] == sizes
+        assert [len(chunk.ids) for chunk in chunks] == sizes
+        assert [len(chunk.passthrough) for chunk in chunks] == sizes
+        assert rows.total in (None, sum(sizes))
+        with open_rows(path, table=explainer.table_, chunk_rows=7, limit=limit) as rows:
+            assert sum(len(chunk.frame) for chunk in rows.chunks(1)) == sum(sizes[1:])
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "2"])
+def test_a_limit_is_a_whole_number(limit: Any, explainer: FasterCE, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="limit must be a whole number"):
+        open_rows(tmp_path / "rows.csv", table=explainer.table_, limit=limit)

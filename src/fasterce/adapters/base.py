@@ -1,7 +1,7 @@
 """What the adapters share: chances into labels, frames into what a library takes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,13 @@ def in_order(frame: pd.DataFrame, names: Sequence[str], what: str) -> pd.DataFra
     if missing:
         raise InputError(f"{what} must be given its column {missing[0]!r}; {unknown_name('column', missing[0], own)}")
     return frame[[own[name] for name in names]]
+
+
+def with_columns(frame: pd.DataFrame, changed: Mapping[Any, pd.Series]) -> pd.DataFrame:
+    """The frame with some columns replaced; the one given stays as it is."""
+    if not changed:
+        return frame
+    return pd.DataFrame({name: changed.get(name, frame[name]) for name in frame.columns}, columns=frame.columns)
 
 
 def is_text(column: pd.Series) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fasterce.adapters.base import Adapter, as_classes, in_order, is_text, to_categories, two_columns
+from fasterce.adapters.base import Adapter, as_classes, in_order, is_text, to_categories, two_columns, with_columns
 from fasterce.errors import InputError, shorten
 from fasterce.profile import Floats
 
@@ -67,7 +67,7 @@ class Preparation:
             ordered.columns[j]: to_categories(ordered.iloc[:, j], held)
             for j, held in zip(places, self.categories, strict=True)
         }
-        return ordered.assign(**casts)
+        return with_columns(ordered, casts)
 
     def _ordered(self, frame: pd.DataFrame) -> pd.DataFrame:
         if self.by_place and len(self.names) == frame.shape[1]:

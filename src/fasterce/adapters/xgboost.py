@@ -18,6 +18,7 @@ from fasterce.adapters.base import (
     sigmoid,
     softmax,
     two_columns,
+    with_columns,
 )
 from fasterce.errors import InputError
 from fasterce.profile import Floats
@@ -92,10 +93,11 @@ class Preparation:
         ordered = in_order(frame, self.names, WHAT)
         casts = {}
         for place, name in enumerate(ordered.columns):
-            cast = self._column(place, ordered[name])
-            if cast is not ordered[name]:
+            column = ordered[name]
+            cast = self._column(place, column)
+            if cast is not column:
                 casts[name] = cast
-        return ordered.assign(**casts) if casts else ordered
+        return with_columns(ordered, casts)
 
     def _column(self, place: int, column: pd.Series) -> pd.Series:
         if place in self._known:

@@ -49,7 +49,7 @@ def unpack_model(folder: Path, about: dict[str, Any] | None, trusted: Sequence[s
     """The model an artifact brings, if it is the one it was saved with."""
     if about is None:
         raise ArtifactError(
-            f"The explainer at {folder} was saved without its model; expected the model beside the folder; got none."
+            f"The explainer at {folder} was saved without its model; expected one (--model on the command line); got none."
         )
     path = folder / about["file"]
     content = read(path)

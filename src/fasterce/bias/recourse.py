@@ -56,6 +56,7 @@ class RecourseGap:
     caution: str = CAUTION
 
     def plot(self, ax: Any = None) -> "Figure":
+        """Costs with their intervals, group by group; needs the extra `plots`."""
         from fasterce.display.bias_plots import recourse_gap as draw  # noqa: PLC0415 - looking is not needed for measuring
 
         return draw(self, ax)

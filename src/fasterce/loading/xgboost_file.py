@@ -28,6 +28,7 @@ def check(content: bytes) -> None:
         model = json.loads(content) if _is_json(content) else read(content)
     except (NotUbjsonError, ValueError, RecursionError) as error:
         raise UnsoundError(f"{type(error).__name__}: {error}"[:160]) from error
+    require(isinstance(model, dict) and "learner" in model, "it has no 'learner', so XGBoost did not write it")
     try:
         _check_learner(model["learner"])
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:

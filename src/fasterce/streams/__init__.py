@@ -9,8 +9,8 @@ except ImportError as error:  # pragma: no cover
 
 from fasterce.streams.lines import explain_chunk, schema
 from fasterce.streams.running import run
-from fasterce.streams.source import Chunk, Rows, open_rows
+from fasterce.streams.source import Chunk, Rows, frame_of, open_rows
 from fasterce.streams.summary import Summary
 from fasterce.streams.training import read_table
 
-__all__ = ["Chunk", "Rows", "Summary", "explain_chunk", "open_rows", "read_table", "run", "schema"]
+__all__ = ["Chunk", "Rows", "Summary", "explain_chunk", "frame_of", "open_rows", "read_table", "run", "schema"]

@@ -19,6 +19,7 @@ from fasterce.errors import InputError
 SEPARATORS = (",", ";", "\t", "|")
 SPOKEN = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 BLOCK = 2**20
+LONGEST_LINE = 2**24
 SAMPLED_LINES = 20
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
@@ -121,8 +122,9 @@ class Delimited:
     def _local_fault(self, error: csv.Error, line: int) -> str:
         """What is wrong with one record; the reader can go on after it, unless it lost its way."""
         if _fault(error) not in LOCAL_FAULTS:
+            end = "is longer than 131072 characters" if "limit" in str(error) else "does not end"
             raise InputError(
-                f"{self.name} must close every quote it opens; got a cell that starts in line {line} and does not end."
+                f"{self.name} must close every quote it opens; got a cell that starts in line {line} and {end}."
             ) from error
         return LOCAL_FAULTS[_fault(error)]
 
@@ -161,6 +163,8 @@ class Lines:
                 yield piece + "\n"
             if not block:
                 break
+            if len(rest) > LONGEST_LINE:
+                raise InputError(f"{self.name} must be lines of text; got one of more than {LONGEST_LINE} characters.")
             block = self._block()
         if rest:
             yield rest

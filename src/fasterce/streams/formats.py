@@ -6,6 +6,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from io import StringIO
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -152,9 +153,15 @@ def _written(column: Any, kind: pa.DataType) -> list[Any]:
     """Plain values; numbers of 32 bits with no more digits than they have."""
     values: list[Any] = column.to_pylist()
     if pa.types.is_float32(kind):
-        return [None if value is None else str(np.float32(value)) for value in values]
-    return values
+        return [None if _is_nan(value) else str(np.float32(value)) for value in values]
+    return [None if _is_nan(value) else value for value in values] if pa.types.is_floating(kind) else values
+
+
+def _is_nan(value: Any) -> bool:
+    return value is None or value != value  # noqa: PLR0124 - only NaN differs from itself
 
 
 def _opened(line: dict[str, Any]) -> dict[str, Any]:
-    return line | {"changes": None if line["changes"] is None else json.loads(line["changes"])}
+    """A line as JSON can hold it."""
+    sound = {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in line.items()}
+    return sound | {"changes": None if line["changes"] is None else json.loads(line["changes"])}

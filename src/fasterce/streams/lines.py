@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
 PREFIX = "cf_"
+DIGITS = 9
 MEASURES = ("distance", "new_score", "nn_ratio", "robust", "survived")
 Indices = NDArray[np.intp]
 
@@ -88,8 +89,8 @@ def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table 
     about = {
         "status": found.status.to_numpy()[rows],
         "reason": [reason or None for reason in found.reason.to_numpy()[rows]],
-        "prediction": found.prediction.to_numpy()[rows],
-        "score": np.full(len(rows), np.nan) if found.score is None else found.score.to_numpy()[rows],
+        "prediction": _steady(found.prediction.to_numpy())[rows],
+        "score": np.full(len(rows), np.nan) if found.score is None else _steady(found.score.to_numpy())[rows],
         "target": _spread_target(found, rows),
     }
     answers = {
@@ -136,7 +137,14 @@ def _places(found: Explanation) -> tuple[Indices, Indices]:
 
 def _measured(found: Explanation) -> list[Floats]:
     answers = found.answers
-    return [answers.score, answers.nn_ratio, answers.robust, answers.survived]
+    return [_steady(answers.score), answers.nn_ratio, answers.robust, answers.survived]
+
+
+def _steady(values: NDArray[Any]) -> NDArray[Any]:
+    """A model's numbers to nine digits: the last bits of its sums may depend on how many rows it is asked about at once."""
+    if values.dtype != np.float64:
+        return values
+    return np.array([float(f"{value:.{DIGITS}g}") for value in values])
 
 
 def _changes(found: Explanation) -> NDArray[Any]:

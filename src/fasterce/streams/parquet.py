@@ -58,7 +58,8 @@ def batches(file: Any, columns: Sequence[str], rows: int, start: int) -> Iterato
     groups, left_out = _groups_from(file, start)
     waiting: list[pa.Table] = []
     for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False):
-        piece = pa.Table.from_batches([batch]).slice(left_out)
+        # Asked for "a", Arrow gives "a.b" too.
+        piece = pa.Table.from_batches([batch]).select(list(columns)).slice(left_out)
         left_out = max(0, left_out - len(batch))
         waiting.append(piece)
         while sum(map(len, waiting)) >= rows:

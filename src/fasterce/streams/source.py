@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -182,6 +183,22 @@ def spoken(source: Source) -> str:
     return STANDARD_INPUT if str(source) == "-" else str(source)
 
 
+def check_regular(source: Source) -> None:
+    """A pipe can be read once and from its start only; files are read more often."""
+    path = Path(source)
+    if str(source) != "-" and path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"Cannot read {source}; expected a regular file, or '-' for what is piped in; got something else.")
+
+
+def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The batch") -> pd.DataFrame:
+    """The explainer's columns of an Arrow batch as a frame like those of `fit`, for `explain_chunk`."""
+    whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+    places = header.find(whole.column_names, table.schema.names, None, (), where)
+    for name, place in zip(table.schema.names, places.features, strict=True):
+        cells.check_kind(name, whole.schema.field(place).type, where)
+    return cells.to_frame(table, [parquet.column(whole, place) for place in places.features])
+
+
 def _stamp(source: Source) -> tuple[int, int] | None:
     try:
         found = None if str(source) == "-" else Path(source).stat()
@@ -207,13 +224,14 @@ def open_rows(
     of what is left. `table` is a fitted explainer's `table_`; other columns of the file are passed over, unless `ids` or
     `keep` names them. With a `limit` only so many rows are read.
     """
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
+    check_regular(source)
+    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, Integral) or chunk_rows < 1:
         raise InputError(f"chunk_rows must be a whole number of at least 1; got {chunk_rows!r}.")
     if isinstance(keep, str):
         raise InputError(f"keep must be a list of column names; got the text {keep!r}.")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1):
         raise InputError(f"limit must be a whole number of at least 1; got {limit!r}.")
-    wish = Wish(table, chunk_rows, ids, tuple(keep), limit)
+    wish = Wish(table, int(chunk_rows), ids, tuple(keep), None if limit is None else int(limit))
     if parquet.is_parquet(source):
         return ParquetRows(source, wish)
     return DelimitedRows(source, wish, separator, encoding)

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from fasterce.errors import InputError, shorten
 from fasterce.schema import Feature, Schema
 from fasterce.streams import cells, delimited, header, parquet
-from fasterce.streams.source import Source, spoken
+from fasterce.streams.source import Source, check_regular, spoken
 from fasterce.table import Table
 
 BATCH = 50_000
 TEXT = pd.Series(["text"]).dtype  # objects before pandas 3
 PLAIN_WHOLE = r"^\s*[+-]?(0|[1-9][0-9]{0,17})\s*$"
-LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+NOT_A_QUANTITY = r"^\s*[+-]?(0[0-9]|[0-9]{19,}\s*$)"
 BOOLEAN = r"^\s*([Tt]rue|[Ff]alse|TRUE|FALSE)\s*$"
 
 
@@ -27,9 +27,10 @@ def read_table(
     """A CSV (also gzipped, or "-": on standard input) or Parquet file as a DataFrame.
 
     Without a schema every column is kept, and CSV cells are read as what all cells of their column are: whole numbers,
-    numbers, booleans, else text; numbers with leading zeros are text. With one, its columns are read as it says and the
-    first cell that does not fit is told.
+    numbers, booleans, else text; numbers with leading zeros or more than 18 digits are text, for they are codes. With a
+    schema its columns are read as it says, and the first cell that does not fit is told.
     """
+    check_regular(path)
     if schema is None:
         return _guessed(path, separator, encoding)
     wanted = schema.schema if isinstance(schema, Table) else schema
@@ -66,7 +67,8 @@ def _wanted(path: Source, separator: str | None, encoding: str | None, schema: S
     for name, place in zip(schema.names, places.features, strict=True):
         cells.check_kind(name, fields.field(place).type, str(path))
     with parquet.told(path):
-        found = file.read(columns=[fields.names[place] for place in places.used])
+        used = [fields.names[place] for place in places.used]
+        found = file.read(columns=used).select(used)
     return [parquet.column(found, places.used.index(place)) for place in places.features]
 
 
@@ -103,7 +105,7 @@ def _guess(texts: pa.Array) -> Any:
         return values if not missing.any() else pd.Series(np.where(missing, np.nan, values.astype(object)), dtype=object)
     if not missing.any() and _all(there, PLAIN_WHOLE):
         return np.fromiter(map(int, texts.to_pylist()), np.int64, len(texts))
-    if _all(there, cells.NUMBER) and not _any(there, LEADING_ZERO):
+    if _all(there, cells.NUMBER) and not _any(there, NOT_A_QUANTITY):
         return cells.numbers_of(texts)[0]
     return pd.Series(pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), texts).to_pandas(), dtype=TEXT)
 
