@@ -1,6 +1,7 @@
 """LightGBM: native boosters, and estimators asked about tables whose categories are text."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class LightGBMModel(Adapter):
         self.booster = getattr(booster, "booster_", booster)
         header = read_header(self.booster)
         self.objective = header.get("objective", "custom").split(" ")[0]
-        self._ready = Preparation(self.booster, header)
+        self._ready = Preparation(self.booster)
         super().__init__(_classes(self.objective, int(header["num_class"]), classes))
 
     @property
@@ -43,12 +44,16 @@ class LightGBMModel(Adapter):
 class Preparation:
     """A frame as a booster wants it: columns by name, categories as it was trained with."""
 
-    def __init__(self, booster: Any, header: dict[str, str] | None = None) -> None:
+    def __init__(self, booster: Any) -> None:
+        self.booster = booster
         self.names: list[str] = booster.feature_name()
         self.by_place = all(name.startswith(PLAIN) for name in self.names)
         self.categories: list[list[Any]] = booster.pandas_categorical or []
-        infos = (header or read_header(booster)).get("feature_infos", "").split(" ")
-        self._categorical = {place for place, info in enumerate(infos) if ":" in info and not info.startswith("[")}
+
+    @cached_property
+    def _categorical(self) -> set[int]:
+        infos = read_header(self.booster).get("feature_infos", "").split(" ")
+        return {place for place, info in enumerate(infos) if ":" in info and not info.startswith("[")}
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         ordered = self._ordered(frame)

@@ -1,5 +1,6 @@
 """What most commands begin with: the model, the explainer, and what is wanted of it."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ class Trust:
     classes: str | None = None
 
     def load(self, source: str) -> LoadedModel:
+        """The model named; modules of one's own are looked for in the current folder too."""
+        if "" not in sys.path:
+            sys.path.insert(0, "")
         return load_model(
             source,
             trust_pickle=self.trust_pickle,
