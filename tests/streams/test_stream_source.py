@@ -314,3 +314,26 @@ def test_spaces_around_names_in_the_header_do_not_matter(explainer: FasterCE, tm
     path = tmp_path / "rows.csv"
     path.write_text(HEADER.replace(",", " , ") + SOUND)
     assert len(frames(path, explainer.table_)) == 1
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(1, [1]), (7, [7]), (10, [7, 3]), (14, [7, 7]), (999, [7] * 8 + [4])])
+def test_only_the_first_rows(
+    limit: int, sizes: list[int], explainer: FasterCE, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    for name in ("rows.csv", "rows.parquet"):
+        path = tmp_path / name
+        people.to_csv(path, index=False) if name.endswith("csv") else people.to_parquet(path)
+        with open_rows(path, table=explainer.table_, chunk_rows=7, ids="zip", keep=["code"], limit=limit) as rows:
+            chunks = list(rows)
+        assert [len(chunk.frame) for chunk in chunks] == sizes
+        assert [len(chunk.ids) for chunk in chunks] == sizes
+        assert [len(chunk.passthrough) for chunk in chunks] == sizes
+        assert rows.total in (None, sum(sizes))
+        with open_rows(path, table=explainer.table_, chunk_rows=7, limit=limit) as rows:
+            assert sum(len(chunk.frame) for chunk in rows.chunks(1)) == sum(sizes[1:])
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "2"])
+def test_a_limit_is_a_whole_number(limit: Any, explainer: FasterCE, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="limit must be a whole number"):
+        open_rows(tmp_path / "rows.csv", table=explainer.table_, limit=limit)

@@ -1,21 +1,16 @@
-"""What a run is a run of: digests of source and explainer, and the options, as plain data that can be compared."""
+"""What a run is a run of: the digest of its source, and the options, as plain data that can be compared."""
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fasterce.artifact.arrays import arrays_of
 from fasterce.constraints import Rule, files
 from fasterce.errors import SchemaError
 from fasterce.schema import plain
-
-if TYPE_CHECKING:
-    from fasterce.explainer import FasterCE
 
 BLOCK = 2**20
 
@@ -30,32 +25,9 @@ def of_file(path: Path) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def of_explainer(explainer: "FasterCE") -> str:
-    """SHA-256 of everything learned; the model itself is not part of it."""
-    digest = hashlib.sha256()
-    about = {
-        "schema": explainer.table_.schema.to_dict(),
-        "dtypes": explainer.table_.to_dict(),
-        "classes": list(explainer.classes_),
-        "settings": [explainer.random_state, explainer.scores, bool(explainer.use_scores_), explainer.twin_ is not None],
-    }
-    digest.update(to_json(about))
-    for name, array in sorted(arrays_of(explainer.knowledge_, explainer.memory_).items()):
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return "sha256:" + digest.hexdigest()
-
-
 def of_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `explain` as JSON can hold them; rules as in a file of rules."""
     return {name: json.loads(to_json(value)) for name, value in sorted(options.items())}
-
-
-def version() -> str:
-    try:
-        return metadata.version("fasterce")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def to_json(content: Any) -> bytes:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from fasterce import artifact
+from fasterce.artifact.manifest import versions
 from fasterce.errors import InputError, unknown_name
 from fasterce.explanation import Explanation
 from fasterce.streams import formats, identity, lines
@@ -72,7 +74,6 @@ def run(
     records: Source | None = None,
     record_maker: RecordMaker | None = None,
     model_digest: str | None = None,
-    artifact_digest: str | None = None,
 ) -> Summary:
     """Explain every row of a CSV or Parquet file and write the lines to `target`, all or nothing.
 
@@ -90,7 +91,7 @@ def run(
     progress : called after every chunk with rows done, rows in all (None if unknown), rows found, seconds so far.
     records : where to write audit records too, as JSON lines, made by `record_maker(explainer, explanation, ids=...)`.
         With format="jsonl" and no `records`, a `record_maker` makes the lines of the target itself.
-    model_digest, artifact_digest : what identifies the model and the explainer; a run goes on only with the same.
+    model_digest : what identifies the model; a run goes on only with the same, and with the same explainer.
     """
     given = dict(options or {})
     form = formats.choose(format)
@@ -111,9 +112,10 @@ def run(
         if str(source) != PIPE:
             about = {
                 "source": identity.of_file(Path(source)),
-                "explainer": artifact_digest or identity.of_explainer(explainer),
+                "explainer": artifact.digest(explainer),
+                "twin": explainer.twin_ is not None,
                 "model": model_digest,
-                "fasterce": identity.version(),
+                "fasterce": versions()["fasterce"],
                 "format": format,
                 "records": records is not None,
                 **{name: list(value) if name == "keep" else value for name, value in reading.items()},
