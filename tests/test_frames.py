@@ -237,6 +237,17 @@ def test_drift_update_walk_and_ensemble_take_polars(fitted: FasterCE, here: pd.D
     assert fitted.explain(frame.head(3), survive=0.5).to_frame()["survived"].min() >= 0.5
 
 
+def test_our_own_adapters_get_pandas(here: pd.DataFrame) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    numbers = here[["age", "pay", "debt"]]
+    rich = (numbers["pay"] - numbers["debt"] > 30).astype(int)
+    booster = xgboost.train({"objective": "binary:logistic", "max_depth": 2}, xgboost.DMatrix(numbers, label=rich), 8)
+    frame = as_kind(numbers, "polars")
+    result = FasterCE(booster, **SETTINGS).fit(frame).explain(frame.head(5))
+    assert set(result.status) == {"found"}
+    assert isinstance(result.counterfactuals, pl.DataFrame)
+
+
 def test_a_pipeline_fitted_on_polars(here: pd.DataFrame) -> None:
     frame = as_kind(here.assign(job=here["job"].astype(str)), "polars")
     steps = make_column_transformer((StandardScaler(), ["age", "pay", "debt"]), (OneHotEncoder(), ["job", "own"]))

@@ -151,6 +151,8 @@ def test_named_outputs_are_the_only_ones_requested() -> None:
         ),
         ({"outputs": [output("label", [1, 0, 1], [3])]}, "an entry a row; got 3 values for 2 rows"),
         ({"outputs": [output("label", [1, 0, 1, 1], [4, 1])]}, "an entry a row"),
+        ({"outputs": [output("p", [[0.1, 0.2, 0.3], [0.4]], [2, 2])]}, "an entry a row"),
+        ({"outputs": [output("p", [], [2, 0])]}, "an entry a row; got 0 values"),
         ({"outputs": []}, "label or the chances"),
         ({"outputs": LABELS, "id": "somebody else's"}, "the id of the request; got another"),
     ],

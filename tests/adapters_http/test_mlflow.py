@@ -19,6 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from fasterce import FasterCE, load
 from fasterce.adapters.http import MLflowModel
 from fasterce.errors import ModelError
+from fasterce.models import load_model
+from fasterce.testing import check_adapter
 from samples import people
 
 IDENTITY = (np.asarray, np.asarray)
@@ -278,6 +280,21 @@ def test_labels_alone_give_the_answers_of_the_model_asked_for_labels(
         assert result.asked.calls < 40
         found = result.counterfactuals.loc[result.status == "found"]
         assert (pipeline.predict(found) == result.target[result.status == "found"]).all()
+
+
+@pytest.mark.parametrize("kind", ["chances", "labels"])
+def test_it_keeps_the_contract_of_adapters(
+    data: pd.DataFrame, pipeline: Any, far_chances: FarSide, far_labels: FarSide, kind: str
+) -> None:
+    far = far_chances if kind == "chances" else far_labels
+    with MLflowModel(far.url, classes=pipeline.classes_) as model:
+        check_adapter(model, data.head(40))
+
+
+def test_an_address_is_loaded_like_a_file(data: pd.DataFrame, pipeline: Any, far_chances: FarSide) -> None:
+    loaded = load_model(f"{far_chances.url}/invocations", classes=list(pipeline.classes_))
+    assert (loaded.model.predict(data.head(5)) == pipeline.predict(data.head(5))).all()
+    loaded.model.close()
 
 
 def test_a_saved_explainer_is_loaded_for_a_model_not_asked_yet(

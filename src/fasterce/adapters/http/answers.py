@@ -108,8 +108,8 @@ class Reader:
         """Positions as the classes they stand for, where these are not whole numbers themselves."""
         if self.classes is None or all(isinstance(name, int) for name in self.classes):
             return labels
-        if labels.dtype.kind in "iuf" and (labels == labels.astype(np.intp)).all():
-            places = labels.astype(np.intp)
+        if labels.dtype.kind in "iuf" and (labels == np.round(labels)).all():
+            places = np.clip(labels, -1, len(self.classes)).astype(np.intp)
             if (places < 0).any() or (places >= len(self.classes)).any():
                 raise FarSideError(f"The far side must answer a class from 0 to {len(self.classes) - 1}; got another number.")
             named = np.empty(len(places), dtype=object)

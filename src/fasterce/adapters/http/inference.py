@@ -208,9 +208,11 @@ def _outputs(outputs: list[Any], rows: int) -> Columns:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str) or not isinstance(one.get("data"), list):
             raise FarSideError("A V2 output must have a name and data in JSON; got something else.")
         data, shape = one["data"], one.get("shape")
-        flat = list(chain.from_iterable(data)) if data and isinstance(data[0], list) else data
+        nested = bool(data) and all(isinstance(part, list) for part in data)
+        flat = list(chain.from_iterable(data)) if nested else data
         width = len(flat) // rows
-        if width * rows != len(flat) or (isinstance(shape, list) and shape[:1] != [rows]):
+        uneven = nested and {len(part) for part in data} != {width}
+        if width == 0 or width * rows != len(flat) or uneven or (isinstance(shape, list) and shape[:1] != [rows]):
             raise FarSideError(f"A V2 output must have an entry a row; got {len(flat)} values for {rows} rows.")
         found[one["name"]] = flat if width == 1 else [flat[k : k + width] for k in range(0, len(flat), width)]
     return found
