@@ -317,9 +317,7 @@ def test_spaces_around_names_in_the_header_do_not_matter(explainer: FasterCE, tm
 
 
 @pytest.mark.parametrize(("limit", "sizes"), [(1, [1]), (7, [7]), (10, [7, 3]), (14, [7, 7]), (999, [7] * 8 + [4])])
-def test_only_the_first_rows(
-    limit: int, sizes: list[int], explainer: FasterCE, people: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_only_the_first_rows(limit: int, sizes: list[int], explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     for name in ("rows.csv", "rows.parquet"):
         path = tmp_path / name
         people.to_csv(path, index=False) if name.endswith("csv") else people.to_parquet(path)
