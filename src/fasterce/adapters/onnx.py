@@ -50,6 +50,10 @@ CLASS_LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 class OnnxModel:
     """A model in an ONNX file, its bytes, or an `InferenceSession` of your own.
 
+    Inputs named like columns get these; the only input of a model gets all columns (or all numbers, where it is as wide), in
+    the table's order. One float output a row is a number (a regression) unless classes or an activation are given; then it is
+    the second class's chance.
+
     Parameters
     ----------
     model : a path, bytes, or a session. A session made here runs on one thread, so that a row's answer is always the same.
@@ -57,10 +61,6 @@ class OnnxModel:
     inputs : {input: [columns]} for a model with several inputs that are more than one column wide.
     activation : "softmax" or "sigmoid" where the only output is logits; None where it is chances.
     missing_text : what a missing text is for the model; None refuses it. Missing numbers are NaN.
-
-    Inputs named like columns get these; the only input of a model gets all columns (or all numbers, where it
-    is as wide), in the table's order. One float output
-    a row is a number (a regression) unless classes or an activation are given; then it is the second class's chance.
     """
 
     def __init__(

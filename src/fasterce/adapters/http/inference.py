@@ -26,6 +26,8 @@ KNOWN = (*WHOLE, *FLOATS, "BOOL", "BYTES")
 class InferenceModel(FarModel):
     """A model behind a server that speaks Open Inference V2 (KServe, MLServer, Triton, OpenVINO).
 
+    A missing value is sent as null. The parameters that are not named here are those of `MLflowModel`.
+
     Parameters
     ----------
     url : the address of the server, with `name`, or of the model: http://host/v2/models/NAME.
@@ -33,8 +35,6 @@ class InferenceModel(FarModel):
         metadata the far side gives; where these name no inputs, by columns.
     parameters : request parameters; None says {"content_type": "pd"} (MLServer's for tables) for columns nobody declared.
     label, chances : names of outputs, if they are not obvious. Where given, only these are requested.
-
-    A missing value is sent as null. The other parameters are those of `MLflowModel`.
     """
 
     def __init__(
