@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fasterce.adapters import CatBoostModel, LightGBMModel, OnnxModel, RenamedModel, adapt
+from fasterce.adapters.http.client import address
 from fasterce.adapters.xgboost import xgboost_model
 from fasterce.errors import FasterCEError, InputError, MissingExtraError, ModelError, unknown_name
 from fasterce.loading import lightgbm_text, xgboost_file
@@ -290,10 +291,10 @@ def _renamed(model: Any, classes: Classes) -> Any:
 
 
 def _from_address(text: str, classes: Classes, kind: str | None) -> LoadedModel:
-    path = text.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]
+    path, shown = text.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0], address(text)
     chosen = kind or ("mlflow" if INVOCATIONS.search(path) else "inference" if INFERENCE.search(path) else "")
     if chosen not in ("mlflow", "inference"):
-        raise ModelError(f"The address {text} must end in /invocations (MLflow) or /v2/models/NAME (Open Inference).")
+        raise ModelError(f"The address {shown} must end in /invocations (MLflow) or /v2/models/NAME (Open Inference).")
     http = import_module("fasterce.adapters.http")
     make = http.MLflowModel if chosen == "mlflow" else http.InferenceModel
-    return LoadedModel(make(text) if classes is None else make(text, classes=classes), chosen, text, None)
+    return LoadedModel(make(text) if classes is None else make(text, classes=classes), chosen, shown, None)

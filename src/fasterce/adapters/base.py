@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fasterce import frames
 from fasterce.errors import InputError, ModelError, shorten, unknown_name
 from fasterce.profile import Floats
 
@@ -57,13 +58,11 @@ class Adapter(ABC):
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:
-    """A frame of another library (polars, pyarrow) as pandas."""
-    if isinstance(frame, pd.DataFrame):
-        return frame
-    convert = getattr(frame, "to_pandas", None)
-    if not callable(convert):
+    """A table of any kind as pandas."""
+    found = frames.as_pandas(frame, "rows")
+    if not isinstance(found, pd.DataFrame):
         raise InputError(f"The model must be asked about a DataFrame; got {type(frame).__name__}.")
-    return convert()
+    return found
 
 
 def as_classes(classes: Sequence[Any] | None, count: int, what: str) -> Array:
