@@ -134,39 +134,44 @@ def above_five(frame: pd.DataFrame) -> np.ndarray:
     return np.where(frame["a"] > 5, "yes", "no")
 
 
-def test_robustness_is_the_share_of_shakes_that_keep_the_prediction(scale: metrics.Scale) -> None:
-    """The deviation of a is 3.44; half of the shakes of a row on the border cross it, one far from it never does."""
+@pytest.fixture
+def finer() -> metrics.Scale:
+    """With a number that is not whole, whose deviation is 3.4."""
+    return metrics.Scale.of(TRAINING.assign(a=[0.0, 2.0, 4.5, 6.0, 10.0]))
+
+
+def test_robustness_is_the_share_of_shakes_that_keep_the_prediction(finer: metrics.Scale) -> None:
+    """Half of the shakes of a row on the border cross it, one far from it never does."""
     answers = pd.DataFrame({"a": [5.0001, 9.0, 1.0], "n": [2, 2, 2], "c": list("xxx"), "d": list("ppp")})
-    found = metrics.robustness(above_five, scale, answers, "yes", shakes=400)
+    found = metrics.robustness(above_five, finer, answers, "yes", shakes=400)
     assert found[0] == pytest.approx(0.5, abs=0.1)
     assert found[1:].tolist() == [1.0, 0.0]
 
 
-def test_robustness_of_recourse_shakes_only_what_changed(scale: metrics.Scale) -> None:
+def test_robustness_of_recourse_shakes_only_what_changed(finer: metrics.Scale) -> None:
     before = pd.DataFrame({"a": [5.0001, 2.0], "n": [1, 2], "c": list("xx"), "d": list("pp")})
     after = before.assign(a=[5.0001, 5.0001], n=[2, 2])
-    found = metrics.robustness(above_five, scale, after, "yes", rows=before, shakes=400)
+    found = metrics.robustness(above_five, finer, after, "yes", rows=before, shakes=400)
     assert found[0] == 1.0
     assert found[1] == pytest.approx(0.5, abs=0.1)
 
 
-def test_shakes_stay_in_range_and_whole() -> None:
-    scale = metrics.Scale.of(TRAINING)
+def test_shakes_stay_in_range_and_whole(finer: metrics.Scale) -> None:
     seen: list[pd.DataFrame] = []
 
     def spy(frame: pd.DataFrame) -> np.ndarray:
         seen.append(frame)
         return np.array(["yes"] * len(frame))
 
-    metrics.robustness(spy, scale, TRAINING, "yes", size=2.0)
+    metrics.robustness(spy, finer, TRAINING, "yes", size=2.0)
     asked = pd.concat(seen)
     assert asked["a"].between(0.0, 10.0).all()
     assert set(asked["n"]) == {1, 2, 3, 4, 5}
     assert asked["a"].nunique() > 100
 
 
-def test_robustness_of_nothing_is_nothing(scale: metrics.Scale) -> None:
-    assert metrics.robustness(above_five, scale, TRAINING.iloc[:0], "yes").shape == (0,)
+def test_robustness_of_nothing_is_nothing(finer: metrics.Scale) -> None:
+    assert metrics.robustness(above_five, finer, TRAINING.iloc[:0], "yes").shape == (0,)
 
 
 def test_diversity_is_the_mean_distance_of_two_answers(scale: metrics.Scale) -> None:
