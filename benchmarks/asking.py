@@ -1,20 +1,19 @@
-"""Asks a system in its own process row by row, with a watchdog: a hang is killed and written down, and the next row gets
-a fresh process.
+"""Asks a system in its own process and watches it: a hang is killed and written down, and a fresh process goes on with the
+next row.
 
-Nothing here raises because of what a system does: it cannot be installed, dies at import, crashes, hangs or prints
-nonsense, and every row still has a record that says so.
+Nothing here raises because of what a system does. It may not be installable, die at import, crash, hang or answer
+nonsense: every row has a record that says so.
 """
 
 import json
 import os
-import queue
 import signal
 import subprocess
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, sleep
 from typing import Any
 
 from benchmarks import venvs
@@ -24,215 +23,200 @@ from benchmarks.rivals.catalogue import Entry
 ROOT = Path(__file__).parent.parent
 ANSWERED, NOTHING, ERROR, TIMEOUT, DIED, NOT_TRIED = "answered", "no answer", "error", "timeout", "died", "not tried"
 LAST_WORDS = 200
+GLANCE = 0.02
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds: to get ready, for one row, and after which no further row is begun. `restarts`: of a process that hung or
-    died."""
+    """Seconds: to get ready, for one row, and after which no further row is begun. `processes`: how many a system may use
+    up by hanging or dying."""
 
     setup: float = 300.0
     row: float = 20.0
     method: float = 60.0
-    restarts: int = 2
+    processes: int = 3
 
 
-@dataclass(frozen=True)
+@dataclass
 class Told:
-    """What a system did with its rows: a record each, and what getting ready and a batch cost."""
+    """What a system did: a record a row, and what getting ready and a batch cost."""
 
-    records: list[dict[str, Any]]
-    ready: dict[str, Any]
-    batch: dict[str, Any]
-    notes: tuple[str, ...] = ()
+    records: list[dict[str, Any]] = field(default_factory=list)
+    setup: float | None = None
+    setup_asked: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    batches: list[float] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failure: str = ""
 
 
 class Silent(Exception):
-    """No word within the time given."""
+    """Nothing was heard for the time allowed."""
 
 
-class Gone(Exception):
-    """The process ended; the last line of its log."""
-
-
-class Process:
-    """A worker and the thread that listens to it, so that waiting for a word can have an end."""
-
-    def __init__(self, python: str, entry: Entry, folder: Path) -> None:
-        self.log = (folder / f"{entry.name}.log").open("w+")
-        self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", entry.module, entry.variant, str(folder), entry.package],
-            cwd=ROOT,
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-            start_new_session=True,
-        )
-        self.words: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        for line in self.process.stdout:
-            self.words.put(line)
-        self.words.put(None)
-
-    def ask(self, question: str, seconds: float) -> dict[str, Any]:
-        try:
-            self.process.stdin.write(question + "\n")
-            self.process.stdin.flush()
-        except OSError as error:
-            raise Gone(self.last_words()) from error
-        return self.hear(seconds)
-
-    def hear(self, seconds: float) -> dict[str, Any]:
-        try:
-            word = self.words.get(timeout=seconds)
-        except queue.Empty as error:
-            raise Silent from error
-        if word is None:
-            raise Gone(self.last_words())
-        try:
-            return json.loads(word)
-        except json.JSONDecodeError as error:
-            raise Gone(f"not a word of ours: {word.strip()[:80]}") from error
-
-    def last_words(self) -> str:
-        self.process.wait()
-        self.log.seek(0)
-        lines = [line.strip() for line in self.log if line.strip()]
-        return (lines[-1] if lines else f"without a word, code {self.process.returncode}")[:LAST_WORDS]
-
-    def end(self) -> None:
-        """Kill the process and all it started; closing its input alone would leave a hanging one behind."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-        self.log.close()
-
-
-def environment() -> dict[str, str]:
-    """Ours, with every library that brings its own threads held to the same number."""
-    return {**{name: "1" for name in THREADS}, **os.environ}
+class Ended(Exception):
+    """The process is over and said no more than this."""
 
 
 def ask_all(
     entry: Entry, folder: Path, rows: int, limits: Limits, batch: int = 0, tell: Callable[[int], None] = lambda done: None
 ) -> Told:
     """The first `rows` rows of the problem in `folder`, and a batch if the system has one. `tell` hears of every row."""
+    interview = Interview(entry, folder, rows, limits, batch, tell)
     try:
-        python = venvs.python_of(entry.module)
+        interview.run(venvs.python_of(entry.module))
     except venvs.CannotInstall as error:
-        return refused(rows, f"cannot be installed: {error}")
-    return Interview(entry, folder, python, rows, limits, tell).run(batch)
-
-
-def refused(rows: int, why: str) -> Told:
-    return Told([record(position, NOT_TRIED, why) for position in range(rows)], {"failure": why}, {})
-
-
-def record(position: int, status: str, why: str = "", **more: Any) -> dict[str, Any]:
-    return {"position": position, "status": status, "reason": why, "answers": None, **more}
+        interview.give_up(f"cannot be installed: {error}")
+    return interview.told
 
 
 class Interview:
     def __init__(
-        self, entry: Entry, folder: Path, python: str, rows: int, limits: Limits, tell: Callable[[int], None]
+        self, entry: Entry, folder: Path, rows: int, limits: Limits, batch: int, tell: Callable[[int], None]
     ) -> None:
-        self.entry, self.folder, self.python = entry, folder, python
-        self.rows, self.limits, self.tell = rows, limits, tell
-        self.records: list[dict[str, Any]] = []
-        self.notes: tuple[str, ...] = ()
-        self.ready: dict[str, Any] = {}
-        self.batch: dict[str, Any] = {}
-        self.process: Process | None = None
-        self.starts = 0
+        self.entry, self.folder, self.rows, self.limits, self.batch, self.tell = entry, folder, rows, limits, batch, tell
+        self.told = Told()
+        self.spent = 0.0
 
-    def run(self, batch: int) -> Told:
-        try:
-            self._run(batch)
-        finally:
-            self._stop()
-        return Told(self.records, self.ready, self.batch, self.notes)
+    @property
+    def next_row(self) -> int:
+        return len(self.told.records)
 
-    def _run(self, batch: int) -> None:
-        spent, why = 0.0, ""
-        while len(self.records) < self.rows:
-            why = why or self._start() or (f"out of {self.limits.method:.0f} s" if spent > self.limits.method else "")
-            position = len(self.records)
-            if why:
-                self._note(record(position, NOT_TRIED, why))
-                continue
-            started = perf_counter()
-            self._note(self._ask(position))
-            spent += perf_counter() - started
-        if batch and self.process is not None:
-            self.batch = self._ask_batch(batch)
+    def run(self, python: str) -> None:
+        """Processes one after the other until every row has its record."""
+        for _ in range(self.limits.processes):
+            if self.spent >= self.limits.method:
+                break
+            self._one_process(python)
+            if self.next_row >= self.rows or self.told.failure:
+                return
+        out_of_time = self.spent >= self.limits.method
+        why = f"out of {self.limits.method:g} s" if out_of_time else f"given up after {self.limits.processes} processes"
+        self.give_up(why, "" if out_of_time else why)
 
-    def _note(self, found: dict[str, Any]) -> None:
-        self.records.append(found)
-        self.tell(len(self.records))
+    def give_up(self, why: str, failure: str | None = None) -> None:
+        self.told.failure = why if failure is None else failure
+        while self.next_row < self.rows:
+            self._note(NOT_TRIED, why)
 
-    def _start(self) -> str:
-        """A process that is ready and has answered one row to warm up, or why there is none."""
-        if self.process is not None:
-            return ""
-        if self.starts > self.limits.restarts:
-            return f"given up after {self.starts} processes"
-        self.starts += 1
-        self.process = Process(self.python, self.entry, self.folder)
-        try:
-            ready = self.process.hear(self.limits.setup)
-            self.ready = self.ready or ready
-        except Silent:
-            ready = {"failure": f"not ready within {self.limits.setup:.0f} s"}
-        except Gone as error:
-            ready = {"failure": f"died: {error}"}
-        if "failure" in ready:
-            self._stop()
-            self.ready = {**self.ready, **ready}
-            return ready["failure"]
-        return self._warm_up()
+    def _note(self, status: str, why: str = "", **more: Any) -> None:
+        self.told.records.append({"position": self.next_row, "status": status, "reason": why, "answers": None, **more})
+        self.tell(self.next_row)
 
-    def _warm_up(self) -> str:
-        """On a row nobody is asked about, where there is one. What goes wrong here will be seen in the rows."""
-        try:
-            self.process.ask(f"row {self.rows}", self.limits.row)
-        except (Silent, Gone):
-            self._stop()
-            self.process = Process(self.python, self.entry, self.folder)
+    def _one_process(self, python: str) -> None:
+        """Until it is done, or something is the matter with one row: then that row is written down and it is ended."""
+        ready, started = False, monotonic()
+        with running(self._command(python), self._out) as watched:
             try:
-                self.process.hear(self.limits.setup)
-            except (Silent, Gone) as error:
-                self._stop()
-                return f"died: {error}"
-        return ""
+                for word in watched.words(self._patience):
+                    ready = ready or word["event"] == "ready"
+                    started = monotonic() if word["event"] == "warm" else started
+                    self._hear(word)
+            except (Silent, Ended) as error:
+                self._gone(error, ready, monotonic() - started)
+        self.spent += monotonic() - started if ready else 0.0
 
-    def _ask(self, position: int) -> dict[str, Any]:
-        started = perf_counter()
-        try:
-            told = self.process.ask(f"row {position}", self.limits.row)
-        except Silent:
-            self._stop()
-            return record(position, TIMEOUT, f"no answer within {self.limits.row:g} s", seconds=perf_counter() - started)
-        except Gone as error:
-            self._stop()
-            return record(position, DIED, f"died: {error}", seconds=perf_counter() - started)
-        self.notes = tuple(told.pop("notes", ()))
-        failure = told.pop("failure")
-        status = ERROR if failure else ANSWERED if told["answers"] else NOTHING
-        return {"status": status, "reason": failure or ("" if told["answers"] else "no answer"), **told}
+    @property
+    def _out(self) -> Path:
+        return self.folder / self.entry.name
 
-    def _ask_batch(self, batch: int) -> dict[str, Any]:
-        try:
-            return self.process.ask(f"batch {batch}", max(self.limits.method, self.limits.row))
-        except (Silent, Gone):
-            return {"batch": None, "failure": f"no batch within {self.limits.method:.0f} s"}
+    def _command(self, python: str) -> list[str]:
+        which = [self.entry.module, self.entry.variant, str(self.folder), str(self._out)]
+        seconds = self.limits.method - self.spent
+        options = ["--rows", self.rows, "--first", self.next_row, "--seconds", seconds, "--batch", self.batch]
+        return [python, "-m", "benchmarks.rivals.run", *which, *map(str, options)]
 
-    def _stop(self) -> None:
-        if self.process is not None:
-            self.process.end()
-            self.process = None
+    def _patience(self, event: str) -> float:
+        """How long the word after this one may take."""
+        if event in ("", "start"):
+            return self.limits.setup
+        return self.limits.row if event in ("ready", "begin") else max(self.limits.method, self.limits.row)
+
+    def _hear(self, word: dict[str, Any]) -> None:
+        if word["event"] == "ready":
+            self.told.setup = self.told.setup if self.told.setup is not None else word["fit"]
+            self.told.setup_asked = self.told.setup_asked or word["asked"]
+            self.told.versions = word["versions"]
+        elif word["event"] == "row":
+            self._row(word)
+        elif word["event"] == "failed":
+            self.give_up(word["failure"])
+        elif word["event"] == "done":
+            self.told.batches, self.told.notes = word["batches"], word["notes"]
+            while self.next_row < self.rows:
+                self._note(NOT_TRIED, f"out of {self.limits.method:g} s")
+
+    def _row(self, word: dict[str, Any]) -> None:
+        answers, failure = word["answer"] or None, word["error"]
+        status = ERROR if failure else ANSWERED if answers else NOTHING
+        why = failure or ("" if answers else NOTHING)
+        asked = word["asked"]
+        cost = {"seconds": word["seconds"], "calls": asked["calls"], "rows": asked["rows"], "model": asked["model"]}
+        self.told.records.append({"position": self.next_row, "status": status, "reason": why, "answers": answers, **cost})
+        self.tell(self.next_row)
+
+    def _gone(self, error: Exception, ready: bool, seconds: float) -> None:
+        if self.next_row >= self.rows:
+            self.told.notes = [*self.told.notes, "no batch in time"]
+        elif not ready:
+            why = f"not ready within {self.limits.setup:g} s" if isinstance(error, Silent) else f"died: {error}"
+            self.give_up(why)
+        elif isinstance(error, Silent):
+            self._note(TIMEOUT, f"no answer within {self.limits.row:g} s", seconds=self.limits.row)
+        else:
+            self._note(DIED, f"died: {error}", seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Watched:
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    lines: Path
+
+    def words(self, patience: Callable[[str], float]) -> Iterator[dict[str, Any]]:
+        """Lines of JSON as they are appended to its file; `patience` says how long the word after an event may take."""
+        event = ""
+        with self.lines.open(encoding="utf-8") as lines:
+            while event not in ("done", "failed"):
+                word = self._next(lines, monotonic() + patience(event))
+                event = word["event"]
+                yield word
+
+    def _next(self, lines: Any, until: float) -> dict[str, Any]:
+        line = ""
+        while True:
+            over = self.process.poll() is not None
+            line += lines.readline()
+            if line.endswith("\n"):
+                return json.loads(line)
+            if over:
+                raise Ended(self._last_words())
+            if monotonic() > until:
+                raise Silent
+            sleep(GLANCE)
+
+    def _last_words(self) -> str:
+        said = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        return f"code {self.process.returncode}, {said[-1] if said else 'without a word'}"[:LAST_WORDS]
+
+
+@contextmanager
+def running(command: list[str], out: Path) -> Iterator[Watched]:
+    """A process in a group of its own, killed with all it started at the end."""
+    log, lines = out.with_suffix(".log"), out.with_suffix(".lines")
+    lines.write_text("")
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+        )
+    try:
+        yield Watched(process, log, lines)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def environment() -> dict[str, str]:
+    """Ours, with every library that brings its own threads held to the same number."""
+    return {**dict.fromkeys(THREADS, "1"), **os.environ}

@@ -15,7 +15,7 @@ MEASURED = (
     *("n_changed", "gower_l1", "l2", "linf", "proximity"),
     *("nn_ratio", "inlier", "ynn", "violations", "robust", "recourse"),
 )
-COSTS = ("seconds", "wall", "model", "calls", "rows")
+COSTS = ("seconds", "model", "calls", "rows")
 NOT_FLIPPED = "does not flip the model"
 
 
@@ -78,14 +78,15 @@ class Judge:
         """The answers as a table of the training data's types, or why they cannot be read as one."""
         if not told["answers"]:
             return None, ""
-        columns, names = told["answers"]["columns"], list(self.setting.X_train.columns)
-        if sorted(columns) != sorted(names):
-            odd = sorted(set(columns) ^ set(names)) or ["one twice"]
+        names = list(self.setting.X_train.columns)
+        table = pd.DataFrame(told["answers"])
+        odd = sorted(set(map(str, table.columns)) ^ set(names))
+        if odd:
             return None, f"wrong columns: {', '.join(odd[:3])}"
-        table = pd.DataFrame(told["answers"]["rows"], columns=columns)[names]
+        table = table[names]
         reading = self.scale.table.read(table)
         if reading.problems:
-            return None, next(iter(reading.problems.values()))
+            return None, next(iter(reading.problems.values())).split(" (row ")[0]
         return self.scale.table.frame(reading.codes), ""
 
     def _measured(self, before: pd.DataFrame, after: pd.DataFrame, question: Question) -> dict[str, Any]:
