@@ -72,12 +72,24 @@ def package_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
 
 
+def load() -> list[float]:
+    """Of the last 1, 5 and 15 minutes."""
+    return [round(value, 2) for value in os.getloadavg()]
+
+
+def facts() -> dict[str, Any]:
+    threads = {name: os.environ.get(name, "1") for name in THREADS}
+    return {"cpu": platform.machine(), "cores": os.cpu_count(), "system": platform.system(), "threads": threads} | {
+        "versions": package_versions()
+    }
+
+
 def machine() -> str:
     versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
     threads = ", ".join(f"{name}={os.environ.get(name, 'unset')}" for name in THREADS)
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    busy = ", ".join(f"{value:.1f}" for value in load())
     return (
-        f"{platform.machine()}, {os.cpu_count()} cores, load {load} (1, 5, 15 min); "
+        f"{platform.machine()}, {os.cpu_count()} cores, load {busy} (1, 5, 15 min); "
         f"Python {platform.python_version()}, {versions}; {threads} for every process."
     )
 
