@@ -103,9 +103,13 @@ def plus_minus(values: pd.Series, form: str) -> str:
 def robustness_runs(results: Results) -> pd.DataFrame:
     """Lending Club: robustness of recourse and proximity for CE1 at every δε, our `robust`, and the rivals."""
     lines = results.part(data=paper.ROBUSTNESS_DATA, box=PAPERS_BOX)
-    known = lines["method"].map(lambda method: method in TITLES or family(method) != "") & (lines["question"] != "frozen")
-    lines = lines[known & ~lines["method"].isin([paper.CE1, paper.CE2, paper.CE3])]
-    lines = lines[lines["question"] != "several"]
+    lines = lines[lines["question"].isin(["free", paper.PAPER])]
+    in_table = {method for method in lines["method"] if method in TITLES or family(method)} - {
+        paper.CE1,
+        paper.CE2,
+        paper.CE3,
+    }
+    lines = lines[lines["method"].isin(in_table)]
     if not len(lines):
         return pd.DataFrame(columns=["method", "title", "recourse", "robust", "proximity", "seed"])
     runs = per_run(lines)

@@ -16,6 +16,7 @@ from benchmarks.summary import interval
 LOWER_IS_BETTER = {"gower_l1": True, "n_changed": True, "nn_ratio": True, "robust": False, "seconds": True}
 BLOCK = ["data", "box", "seed", "row"]
 FEWEST_BLOCKS = 5
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Ranking:
     @property
     def best(self) -> str:
         return str(self.table.index[0])
+
+    @property
+    def tied(self) -> list[str]:
+        """Whom Wilcoxon's test does not tell from the best."""
+        return [str(name) for name in self.table.index if self.table.loc[name, "p"] > LEVEL]
 
 
 def rank(lines: pd.DataFrame, score: str) -> Ranking | None:
@@ -66,7 +72,7 @@ def friedman(blocks: pd.DataFrame) -> float:
     return float(friedmanchisquare(*columns).pvalue)
 
 
-def nemenyi(methods: int, blocks: int, level: float = 0.05) -> float:
+def nemenyi(methods: int, blocks: int, level: float = LEVEL) -> float:
     quantile = studentized_range.ppf(1 - level, methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * blocks)))
 

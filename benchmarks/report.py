@@ -1,10 +1,7 @@
 """A run as one page: tables, trade-offs, ranks, the paper beside, what failed and how it was measured. Markdown and HTML."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +10,11 @@ import pandas as pd
 
 from benchmarks import beside, figures, measuring, paper, ranking, summary
 from benchmarks.asking import NOT_TRIED, TIMEOUT
+from benchmarks.page import Block, Grid, Picture, Section, Text, as_html, as_markdown
 from benchmarks.plan import Plan
 from benchmarks.store import Cell
 from benchmarks.store import write as write_whole
 from benchmarks.summary import Results
-from fasterce.display import html
 
 HEADER = {
     "runs": "runs",
@@ -49,6 +46,22 @@ FORMS = {
     "proximity": "{:.2f}",
     "nn_ratio": "{:.2f}",
 }
+ABOUT_RANKS = (
+    "Every row is a block: all systems are ranked on it, 1 is best, and who has no valid answer shares the last place. Only "
+    "rows that all were asked about, over all datasets of the black box. In brackets where the mean rank lies with 95 % "
+    "confidence (bootstrap over rows). Bold: the first, and all whom Wilcoxon's test with Holm's correction does not tell "
+    "from it. Rows of the same black box are related, so read the tests as optimistic."
+)
+ABOUT_THE_PAPER = (
+    'With its plain reading (`reading="paper"`, δε = 0.1): decoded latent points as they are, nothing refined. FASTER-CE2 '
+    "is averaged over all features, FASTER-CE3 has the immutable columns frozen. The paper prints its comparison as a "
+    "figure without numbers; what it says about it in words is checked below."
+)
+ABOUT_ROBUSTNESS = (
+    "**Robustness on Lending Club.** The changed numbers of the input are shaken (5 % of a standard deviation; the paper "
+    "does not say how much) and the same recourse is applied: is it still valid? Another Lending Club table than the "
+    "paper's and another black box, so compare the order and not the size."
+)
 TRADE_OFFS = (
     ("gower_l1", "nn_ratio", ("gower_l1", "distance to real rows, nn_ratio"), ("low", "low"), False, "Near and real"),
     (
@@ -63,28 +76,6 @@ TRADE_OFFS = (
 )
 
 
-@dataclass(frozen=True)
-class Text:
-    said: str
-
-
-@dataclass(frozen=True)
-class Grid:
-    header: Sequence[str]
-    lines: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Picture:
-    name: str
-    figure: Any
-    alt: str
-
-
-Block = Text | Grid | Picture
-Section = tuple[str, list[Block]]
-
-
 def write(out: Path, cells: Sequence[Cell], about: dict[str, Any], plan: Plan, *, quick: bool = False) -> None:
     """results.parquet, results.json, report.md with its pictures, and report.html that needs nothing else."""
     results = Results.of(cells, {entry.name: entry.title for entry in plan.methods} | beside.TITLES)
@@ -95,7 +86,7 @@ def write(out: Path, cells: Sequence[Cell], about: dict[str, Any], plan: Plan, *
     sections = list(sections_of(results, about, plan, quick))
     title = "Counterfactual explanations side by side"
     write_whole(out / "report.md", as_markdown(title, sections, out))
-    write_whole(out / "report.html", html.page(title, [(heading, as_html(blocks)) for heading, blocks in sections]))
+    write_whole(out / "report.html", as_html(title, sections))
 
 
 def sections_of(results: Results, about: dict[str, Any], plan: Plan, quick: bool) -> Iterator[Section]:
@@ -152,9 +143,9 @@ def setting_blocks(results: Results, data: str, box: str) -> Iterator[Block]:
     facts = black_box(results, data, box)
     if facts:
         yield Text(
-            f"Balanced accuracy of the black box on test rows {100 * facts['accuracy']:.0f} %, {facts['training_rows']:,} training "
-            f"rows, {facts['refused']:,} rows refused. Shares are of all rows asked, failures included; the other means are over "
-            "valid answers: medians over runs, lowest – highest in brackets."
+            f"Balanced accuracy of the black box on test rows {100 * facts['accuracy']:.0f} %, {facts['training_rows']:,} "
+            f"training rows, {facts['refused']:,} rows refused. Shares are of all rows asked, failures included; the other "
+            "means are over valid answers: medians over runs, lowest – highest in brackets."
         )
     yield main_table(results, data, box, "free", tuple(HEADER))
 
@@ -199,8 +190,8 @@ def milliseconds(seconds: pd.Series) -> str:
     known = 1000 * seconds.dropna()
     if not len(known):
         return ""
-    low, middle, high = known.quantile([0.1, 0.5, 0.9])
-    return f"{middle:.3g} ({low:.3g} – {high:.3g})"
+    low, middle, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in known.quantile([0.1, 0.5, 0.9]))
+    return f"{middle} ({low} – {high})"
 
 
 def batches(about: pd.DataFrame) -> list[float]:
@@ -244,44 +235,32 @@ def ranks(results: Results) -> Iterator[Section]:
     blocks: list[Block] = []
     for box in dict.fromkeys(box for _, box in results.settings("free")):
         lines = summary.came_to_answer(results.part(question="free", box=box))
-        for score in ranking.LOWER_IS_BETTER:
-            found = ranking.rank(lines, score)
-            if found is not None:
-                blocks += [Text(rank_words(found, box, results)), rank_table(found, results)]
+        found = [one for score in ranking.LOWER_IS_BETTER if (one := ranking.rank(lines, score)) is not None]
+        if found:
+            blocks += [Text(f"**{box}**"), rank_table(found, results), *(Text(rank_words(one, results)) for one in found)]
     if blocks:
-        yield (
-            "Ranks, row by row",
-            [
-                Text(
-                    "Every row is a block: all systems are ranked on it, 1 is best, and who has no valid answer shares the last place. "
-                    "Only rows that all were asked about, over all datasets of the black box. In brackets where the mean rank lies with "
-                    "95 % confidence (bootstrap over rows). p: Wilcoxon's test of the first against each, corrected by Holm. Rows of "
-                    "the same black box are related, so read p as optimistic."
-                ),
-                *blocks,
-            ],
-        )
+        yield "Ranks, row by row", [Text(ABOUT_RANKS), *blocks]
 
 
-def rank_words(found: ranking.Ranking, box: str, results: Results) -> str:
-    tied = [name for name in found.table.index[1:] if found.table.loc[name, "p"] > 0.05]
+def rank_words(found: ranking.Ranking, results: Results) -> str:
+    tied = found.tied
     with_whom = f", not told apart from {', '.join(map(results.title, tied))}" if tied else ", ahead of all others"
     return (
-        f"**{box}, {found.score}**: {found.blocks} rows, Friedman p = {found.friedman:.2g}, mean ranks farther apart than "
+        f"{found.score}: {found.blocks} rows, Friedman p = {found.friedman:.2g}; mean ranks farther apart than "
         f"{found.apart:.2f} differ (Nemenyi, 5 %). First: {results.title(found.best)}{with_whom} (Wilcoxon – Holm, 5 %)."
     )
 
 
-def rank_table(found: ranking.Ranking, results: Results) -> Grid:
-    rows = [
-        [
-            results.title(str(name)),
-            f"{at['rank']:.2f} ({at['low']:.2f} – {at['high']:.2f})",
-            "" if np.isnan(at["p"]) else f"{at['p']:.2g}",
-        ]
-        for name, at in found.table.iterrows()
-    ]
-    return Grid(["system", "mean rank", "p against the first"], rows)
+def rank_table(found: Sequence[ranking.Ranking], results: Results) -> Grid:
+    methods = found[0].table.index
+    lines = [[results.title(str(name)), *(rank_cell(one, str(name)) for one in found)] for name in methods]
+    return Grid(["system", *(one.score for one in found)], lines)
+
+
+def rank_cell(found: ranking.Ranking, method: str) -> str:
+    at = found.table.loc[method]
+    said = f"{at['rank']:.2f} ({at['low']:.2f} – {at['high']:.2f})"
+    return f"**{said}**" if method == found.best or method in found.tied else said
 
 
 def frozen(results: Results) -> Iterator[Section]:
@@ -294,8 +273,8 @@ def frozen(results: Results) -> Iterator[Section]:
             for block in (Text(f"**{data}, {box}**"), main_table(results, data, box, "frozen", columns))
         ]
         said = (
-            "The dataset's immutable columns (gender, race, age of an account …) must not change. *success*: valid and no limit "
-            "broken. Systems that take no such constraint are asked all the same and break it."
+            "The dataset's immutable columns (gender, race, age of an account …) must not change. *success*: valid and no "
+            "limit broken. Systems that take no such constraint are asked all the same and break it."
         )
         yield "With columns frozen", [Text(said), *grids]
 
@@ -333,9 +312,9 @@ def papers(results: Results) -> Iterator[Section]:
         return
     blocks: list[Block] = [
         Text(
-            'With its plain reading (`reading="paper"`, δε = 0.1): decoded latent points as they are, nothing refined. FASTER-CE2 is '
-            "averaged over all features, FASTER-CE3 has the immutable columns frozen. The paper prints its comparison as a figure "
-            "without numbers; what it says about it in words is checked below."
+            'With its plain reading (`reading="paper"`, δε = 0.1): decoded latent points as they are, nothing refined. '
+            "FASTER-CE2 is averaged over all features, FASTER-CE3 has the immutable columns frozen. The paper prints its "
+            "comparison as a figure without numbers; what it says about it in words is checked below."
         )
     ]
     if len(runs):
@@ -368,9 +347,9 @@ def robustness_blocks(robust: pd.DataFrame) -> list[Block]:
         return []
     header = ("method", "recourse robust %", "paper", "proximity", "paper", "robust %, all shaken", "valid %")
     said = (
-        "**Robustness on Lending Club.** The changed numbers of the input are shaken (5 % of a standard deviation; the paper does not "
-        "say how much) and the same recourse is applied: is it still valid? Proximity is on our own scale of the same definition, on "
-        "another Lending Club table than the paper's, so compare the order and not the size."
+        "**Robustness on Lending Club.** The changed numbers of the input are shaken (5 % of a standard deviation; the "
+        "paper does not say how much) and the same recourse is applied: is it still valid? Proximity is on our own scale of "
+        "the same definition, on another Lending Club table than the paper's, so compare the order and not the size."
     )
     mean = (
         robust.groupby(["method", "title"], sort=False)[["proximity", "recourse"]]
@@ -433,55 +412,12 @@ def measured(about: dict[str, Any], plan: Plan) -> Iterator[Block]:
         + ", ".join(f"{name}={count}" for name, count in machine["threads"].items())
     )
     yield Text(
-        f"The first {plan.rows} refused rows (test rows first) for everybody, one at a time in a process of their own, after one that "
-        f"does not count. {limits.row:g} s a row, then the process is killed and a fresh one goes on ({limits.processes} at most); no "
-        f"row is begun after {limits.method:g} s; {limits.setup:g} s to get ready, counted apart as set-up. Every row without a valid "
-        f"answer counts as invalid. Realism is measured against {plan.crowd:,} training rows drawn once. Times are ratios within "
-        "one run on a shared machine, not absolute. What is not fair, and how it was handled: benchmarks/README.md."
+        f"The first {plan.rows} refused rows (test rows first) for everybody, one at a time in a process of their own, "
+        f"after one that does not count. {limits.row:g} s a row, then the process is killed and a fresh one goes on "
+        f"({limits.processes} at most); no row is begun after {limits.method:g} s; {limits.setup:g} s to get ready, counted "
+        f"apart as set-up. Every row without a valid answer counts as invalid. Realism is measured against {plan.crowd:,} "
+        "training rows drawn once. Times are ratios within one run on a shared machine, not absolute. What is not fair, "
+        "and how it was handled: benchmarks/README.md."
     )
     if about["made_anew"]:
         yield Text(f"{len(about['made_anew'])} cells had been made by other code, versions or options and were made anew.")
-
-
-def as_markdown(title: str, sections: Sequence[Section], out: Path) -> str:
-    parts = [f"# {title}"]
-    for heading, blocks in sections:
-        parts.append(f"## {heading}")
-        parts += [markdown_block(block, out) for block in blocks]
-    return "\n\n".join(parts) + "\n"
-
-
-def markdown_block(block: Block, out: Path) -> str:
-    if isinstance(block, Text):
-        return block.said
-    if isinstance(block, Grid):
-        return measuring.table(
-            block.header, [[cell.replace("|", "/").replace("\n", " ") for cell in line] for line in block.lines]
-        )
-    (out / "figures").mkdir(exist_ok=True)
-    block.figure.savefig(out / "figures" / f"{block.name}.svg", format="svg", metadata={"Date": None})
-    return f"![{block.alt}](figures/{block.name}.svg)"
-
-
-def as_html(blocks: Sequence[Block]) -> str:
-    return "".join(map(html_block, blocks))
-
-
-def html_block(block: Block) -> str:
-    if isinstance(block, Text):
-        return f"<p>{marked(block.said)}</p>"
-    if isinstance(block, Picture):
-        return html.figure(block.figure, alt=block.alt)
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.header)
-    body = "".join(
-        f'<tr><th scope="row">{marked(line[0])}</th>{"".join(f"<td>{marked(cell)}</td>" for cell in line[1:])}</tr>'
-        for line in block.lines
-    )
-    return f'<table class="fce-list"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def marked(said: str) -> str:
-    """Bold, emphasis and code as Markdown writes them."""
-    said = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(said))
-    said = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", said)
-    return re.sub(r"(?<!\w)\*(\w[^*]*?)\*(?!\w)", r"<i>\1</i>", said)

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 CELLS = "cells"
+WORDS = ("status", "reason", "changed", "feature")
 
 
 @dataclass(frozen=True, order=True)
@@ -45,7 +46,9 @@ class Cell:
     @classmethod
     def from_json(cls, text: str) -> "Cell":
         read = json.loads(text)
-        return cls(Key(**read["key"]), read["made_by"], read["about"], pd.DataFrame(read["lines"]))
+        lines = pd.DataFrame(read["lines"])
+        numbers = [name for name in lines if name not in WORDS]
+        return cls(Key(**read["key"]), read["made_by"], read["about"], lines.astype(dict.fromkeys(numbers, float)))
 
 
 class Store:
