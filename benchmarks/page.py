@@ -1,4 +1,4 @@
-"""A report as sections of text, tables and pictures, written as Markdown with pictures beside it or as HTML with all in it."""
+"""A report as sections of text, tables and pictures: as Markdown with the pictures beside it, or as one HTML page."""
 
 import re
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks import beside, figures, measuring, paper, ranking, summary
+from benchmarks import beside, figures, measuring, paper, paper_report, ranking, summary
 from benchmarks.asking import NOT_TRIED, TIMEOUT
 from benchmarks.page import Block, Grid, Picture, Section, Text, as_html, as_markdown
 from benchmarks.plan import Plan
@@ -52,16 +52,6 @@ ABOUT_RANKS = (
     "confidence (bootstrap over rows). Bold: the first, and all whom Wilcoxon's test with Holm's correction does not tell "
     "from it. Rows of the same black box are related, so read the tests as optimistic."
 )
-ABOUT_THE_PAPER = (
-    'With its plain reading (`reading="paper"`, δε = 0.1): decoded latent points as they are, nothing refined. FASTER-CE2 '
-    "is averaged over all features, FASTER-CE3 has the immutable columns frozen. The paper prints its comparison as a "
-    "figure without numbers; what it says about it in words is checked below."
-)
-ABOUT_ROBUSTNESS = (
-    "**Robustness on Lending Club.** The changed numbers of the input are shaken (5 % of a standard deviation; the paper "
-    "does not say how much) and the same recourse is applied: is it still valid? Another Lending Club table than the "
-    "paper's and another black box, so compare the order and not the size."
-)
 TRADE_OFFS = (
     ("gower_l1", "nn_ratio", ("gower_l1", "distance to real rows, nn_ratio"), ("low", "low"), False, "Near and real"),
     (
@@ -98,7 +88,7 @@ def sections_of(results: Results, about: dict[str, Any], plan: Plan, quick: bool
     yield from frozen(results)
     yield from several(results)
     yield from agreements(results)
-    yield from papers(results)
+    yield from paper_report.papers(results)
     yield "What failed, and why", list(failed(results))
     yield "How it was measured", list(measured(about, plan))
 
@@ -288,7 +278,7 @@ def several(results: Results) -> Iterator[Section]:
             for data, box in settings
             for block in (Text(f"**{data}, {box}**"), main_table(results, data, box, "several", columns))
         ]
-        said = "Four answers a row, of systems that give several. *diversity*: mean gower_l1 of two answers; the first one is scored."
+        said = "Four answers a row, of systems that give several. *diversity*: mean gower_l1 of two of them; the first is scored."
         yield "Several answers", [Text(said), *grids]
 
 
@@ -304,84 +294,6 @@ def agreements(results: Results) -> Iterator[Section]:
     if blocks:
         said = "Features both change as a share of features either changes, over rows both answer validly."
         yield "Do they name the same features?", [Text(said), *blocks]
-
-
-def papers(results: Results) -> Iterator[Section]:
-    runs, robust = beside.figure_runs(results), beside.robustness_runs(results)
-    if not len(runs) and not len(robust) and not results.examples:
-        return
-    blocks: list[Block] = [
-        Text(
-            'With its plain reading (`reading="paper"`, δε = 0.1): decoded latent points as they are, nothing refined. '
-            "FASTER-CE2 is averaged over all features, FASTER-CE3 has the immutable columns frozen. The paper prints its "
-            "comparison as a figure without numbers; what it says about it in words is checked below."
-        )
-    ]
-    if len(runs):
-        panels = [(name, said, name in ("each", "total")) for name, (said, _) in beside.MEASURES.items()]
-        titles = [title for title in beside.FIGURE if title in set(runs["title"])]
-        blocks.append(
-            Picture(
-                "paper-figure", figures.bars(runs, panels, titles, "The paper's comparison, made again"), "The paper's figure"
-            )
-        )
-        for data, lines in beside.figure_table(runs):
-            blocks += [
-                Text(f"**{data}**, mean ± deviation over runs"),
-                Grid(["method", "runs", *(said for said, _ in beside.MEASURES.values())], lines),
-            ]
-    blocks += robustness_blocks(robust)
-    found = beside.claims(runs, robust)
-    if found:
-        agreeing = sum(one.verdict == "agrees" for one in found)
-        blocks.append(Text(f"**What the paper says, and these numbers**: {agreeing} of {len(found)} statements agree."))
-        blocks.append(
-            Grid(["the paper says", "this run", "numbers"], [[one.said, one.verdict, one.numbers] for one in found])
-        )
-    blocks += [block for data, shown in results.examples.items() for block in example(data, shown)]
-    yield "The paper's experiments", blocks
-
-
-def robustness_blocks(robust: pd.DataFrame) -> list[Block]:
-    if not len(robust):
-        return []
-    header = ("method", "recourse robust %", "paper", "proximity", "paper", "robust %, all shaken", "valid %")
-    said = (
-        "**Robustness on Lending Club.** The changed numbers of the input are shaken (5 % of a standard deviation; the "
-        "paper does not say how much) and the same recourse is applied: is it still valid? Proximity is on our own scale of "
-        "the same definition, on another Lending Club table than the paper's, so compare the order and not the size."
-    )
-    mean = (
-        robust.groupby(["method", "title"], sort=False)[["proximity", "recourse"]]
-        .mean()
-        .reset_index()
-        .rename(columns={"recourse": "robust"})
-    )
-    curves = {}
-    for name, prefix in (("FASTER-CE1 over δε", f"{paper.CE1}-step-"), ("fasterce over robust=", "robust-")):
-        part = mean[mean["method"].str.startswith(prefix)]
-        if len(part):
-            curves[name] = part.assign(said=part["method"].str.rpartition("-")[2])
-    points = mean[~mean["method"].str.contains("-step-|^robust-", regex=True)]
-    drawn = figures.curve(curves, points, "What robustness costs (Lending Club)")
-    return [
-        Text(said),
-        Grid(header, beside.robustness_table(robust)),
-        Picture("paper-robustness", drawn, "Robustness against proximity"),
-    ]
-
-
-def example(data: str, shown: dict[str, Any]) -> Iterator[Block]:
-    yield Text(
-        f"**{data}**: one row as in the paper's example tables, changed values bold; only features that some answer changes."
-    )
-    lines = [["Input", *shown["input"]]]
-    for answer in shown["answers"]:
-        values = [
-            f"**{value}**" if moved else value for value, moved in zip(answer["values"], answer["changed"], strict=True)
-        ]
-        lines.append([answer["title"], *values])
-    yield Grid(["", *shown["features"]], lines)
 
 
 def failed(results: Results) -> Iterator[Block]:
