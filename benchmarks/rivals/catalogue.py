@@ -38,7 +38,7 @@ class Entry:
 
     @property
     def ours(self) -> bool:
-        return self.module == "fasterce_"
+        return self.module == "ours"
 
     @property
     def needs_gradients(self) -> bool:
@@ -46,22 +46,35 @@ class Entry:
 
 
 BOTH = frozenset({IMMUTABLE, RANGES})
+FROZEN = frozenset({IMMUTABLE})
+TREES = ("xgboost",)
 ENTRIES = (
-    Entry("fasterce closest", "fasterce_", "closest", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("fasterce sparse", "fasterce_", "sparse", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("fasterce realistic", "fasterce_", "realistic", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("fasterce robust", "fasterce_", "robust", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("FASTER-CE1 (paper's reading)", "fasterce_", "paper-closest", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("FASTER-CE2 (paper's reading)", "fasterce_", "paper-sparse", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("FASTER-CE3 (paper's reading)", "fasterce_", "paper-realistic", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("fasterce closest", "ours", "closest", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("fasterce sparse", "ours", "sparse", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("fasterce realistic", "ours", "realistic", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("fasterce robust", "ours", "robust", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("FASTER-CE1 (paper's reading)", "ours", "paper-closest", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("FASTER-CE2 (paper's reading)", "ours", "paper-sparse", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("FASTER-CE3 (paper's reading)", "ours", "paper-realistic", constraints=BOTH, batch=True, package="fasterce"),
     Entry("NICE sparsity", "nice", "sparsity", package="NICEx"),
     Entry("NICE plausibility", "nice", "plausibility", package="NICEx"),
     Entry("DiCE random", "dice", "random", constraints=BOTH, package="dice-ml"),
     Entry("DiCE genetic", "dice", "genetic", constraints=BOTH, package="dice-ml"),
     Entry("DiCE kdtree", "dice", "kdtree", constraints=BOTH, package="dice-ml"),
     Entry("CERTIFAI (our version)", "certifai", "genetic", asks="labels", constraints=BOTH),
-    Entry("treecf genetic", "treecf", "genetic", boxes=("xgboost",), asks="trees", batch=True, package="treecf"),
-    Entry("treecf exact", "treecf", "exact", boxes=("xgboost",), asks="trees", batch=True, package="treecf"),
+    Entry("Wachter (our version)", "wachter", "adam", asks="gradients", constraints=BOTH),
+    Entry("Latent-CF (our version)", "latentcf", "adam", asks="gradients"),
+    Entry("SharpShooter (our version)", "sharpshooter", "line", asks="labels"),
+    Entry("ICEGP (alibi CounterfactualProto)", "alibi_", "proto", asks="gradients", constraints=BOTH, package="alibi"),
+    Entry("alibi CFRL", "alibi_", "cfrl", asks="labels", constraints=BOTH, batch=True, package="alibi"),
+    Entry("CFNOW greedy", "cfnow_", "greedy", package="cfnow"),
+    Entry("CFNOW random", "cfnow_", "random", package="cfnow"),
+    Entry("jax-relax VanillaCF", "relax", "vanilla", boxes=SMOOTH, asks="gradients", constraints=FROZEN, package="jax-relax"),
+    Entry("jax-relax GrowingSphere", "relax", "sphere", boxes=SMOOTH, constraints=FROZEN, package="jax-relax"),
+    Entry("treecf genetic", "treecf", "genetic", boxes=TREES, asks="trees", constraints=BOTH, batch=True, package="treecf"),
+    Entry("treecf exact, 2 s a row", "treecf", "exact", boxes=TREES, asks="trees", constraints=BOTH, package="treecf"),
+    Entry("exhaustive: 1 feature, all values", "exhaustive", "one", asks="labels", constraints=BOTH),
+    Entry("exhaustive: 1 feature, 2 on a grid", "exhaustive", "two", asks="labels", constraints=BOTH),
 )
 
 

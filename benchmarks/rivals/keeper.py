@@ -41,9 +41,11 @@ def exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 def keep(folder: Path, questions: BinaryIO, answers: BinaryIO) -> None:
+    from benchmarks.rivals import slopes
     from benchmarks.rivals.problem import Problem
 
     problem = Problem(folder)
+    slopes.save(problem)
     while header := questions.read(QUESTION.size):
         (rows,) = QUESTION.unpack(header)
         codes = np.frombuffer(exactly(questions, 8 * rows * len(problem.columns)), dtype="<f8")

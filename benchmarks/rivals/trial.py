@@ -5,6 +5,7 @@ For whoever adds one: is it installed, does it answer, is it valid, how long doe
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import venvs
-from benchmarks.measuring import table
+from benchmarks.measuring import THREADS, table
 from benchmarks.rivals import catalogue
 from benchmarks.setting import WANTED, Setting, prepare
 from fasterce import metrics
@@ -55,7 +56,7 @@ def tried(entry: catalogue.Entry, setting: Setting, folder: Path, options: argpa
         return [entry.title, *[""] * (len(HEADER) - 2), f"cannot be installed: {error}"]
     limits = ("--rows", str(options.rows), "--seconds", str(options.seconds))
     command = [python, "-m", "benchmarks.rivals.run", entry.module, entry.variant, str(folder), str(out), *limits]
-    subprocess.run(command, cwd=HERE.parent, check=False)
+    subprocess.run(command, cwd=HERE.parent, env={**dict.fromkeys(THREADS, "1"), **os.environ}, check=False)
     report = json.loads(out.with_suffix(".json").read_text())
     if "failure" in report:
         return [entry.title, weight(entry.module), *[""] * (len(HEADER) - 3), report["failure"].replace("\n", " ")]
