@@ -24,7 +24,7 @@ from benchmarks.setting import BOXES, DATASETS, QUESTIONS, Question, Setting, pr
 from benchmarks.store import Cell, Key, Store
 
 HERE = Path(__file__).parent
-QUICK_METHODS = ("fasterce_-closest", "fasterce_-sparse", "fasterce_-realistic", "nice-sparsity", "certifai-genetic")
+QUICK_METHODS = ("ours-closest", "ours-sparse", "ours-realistic", "nice-sparsity", "certifai-genetic")
 QUICK = Plan(
     datasets=("german_credit",),
     boxes=("mlp", "xgboost"),

@@ -13,7 +13,12 @@ from benchmarks.store import Key, digest, fingerprint
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "fasterce"
 PAPERS_BOX = "mlp"
-COMPARED_IN_THE_PAPER = ("dice-random", "certifai-genetic", "latentcf", "icegp")
+COMPARED_IN_THE_PAPER = {
+    "dice-random": "DiCE",
+    "certifai-genetic": "CERTIFAI",
+    "latentcf-adam": "Latent-CF",
+    "alibi_-proto": "ICEGP",
+}
 STEPS = (0.05, 0.1, 0.3, 0.5, 1.0)
 HARNESS = ("asking.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals/run.py")
 
@@ -55,7 +60,7 @@ class Plan:
     def runs(self, entry: Entry, question: Question) -> int:
         if question is not FREE:
             return 1
-        return len(self.seeds) if is_in_the_paper(entry) else self.few
+        return len(self.seeds) if entry.name in COMPARED_IN_THE_PAPER else self.few
 
     def made_by(self, entry: Entry) -> str:
         """Of the plan what changes an answer or its score, the code that asks and scores, and the system's own."""
@@ -69,10 +74,6 @@ class Plan:
 
     def _circumstances(self) -> tuple[object, ...]:
         return self.rows, self.batch, self.train_rows, self.crowd, vars(self.limits), package_versions()
-
-
-def is_in_the_paper(entry: Entry) -> bool:
-    return entry.name in COMPARED_IN_THE_PAPER or entry.module in COMPARED_IN_THE_PAPER
 
 
 def fits(entry: Entry, question: Question) -> bool:

@@ -1,6 +1,7 @@
 """What is explained: a dataset, a black box trained on it, and the rows it refuses. The same for every system."""
 
 import json
+import shutil
 import warnings
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -86,8 +87,9 @@ class Setting:
         return [name for name in self.X_train.columns if name not in self.frozen(question)]
 
     def dump(self, folder: Path, question: Question = FREE, batch: int = 0) -> None:
-        """All a rival's process needs, in files without a class of ours: it need not have this package."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """All a rival's process needs, in a fresh folder of files without a class of ours: it need not have this package."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         joblib.dump(self.model, folder / "model.joblib")
         self.X_train.assign(**{"": self.y_train}).to_parquet(folder / "train.parquet")
         (self.batch(batch) if batch else self.rows).to_parquet(folder / "rows.parquet")

@@ -12,7 +12,7 @@ from benchmarks.asking import NOT_TRIED
 from benchmarks.store import Cell, gather
 from fasterce import metrics
 
-REFERENCE = "fasterce_-closest"
+REFERENCE = "ours-closest"
 PERCENT = ("valid", "success", "inlier", "ynn", "robust", "recourse")
 MEANS = (
     *("valid", "success", "n_changed", "gower_l1", "l2", "linf", "proximity", "nn_ratio", "inlier", "ynn"),
