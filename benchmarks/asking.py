@@ -118,7 +118,7 @@ class Interview:
 
     @property
     def _out(self) -> Path:
-        return self.folder / self.entry.name
+        return self.folder / self.entry.name.replace(".", "_")
 
     def _command(self, python: str) -> list[str]:
         which = [self.entry.module, self.entry.variant, str(self.folder), str(self._out)]

@@ -9,6 +9,7 @@ import pandas as pd
 from fasterce.display.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, literal, new_figure, plain_axes, put_title
 
 LABEL = 8
+SURE = 95.0
 PALETTE = (BLUE, QUIET_BLUE, "#56B4E9", ORANGE, "#E69F00", "#CC79A7", "#009E73", GREY)
 
 
@@ -27,32 +28,37 @@ def pareto(
     better: tuple[str, str] = ("low", "low"),
     log: bool = False,
 ) -> Any:
-    """A panel a dataset, a point a method; those no other method beats are joined. `points`: data, title, ours, x, y."""
-    panels = list(dict.fromkeys(points["data"]))
-    figure = new_figure(5.2 * len(panels), 4.6)
-    for ax, data in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
+    """A panel a dataset, a numbered point a method; those no other beats are joined. Needs data, title, ours, valid."""
+    panels, methods = list(dict.fromkeys(points["data"])), list(dict.fromkeys(points["title"]))
+    figure = new_figure(4.6 * len(panels) + 3.4, max(4.4, 1.2 + 0.21 * len(methods)))
+    *axes, beside = np.atleast_1d(figure.subplots(1, len(panels) + 1, width_ratios=[4.6] * len(panels) + [3.0]))
+    for ax, data in zip(axes, panels, strict=True):
         part = points[points["data"] == data].dropna(subset=[x, y])
-        _trade_off(ax, part, x, y, better, log)
+        _trade_off(ax, part.assign(number=[methods.index(said) + 1 for said in part["title"]]), x, y, better, log)
         ax.set_title(data, loc="left", fontsize=11, color=INK)
         ax.set_xlabel(f"{names[0]} ({better[0]} is better)", color=INK)
         ax.set_ylabel(f"{names[1]} ({better[1]} is better)", color=INK)
+    key = "\n".join(f"{number:>2}  {said}" for number, said in enumerate(methods, start=1))
+    beside.text(0.0, 1.0, literal(key), va="top", fontsize=9, color=INK, linespacing=1.4, transform=beside.transAxes)
+    beside.set_axis_off()
     put_title(figure, title)
     return figure
 
 
 def _trade_off(ax: Any, part: pd.DataFrame, x: str, y: str, better: tuple[str, str], log: bool) -> None:
-    across, up = part[x].to_numpy(dtype=float), part[y].to_numpy(dtype=float)
+    across, up, sure = part[x].to_numpy(dtype=float), part[y].to_numpy(dtype=float), (part["valid"] >= SURE).to_numpy()
     signs = [1.0 if side == "low" else -1.0 for side in better]
-    best = front(signs[0] * across, signs[1] * up) if len(part) else np.zeros(0, dtype=bool)
-    order = np.argsort(across[best], kind="stable")
-    ax.plot(across[best][order], up[best][order], color=TRACK, linewidth=2, zorder=1)
-    colours = [BLUE if ours else ORANGE for ours in part["ours"]]
-    ax.scatter(across, up, c=colours, s=36, zorder=2)
-    for k, said in enumerate(part["title"]):
-        ax.annotate(literal(said), (across[k], up[k]), xytext=(4, 3), textcoords="offset points", fontsize=LABEL, color=INK)
+    best = np.flatnonzero(sure)[front(signs[0] * across[sure], signs[1] * up[sure])]
+    best = best[np.argsort(across[best], kind="stable")]
+    ax.plot(across[best], up[best], color=TRACK, linewidth=2, zorder=1)
+    colours = np.where(part["ours"], BLUE, ORANGE)
+    ax.scatter(across, up, s=150, zorder=2, edgecolors=colours, facecolors=np.where(sure, colours, "white"))
+    for k, number in enumerate(part["number"]):
+        ink = "white" if sure[k] else colours[k]
+        ax.text(across[k], up[k], f"{number}", ha="center", va="center", fontsize=7, color=ink, zorder=3)
     if log:
         ax.set_xscale("log")
-    ax.margins(0.18)
+    ax.margins(0.12)
     plain_axes(ax, "left", "bottom")
 
 
@@ -67,7 +73,8 @@ def bars(runs: pd.DataFrame, panels: Sequence[tuple[str, str, bool]], methods: S
         ax.set_title(said, loc="left", fontsize=11, color=INK)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    axes[0].legend(fontsize=LABEL, frameon=False, ncols=2)
+    place = axes[-1] if len(panels) < len(axes) else axes[0]
+    place.legend(*axes[0].get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper left")
     put_title(figure, title)
     return figure
 

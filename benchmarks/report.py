@@ -46,6 +46,10 @@ FORMS = {
     "proximity": "{:.2f}",
     "nn_ratio": "{:.2f}",
 }
+ABOUT_TRADE_OFFS = (
+    "Means over valid answers; blue is ours. Hollow: fewer than 95 % of the rows have a valid answer, so the mean is of the "
+    "easy ones. Points on the line are beaten by no full point in both."
+)
 ABOUT_RANKS = (
     "Every row is a block: all systems are ranked on it, 1 is best, and who has no valid answer shares the last place. Only "
     "rows that all were asked about, over all datasets of the black box. In brackets where the mean rank lies with 95 % "
@@ -208,17 +212,14 @@ def trade_offs(results: Results) -> Iterator[Section]:
         ]
         points = pd.concat(parts).reset_index()
         points["title"] = points["method"].map(results.title)
-        points["ours"] = points["method"].str.startswith("fasterce_")
+        points["ours"] = points["method"].str.startswith("ours-")
         for x, y, names, better, log, title in TRADE_OFFS:
             if points[[x, y]].dropna().empty:
                 continue
             drawn = figures.pareto(points, x, y, names, f"{title} ({box})", better, log)
             blocks.append(Picture(f"pareto-{box}-{x}-{y}", drawn, f"{names[0]} against {names[1]}, black box {box}"))
     if blocks:
-        yield (
-            "Trade-offs",
-            [Text("Means over valid answers; blue is ours. Points on the line are beaten by no other in both."), *blocks],
-        )
+        yield "Trade-offs", [Text(ABOUT_TRADE_OFFS), *blocks]
 
 
 def ranks(results: Results) -> Iterator[Section]:
@@ -278,7 +279,7 @@ def several(results: Results) -> Iterator[Section]:
             for data, box in settings
             for block in (Text(f"**{data}, {box}**"), main_table(results, data, box, "several", columns))
         ]
-        said = "Four answers a row, of systems that give several. *diversity*: mean gower_l1 of two of them; the first is scored."
+        said = "Four answers a row, of systems that give several. *diversity*: mean gower_l1 of two; the first is scored."
         yield "Several answers", [Text(said), *grids]
 
 
