@@ -33,7 +33,8 @@ HIDDEN, LATENT = 128, 15
 COARSE = 0.1
 
 
-def Rival(problem: Problem, variant: str) -> Any:  # noqa: N802 - stands for a class: the two need different TensorFlows
+def Rival(problem: Problem, variant: str) -> Any:
+    """One of two classes: they need TensorFlow to behave differently."""
     tf.keras.utils.set_random_seed(problem.seed)
     return Prototypes(problem) if variant == "proto" else Reinforced(problem)
 
@@ -159,7 +160,9 @@ class Reinforced:
     def condition(self, own: np.ndarray) -> dict[str, list[float]]:
         """Ranges as it wants them: how far below and above its own value a number may go."""
         limits = {j: self.problem.limits(j) for j in self.problem.ranges}
-        return {self.problem.columns[j]: [min(low - own[j], 0), max(high - own[j], 0)] for j, (low, high, _) in limits.items()}
+        return {
+            self.problem.columns[j]: [min(low - own[j], 0), max(high - own[j], 0)] for j, (low, high, _) in limits.items()
+        }
 
     def table(self, answer: np.ndarray) -> pd.DataFrame:
         return self.problem.frame(answer)

@@ -39,7 +39,9 @@ class Rival:
 
     def singles(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features changed, their new codes and the price of it, one line a change."""
-        found = [(np.full(len(values), j), values) for j in self.problem.free if len(values := self.values(j, own[j], MOST_VALUES))]
+        found = [
+            (np.full(len(values), j), values) for j in self.problem.free if len(values := self.values(j, own[j], MOST_VALUES))
+        ]
         feature, value = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return feature[:, None], value[:, None], self.price(feature, value, own)
 

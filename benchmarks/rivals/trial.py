@@ -60,7 +60,11 @@ def tried(entry: catalogue.Entry, setting: Setting, folder: Path, options: argpa
     report = json.loads(out.with_suffix(".json").read_text())
     if "failure" in report:
         return [entry.title, weight(entry.module), *[""] * (len(HEADER) - 3), report["failure"].replace("\n", " ")]
-    return [entry.title, weight(entry.module), *scored(report, pd.read_parquet(out.with_suffix(".parquet")), setting, options)]
+    return [
+        entry.title,
+        weight(entry.module),
+        *scored(report, pd.read_parquet(out.with_suffix(".parquet")), setting, options),
+    ]
 
 
 def weight(module: str) -> str:
