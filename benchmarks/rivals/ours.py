@@ -5,13 +5,14 @@ paper's plain reading of a method: "paper-closest", "paper-sparse", "paper-reali
 step. Distances are gower, as the other systems' are judged by it.
 """
 
+import shutil
 from time import perf_counter
 from typing import Any
 
 import pandas as pd
 
 from benchmarks.rivals.problem import Problem
-from fasterce import FasterCE, Schema
+from fasterce import FasterCE, Schema, load
 from fasterce.schema import Feature
 
 ROBUST = 0.95
@@ -22,8 +23,7 @@ class Rival:
         self.problem = problem
         self.options = options(problem, variant)
         counted(problem)
-        self.explainer = FasterCE(problem.model, schema(problem), random_state=problem.seed, progress=False)
-        self.explainer.fit(problem.X_train)
+        self.explainer, self.setup_seconds = fitted(problem)
 
     def explain(self, row: pd.DataFrame) -> Any:
         return self.explain_batch(row)
@@ -32,8 +32,22 @@ class Rival:
         return self.explainer.explain(rows, target=self.problem.wanted, **self.options)
 
     def table(self, answer: Any) -> pd.DataFrame | None:
-        found = answer.counterfactuals[(answer.status == "found").to_numpy()]
+        found = answer.to_frame()
         return self.problem.typed(found) if len(found) else None
+
+
+def fitted(problem: Problem) -> tuple[FasterCE, float]:
+    """Learned once a problem and kept in its folder, with the time it took: variants ask the same explainer."""
+    kept, took = problem.folder / "explainer", problem.folder / "explainer.seconds"
+    if took.exists():
+        return load(kept, problem.model), float(took.read_text())
+    started = perf_counter()
+    explainer = FasterCE(problem.model, schema(problem), random_state=problem.seed, progress=False).fit(problem.X_train)
+    seconds = perf_counter() - started
+    shutil.rmtree(kept, ignore_errors=True)
+    explainer.save(kept)
+    took.write_text(repr(seconds))
+    return explainer, seconds
 
 
 def options(problem: Problem, variant: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from benchmarks.rivals.problem import Clock, Problem
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rival", help="a module of benchmarks.rivals")
+    parser.add_argument("rival", help="a module of benchmarks.rivals, or any module by its whole name")
     parser.add_argument("variant")
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="begin at this position")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no new row is begun after this time")
-    parser.add_argument("--no-batch", action="store_true", help="do not time the rival's own batch")
+    parser.add_argument("--batch", type=int, default=0, help="time the rival's own batch, if it has one, on so many rows")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     with arguments.out.with_suffix(".lines").open("a", encoding="utf-8") as lines:
@@ -62,8 +62,8 @@ def measure(arguments: argparse.Namespace, events: Events) -> dict[str, Any]:
     problem = Problem(arguments.folder)
     rows = problem.rows.iloc[arguments.first : arguments.rows]
     started = perf_counter()
-    system = import_module(f"benchmarks.rivals.{arguments.rival}").Rival(problem, arguments.variant)
-    fitted = perf_counter() - started
+    system = imported(arguments.rival).Rival(problem, arguments.variant)
+    fitted = getattr(system, "setup_seconds", perf_counter() - started)
     events.say("ready", fit=fitted, asked=asdict(problem.clock), versions=versions(arguments.rival))
     errors: list[str] = []
     warm_up(system, rows.iloc[:1], errors)
@@ -82,10 +82,14 @@ def measure(arguments: argparse.Namespace, events: Events) -> dict[str, Any]:
         "first": arguments.first,
         "versions": versions(arguments.rival),
         "passes": passes,
-        "batches": [] if arguments.no_batch else batches(system, rows, arguments.repeats),
+        "batches": batches(system, problem.rows.iloc[: arguments.batch], arguments.repeats) if arguments.batch else [],
         "notes": system.notes() if hasattr(system, "notes") else [],
         "errors": sorted(set(errors)),
     }
+
+
+def imported(name: str) -> Any:
+    return import_module(name if "." in name else f"benchmarks.rivals.{name}")
 
 
 def warm_up(system: Any, row: pd.DataFrame, errors: list[str]) -> None:
@@ -134,9 +138,11 @@ def tabled(system: Any, answer: Any) -> tuple[pd.DataFrame | None, str]:
     if answer is None:
         return None, ""
     try:
-        return system.table(answer), ""
+        table = system.table(answer)
     except Exception as error:
         return None, f"not a row of the table: {shortened(error)}"
+    kind = type(table).__name__
+    return (table, "") if isinstance(table, pd.DataFrame) else (None, f"not a row of the table: {kind}")
 
 
 def shortened(error: Exception) -> str:
@@ -157,9 +163,10 @@ def installed(name: str) -> str:
 
 
 def batches(system: Any, rows: pd.DataFrame, repeats: int) -> list[float]:
-    """Seconds of explaining all rows in one call, for a rival that has one."""
+    """Seconds of explaining all rows in one call, after a small one to warm up, for a rival that has one."""
     if not hasattr(system, "explain_batch"):
         return []
+    system.explain_batch(rows.iloc[:2])
     seconds = []
     for _ in range(repeats):
         started = perf_counter()
