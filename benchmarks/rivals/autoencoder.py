@@ -9,6 +9,7 @@ HIDDEN = 64
 BATCH = 128
 UPDATES = 3000
 PACE = 2e-3
+TINY = 1e-12
 
 
 class Autoencoder:
@@ -20,6 +21,12 @@ class Autoencoder:
         self.size = max(2, len(encoding.blocks) // 2)
         self.encoder = layers(encoding.width, self.size)
         self.decoder = layers(self.size, encoding.width)
+        self.is_number = torch.zeros(encoding.width, dtype=torch.bool)
+        self.member = torch.zeros(encoding.width, len(self.problem.categorical))
+        for j in self.problem.numeric:
+            self.is_number[encoding.blocks[j]] = True
+        for k, j in enumerate(self.problem.categorical):
+            self.member[encoding.blocks[j], k] = 1.0
         self._train(torch.as_tensor(matrix, dtype=torch.float32), updates)
 
     def _train(self, rows: torch.Tensor, updates: int) -> None:
@@ -36,14 +43,10 @@ class Autoencoder:
 
     def loss(self, rows: torch.Tensor) -> torch.Tensor:
         """Squared error of the numbers, cross-entropy of the categories, added up over features."""
-        raw = self.decoder(self.encoder(rows))
-        total = torch.zeros(())
-        for j, block in enumerate(self.encoding.blocks):
-            if j in self.problem.numeric:
-                total = total + (raw[:, block] - rows[:, block]).square().mean()
-            else:
-                total = total - (rows[:, block] * torch.log_softmax(raw[:, block], dim=1)).sum(dim=1).mean()
-        return total
+        made = self.shares(self.decoder(self.encoder(rows)))
+        numbers = (made - rows)[:, self.is_number].square().sum(dim=1)
+        categories = (rows * torch.log(made.clamp_min(TINY)))[:, ~self.is_number].sum(dim=1)
+        return (numbers - categories).mean()
 
     def encode(self, matrix: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -54,9 +57,10 @@ class Autoencoder:
             return self.shares(self.decoder(torch.as_tensor(latent, dtype=torch.float32))).numpy().astype(float)
 
     def shares(self, raw: torch.Tensor) -> torch.Tensor:
-        numeric = self.problem.numeric
-        parts = [raw[:, b] if j in numeric else torch.softmax(raw[:, b], dim=1) for j, b in enumerate(self.encoding.blocks)]
-        return torch.cat(parts, dim=1)
+        """Softmax within every block at once; numbers stay."""
+        grown = torch.exp(raw - raw.max(dim=1, keepdim=True).values)
+        whole = (grown @ self.member) @ self.member.T
+        return torch.where(self.is_number, raw, grown / whole.clamp_min(TINY))
 
     def pulled_back(self, latent: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """A slope at the decoded row as the slope at the latent point it comes from."""

@@ -47,6 +47,7 @@ class Entry:
 
 BOTH = frozenset({IMMUTABLE, RANGES})
 FROZEN = frozenset({IMMUTABLE})
+RANGED = frozenset({RANGES})
 TREES = ("xgboost",)
 ENTRIES = (
     Entry("fasterce closest", "ours", "closest", constraints=BOTH, batch=True, package="fasterce"),
@@ -65,10 +66,10 @@ ENTRIES = (
     Entry("Wachter (our version)", "wachter", "adam", asks="gradients", constraints=BOTH),
     Entry("Latent-CF (our version)", "latentcf", "adam", asks="gradients"),
     Entry("SharpShooter (our version)", "sharpshooter", "line", asks="labels"),
-    Entry("ICEGP (alibi CounterfactualProto)", "alibi_", "proto", asks="gradients", constraints=BOTH, package="alibi"),
-    Entry("alibi CFRL", "alibi_", "cfrl", asks="labels", constraints=BOTH, batch=True, package="alibi"),
-    Entry("CFNOW greedy", "cfnow_", "greedy", package="cfnow"),
-    Entry("CFNOW random", "cfnow_", "random", package="cfnow"),
+    Entry("ICEGP (alibi CounterfactualProto)", "alibi", "proto", asks="gradients", constraints=RANGED, package="alibi"),
+    Entry("alibi CFRL", "alibi", "cfrl", asks="labels", constraints=BOTH, batch=True, package="alibi"),
+    Entry("CFNOW greedy", "cfnow", "greedy", package="cfnow"),
+    Entry("CFNOW random", "cfnow", "random", package="cfnow"),
     Entry("jax-relax VanillaCF", "relax", "vanilla", boxes=SMOOTH, asks="gradients", constraints=FROZEN, package="jax-relax"),
     Entry("jax-relax GrowingSphere", "relax", "sphere", boxes=SMOOTH, constraints=FROZEN, package="jax-relax"),
     Entry("treecf genetic", "treecf", "genetic", boxes=TREES, asks="trees", constraints=BOTH, batch=True, package="treecf"),

@@ -6,9 +6,10 @@ from benchmarks.rivals.problem import Problem
 
 
 class Encoding:
-    """Numbers by mean and deviation of the training rows, or to 0..1 by their limits; a category is a block of columns."""
+    """A category is a block of columns; numbers are "standard" (mean and deviation of the training rows), moved to a
+    range such as (0, 1) by their limits, or stay as they "are"."""
 
-    def __init__(self, problem: Problem, *, to_range: bool = False) -> None:
+    def __init__(self, problem: Problem, numbers: str | tuple[float, float] = "standard") -> None:
         self.problem = problem
         codes = problem.codes(problem.X_train)
         self.shift, self.scale = np.zeros(codes.shape[1]), np.ones(codes.shape[1])
@@ -19,10 +20,17 @@ class Encoding:
             self.blocks.append(slice(start, start + width))
             start += width
             if j in problem.numeric:
-                low, high, _ = problem.spec["numeric"][problem.columns[j]]
-                self.shift[j] = low if to_range else codes[:, j].mean()
-                self.scale[j] = (high - low if to_range else codes[:, j].std()) or 1.0
+                self.shift[j], self.scale[j] = self._scaling(j, codes[:, j], numbers)
         self.width = start
+
+    def _scaling(self, j: int, column: np.ndarray, numbers: str | tuple[float, float]) -> tuple[float, float]:
+        if numbers == "are":
+            return 0.0, 1.0
+        if numbers == "standard":
+            return column.mean(), column.std() or 1.0
+        low, high, _ = self.problem.spec["numeric"][self.problem.columns[j]]
+        scale = ((high - low) or 1.0) / (numbers[1] - numbers[0])
+        return low - numbers[0] * scale, scale
 
     def matrix(self, codes: np.ndarray) -> np.ndarray:
         matrix = np.zeros((len(codes), self.width))

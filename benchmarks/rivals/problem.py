@@ -16,7 +16,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from benchmarks.rivals.keeper import Far
+from benchmarks.rivals.far import Far
 
 # Written by `venvs` into an environment whose own pins cannot read our model file: the interpreter that can.
 KEEPER = Path(sys.prefix) / ".keeper"

@@ -1,7 +1,7 @@
 """Wachter, Mittelstadt, Russell (2017), written for this benchmark: gradient descent on the row itself.
 
 As in the paper: minimise lambda (f(x') - 1)^2 + sum |x'_j - x_j| / MAD_j with Adam, and raise lambda until the answer
-flips. Our reading, where the paper has none: a category is a block of one-hot columns between 0 and 1, half a unit of
+flips. Our reading, where the paper has none: a category is a block of columns that are shares of one, half a unit of
 distance each, decoded by the largest; numbers keep to the schema's range; what Adam moved by less than it circles around
 zero is set back, since the L1 distance wants it exactly there. Gradients: see slopes.py.
 """
@@ -28,6 +28,7 @@ class Rival:
         self.price = prices(problem, self.encoding)
         self.low, self.high = self.encoding.limits()
         self.frozen = self.encoding.frozen()
+        self.shares = [self.encoding.blocks[j] for j in problem.categorical if j not in problem.immutable]
 
     def explain(self, row: pd.DataFrame) -> np.ndarray | None:
         own = self.encoding.matrix(self.problem.codes(row))[0]
@@ -45,6 +46,8 @@ class Rival:
         low, high = np.minimum(self.low, own), np.maximum(self.high, own)
         for _ in range(STEPS):
             moved = np.clip(moved - adam.step(self.slope(own, moved, weight)), low, high)
+            for block in self.shares:
+                moved[block] = on_simplex(moved[block])
         return moved
 
     def slope(self, own: np.ndarray, moved: np.ndarray, weight: float) -> np.ndarray:
@@ -71,6 +74,13 @@ def prices(problem: Problem, encoding: Encoding) -> np.ndarray:
     for j in problem.numeric:
         prices[encoding.blocks[j]] = encoding.scale[j] / (spread[j] or 1.0)
     return prices
+
+
+def on_simplex(values: np.ndarray) -> np.ndarray:
+    """The nearest shares that are not negative and add up to one."""
+    sorted_down = np.sort(values)[::-1]
+    surplus = (np.cumsum(sorted_down) - 1) / np.arange(1, len(values) + 1)
+    return np.maximum(values - surplus[np.flatnonzero(sorted_down > surplus)[-1]], 0.0)
 
 
 class Adam:
