@@ -31,6 +31,7 @@ QUICK = Plan(
     questions=("free", "frozen"),
     methods=tuple(entry for entry in ENTRIES if entry.name in QUICK_METHODS),
     seeds=(0, 1),
+    few=1,
     rows=5,
     batch=20,
     limits=Limits(setup=120, row=5, method=10, processes=2),

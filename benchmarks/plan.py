@@ -17,7 +17,7 @@ COMPARED_IN_THE_PAPER = {
     "dice-random": "DiCE",
     "certifai-genetic": "CERTIFAI",
     "latentcf-adam": "Latent-CF",
-    "alibi_-proto": "ICEGP",
+    "alibi-proto": "ICEGP",
 }
 STEPS = (0.05, 0.1, 0.3, 0.5, 1.0)
 HARNESS = ("asking.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals/run.py")

@@ -35,6 +35,7 @@ HEADER = {
     "ratio": "× ours",
     "batch": "ms in a batch",
     "setup": "set-up s",
+    "inside": "in model %",
     "calls": "calls",
     "rows": "rows asked",
 }

@@ -64,6 +64,7 @@ def per_run(lines: pd.DataFrame) -> pd.DataFrame:
     runs["asked"] = grouped.size()
     runs["tried"] = 100 * grouped["status"].agg(lambda status: (status != NOT_TRIED).mean())
     runs["ms"] = 1000 * grouped["seconds"].median()
+    runs["inside"] = 100 * grouped["model"].sum() / grouped["seconds"].sum()
     runs["total"] = grouped["seconds"].sum()
     return runs.reset_index()
 

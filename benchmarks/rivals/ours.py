@@ -2,7 +2,8 @@
 
 `variant` is a method ("closest", "sparse", "realistic"), "robust" (closest, holding under 95 % of small shakes), or the
 paper's plain reading of a method: "paper-closest", "paper-sparse", "paper-realistic"; "@0.3" at the end sets the paper's
-step. Distances are gower, as the other systems' are judged by it.
+step, "-untwinned" asks the black box itself and no compiled twin of it. Distances are gower, as the other systems' are
+judged by it.
 """
 
 import shutil
@@ -16,6 +17,7 @@ from fasterce import FasterCE, Schema, load
 from fasterce.schema import Feature
 
 ROBUST = 0.95
+UNTWINNED = "-untwinned"
 
 
 class Rival:
@@ -24,6 +26,8 @@ class Rival:
         self.options = options(problem, variant)
         counted(problem)
         self.explainer, self.setup_seconds = fitted(problem)
+        if variant.endswith(UNTWINNED):
+            self.explainer.twin_ = None
 
     def explain(self, row: pd.DataFrame) -> Any:
         return self.explain_batch(row)
@@ -51,7 +55,7 @@ def fitted(problem: Problem) -> tuple[FasterCE, float]:
 
 
 def options(problem: Problem, variant: str) -> dict[str, Any]:
-    method, _, step = variant.partition("@")
+    method, _, step = variant.removesuffix(UNTWINNED).partition("@")
     given: dict[str, Any] = {"distance": "gower", "n": problem.count, "why_not": False}
     if method.startswith("paper-"):
         given |= {"reading": "paper"}

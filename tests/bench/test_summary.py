@@ -11,7 +11,7 @@ NAN = float("nan")
 def lines(method: str, valid: list[float], gower: list[float], changed: list[str], seconds: list[float]) -> pd.DataFrame:
     blank = dict.fromkeys((*summary.PERCENT, *summary.MEANS), NAN)
     rows = {"method": method, "seed": 0, "row": range(len(valid)), "status": "answered", **blank}
-    return pd.DataFrame({**rows, "valid": valid, "gower_l1": gower, "changed": changed, "seconds": seconds})
+    return pd.DataFrame({**rows, "valid": valid, "gower_l1": gower, "changed": changed, "seconds": seconds, "model": 0.005})
 
 
 OURS = lines(summary.REFERENCE, [1, 1, 1, 1], [0.1, 0.2, 0.3, 0.4], ["a", "a|b", "b", "c"], [0.01] * 4)
@@ -29,6 +29,11 @@ def test_failures_count_in_shares_and_not_in_means() -> None:
 def test_times_are_ratios_of_medians_in_one_run() -> None:
     ratio = summary.times_reference(summary.per_run(BOTH))
     assert ratio.tolist() == pytest.approx([1.0, 5.0])
+
+
+def test_time_in_the_model_is_a_share_of_the_whole() -> None:
+    runs = summary.per_run(OURS)
+    assert runs["inside"].tolist() == pytest.approx([50.0])
 
 
 def test_agreement_is_over_rows_both_answer() -> None:
