@@ -10,6 +10,8 @@ from typing import Any
 from benchmarks import measuring
 from fasterce.display import html
 
+LONGEST_LINE = 45
+
 
 @dataclass(frozen=True)
 class Text:
@@ -64,10 +66,16 @@ def html_block(block: Block) -> str:
         return html.figure(block.figure, alt=block.alt)
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.header)
     body = "".join(
-        f'<tr><th scope="row">{marked(line[0])}</th>{"".join(f"<td>{marked(cell)}</td>" for cell in line[1:])}</tr>'
-        for line in block.lines
+        f'<tr><th scope="row">{marked(line[0])}</th>{"".join(map(html_cell, line[1:]))}</tr>' for line in block.lines
     )
-    return f'<table class="fce-list"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    table = f'<table class="fce-list"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div style="overflow-x:auto;margin:0 0 1.5rem" tabindex="0">{table}</div>'
+
+
+def html_cell(said: str) -> str:
+    """Numbers on one line, sentences wrapped."""
+    style = "white-space:nowrap" if len(said) <= LONGEST_LINE else "min-width:20rem"
+    return f'<td style="{style}">{marked(said)}</td>'
 
 
 def marked(said: str) -> str:

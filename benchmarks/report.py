@@ -38,7 +38,10 @@ HEADER = {
     "inside": "in model %",
     "calls": "calls",
     "rows": "rows asked",
+    "note": "note",
 }
+COST = ("ms", "ratio", "batch", "setup", "inside", "calls", "rows", "note")
+QUALITY = tuple(name for name in HEADER if name not in COST)
 FORMS = {
     "n_changed": "{:.2f}",
     "gower_l1": "{:.3f}",
@@ -142,7 +145,8 @@ def setting_blocks(results: Results, data: str, box: str) -> Iterator[Block]:
             f"training rows, {facts['refused']:,} rows refused. Shares are of all rows asked, failures included; the other "
             "means are over valid answers: medians over runs, lowest – highest in brackets."
         )
-    yield main_table(results, data, box, "free", tuple(HEADER))
+    yield main_table(results, data, box, "free", QUALITY)
+    yield main_table(results, data, box, "free", COST)
 
 
 def black_box(results: Results, data: str, box: str) -> dict[str, Any]:
@@ -167,18 +171,22 @@ def main_table(results: Results, data: str, box: str, question: str, columns: Se
 
 
 def cell(name: str, runs: pd.DataFrame, lines: pd.DataFrame, about: pd.DataFrame) -> str:
-    if name == "runs":
-        return f"{len(runs)}"
-    if name == "ms":
-        return milliseconds(lines["seconds"])
-    if name == "setup":
-        return measuring.spread(list(pd.to_numeric(about["setup"], errors="coerce")), "{:.1f}")
-    if name == "batch":
-        return measuring.spread([1000 * value for value in batches(about)], "{:.2f}")
-    values = list(runs[name])
-    if name == "ratio":
-        return measuring.spread(values, "{:.2f}" if max(values, default=0) < 10 else "{:.0f}")
-    return measuring.spread(values, FORMS.get(name, "{:.0f}"))
+    special = {
+        "runs": lambda: f"{len(runs)}",
+        "ms": lambda: milliseconds(lines["seconds"]),
+        "setup": lambda: measuring.spread(list(pd.to_numeric(about["setup"], errors="coerce")), "{:.1f}"),
+        "note": lambda: note(about),
+        "batch": lambda: measuring.spread([1000 * value for value in batches(about)], "{:.2f}"),
+        "ratio": lambda: measuring.spread(list(runs["ratio"]), "{:.2f}" if runs["ratio"].max() < 10 else "{:.0f}"),
+    }
+    return special[name]() if name in special else measuring.spread(list(runs[name]), FORMS.get(name, "{:.0f}"))
+
+
+def note(about: pd.DataFrame) -> str:
+    """What a system says of its own answers, in its last run, and why it was given up."""
+    said = [word for words in about.get("notes", pd.Series(dtype=object)).dropna().tail(1) for word in words]
+    failures = [word for word in about.get("failure", pd.Series(dtype=object)).dropna().unique() if word]
+    return "; ".join([*said, *failures])
 
 
 def milliseconds(seconds: pd.Series) -> str:

@@ -28,9 +28,19 @@ class Rival:
         self.explainer, self.setup_seconds = fitted(problem)
         if variant.endswith(UNTWINNED):
             self.explainer.twin_ = None
+        self.twins: list[Any] = []
 
     def explain(self, row: pd.DataFrame) -> Any:
-        return self.explain_batch(row)
+        result = self.explain_batch(row)
+        self.twins += [result.twin] if result.twin is not None else []
+        return result
+
+    def notes(self) -> list[str]:
+        """What was asked of the twin instead of the black box: it is in no count of ours."""
+        if not self.twins:
+            return ["no twin"]
+        rows = sum(twin.rows for twin in self.twins) / len(self.twins)
+        return [f"and {rows:.0f} rows of a twin that agrees {self.twins[0].agreement:.2%}"]
 
     def explain_batch(self, rows: pd.DataFrame) -> Any:
         return self.explainer.explain(rows, target=self.problem.wanted, **self.options)
