@@ -33,7 +33,7 @@ class Limits:
 
     setup: float = 300.0
     row: float = 20.0
-    method: float = 60.0
+    method: float = 40.0
     processes: int = 3
 
 

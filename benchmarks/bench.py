@@ -100,6 +100,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         name: tuple(value) for name in ("datasets", "boxes", "questions", "seeds") if (value := getattr(options, name))
     }
     given |= {name: value for name in ("few", "rows", "batch", "train_rows") if (value := getattr(options, name)) is not None}
+    if options.questions:
+        given["elsewhere"] = given["questions"]
     if options.methods:
         given["methods"] = tuple(entry for name in options.methods for entry in named(name))
     limits = {

@@ -64,7 +64,7 @@ def html_block(block: Block) -> str:
         return f"<p>{marked(block.said)}</p>"
     if isinstance(block, Picture):
         return html.figure(block.figure, alt=block.alt)
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.header)
+    head = "".join(f'<th scope="col" style="white-space:nowrap">{escape(name)}</th>' for name in block.header)
     body = "".join(
         f'<tr><th scope="row">{marked(line[0])}</th>{"".join(map(html_cell, line[1:]))}</tr>' for line in block.lines
     )

@@ -26,14 +26,16 @@ HARNESS = ("asking.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals
 @dataclass(frozen=True)
 class Plan:
     """`seeds` are for the paper's black box and the systems it compares; the others have the first `few`, and other black
-    boxes and questions the first one. `crowd`: training rows realism is measured against."""
+    boxes and questions the first one. `elsewhere`: the questions about other black boxes. The paper's reading has its own
+    place in `paper`. `crowd`: training rows realism is measured against."""
 
     datasets: tuple[str, ...] = DATASETS
     boxes: tuple[str, ...] = BOXES
     questions: tuple[str, ...] = (FREE.name, FROZEN.name, SEVERAL.name)
-    methods: tuple[Entry, ...] = ENTRIES
+    elsewhere: tuple[str, ...] = (FREE.name,)
+    methods: tuple[Entry, ...] = tuple(entry for entry in ENTRIES if not entry.variant.startswith("paper-"))
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    few: int = 2
+    few: int = 1
     rows: int = 20
     batch: int = 200
     train_rows: int | None = None
@@ -52,7 +54,7 @@ class Plan:
 
     def jobs(self, seed: int, data: str, box: str) -> Iterator[tuple[Key, Entry, Question]]:
         place = self.seeds.index(seed)
-        for question in (QUESTIONS[name] for name in self.questions):
+        for question in (QUESTIONS[name] for name in (self.questions if box == PAPERS_BOX else self.elsewhere)):
             for entry in self.methods:
                 if box in entry.boxes and fits(entry, question) and place < self.runs(entry, question):
                     yield Key(data, box, question.name, entry.name, seed), entry, question

@@ -15,6 +15,7 @@ from benchmarks.plan import Plan
 from benchmarks.store import Cell
 from benchmarks.store import write as write_whole
 from benchmarks.summary import Results
+from fasterce.display.wording import counted
 
 HEADER = {
     "runs": "runs",
@@ -49,6 +50,12 @@ FORMS = {
     "linf": "{:.3f}",
     "proximity": "{:.2f}",
     "nn_ratio": "{:.2f}",
+}
+SUPERLATIVES = {
+    "gower_l1": "nearest",
+    "n_changed": "fewest features",
+    "nn_ratio": "nearest to real rows",
+    "ms": "fastest one by one",
 }
 ABOUT_TRADE_OFFS = (
     "Means over valid answers; blue is ours. Hollow: fewer than 95 % of the rows have a valid answer, so the mean is of the "
@@ -110,8 +117,9 @@ def glance(results: Results, about: dict[str, Any], quick: bool) -> Iterator[Blo
         return
     free = lines[lines["question"] == "free"]
     yield Text(
-        f"{free['method'].nunique()} systems, {free['data'].nunique()} datasets, {free['box'].nunique()} kinds of black box, "
-        f"{len(lines):,} answers asked for, {int((lines['status'] == TIMEOUT).sum()):,} of them timed out. "
+        f"{counted(free['method'].nunique(), 'system')}, {counted(free['data'].nunique(), 'dataset')}, "
+        f"{counted(free['box'].nunique(), 'kind')} of black box, {len(lines):,} answers asked for, "
+        f"{int((lines['status'] == TIMEOUT).sum()):,} of them timed out. "
         f"`{about['command']}`"
     )
     for sentence in reading(results):
@@ -126,15 +134,15 @@ def reading(results: Results) -> Iterator[str]:
         sure = mean[mean["valid"] >= 99.95]
         if len(sure) < 2:
             continue
-        best = {name: sure[name].idxmin() for name in ("gower_l1", "n_changed", "nn_ratio", "ms") if sure[name].notna().any()}
-        said = {
-            "gower_l1": "nearest",
-            "n_changed": "fewest features",
-            "nn_ratio": "nearest to real rows",
-            "ms": "fastest one by one",
-        }
-        parts = [f"{said[name]} {results.title(method)} ({sure.loc[method, name]:.3g})" for name, method in best.items()]
+        parts = [f"{said} {best_of(sure[name], results)}" for name, said in SUPERLATIVES.items() if sure[name].notna().any()]
         yield f"{data}, {box}: of {len(mean)} systems {len(sure)} answer every row validly; of these {', '.join(parts)}."
+
+
+def best_of(values: pd.Series, results: Results) -> str:
+    """Who has the lowest value, all of them if several do."""
+    lowest = values.min()
+    names = [results.title(str(method)) for method in values.index[values <= lowest * (1 + 1e-9)]]
+    return f"{' and '.join(names)} ({lowest:.3g})"
 
 
 def setting_blocks(results: Results, data: str, box: str) -> Iterator[Block]:
