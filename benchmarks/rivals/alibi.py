@@ -35,6 +35,10 @@ COARSE = 0.1
 
 def Rival(problem: Problem, variant: str) -> Any:
     """One of two classes: they need TensorFlow to behave differently."""
+    threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    tf.get_logger().setLevel("ERROR")
     tf.keras.utils.set_random_seed(problem.seed)
     return Prototypes(problem) if variant == "proto" else Reinforced(problem)
 

@@ -8,6 +8,8 @@ is Wachter's descent with its fixed weight, `sphere` is Growing Spheres. Compili
 import os
 
 os.environ.setdefault("TQDM_DISABLE", "1")
+if os.environ.get("OMP_NUM_THREADS", "1") == "1":
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 import jax
 import jax.numpy as jnp

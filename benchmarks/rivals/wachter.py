@@ -14,11 +14,11 @@ from benchmarks.rivals.encoding import Encoding
 from benchmarks.rivals.problem import Problem
 
 FIRST_WEIGHT = 1.0
-GROWTH = 3.0
-ROUNDS = 12
-STEPS = 200
+GROWTH = 2.0
+ROUNDS = 16
+STEPS = 400
 PACE = 0.05
-CIRCLE = 2 * PACE
+CIRCLE = PACE
 
 
 class Rival:
@@ -44,8 +44,9 @@ class Rival:
     def descend(self, own: np.ndarray, moved: np.ndarray, weight: float) -> np.ndarray:
         adam = Adam(len(own), PACE)
         low, high = np.minimum(self.low, own), np.maximum(self.high, own)
-        for _ in range(STEPS):
-            moved = np.clip(moved - adam.step(self.slope(own, moved, weight)), low, high)
+        for done in range(STEPS):
+            shrinking = 1 - done / STEPS
+            moved = np.clip(moved - shrinking * adam.step(self.slope(own, moved, weight)), low, high)
             for block in self.shares:
                 moved[block] = on_simplex(moved[block])
         return moved
