@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from threadpoolctl import threadpool_limits
 
 from benchmarks import measuring, paper, report
 from benchmarks.asking import Limits, ask_all
@@ -162,7 +163,8 @@ class Run:
             self.progress = progress
             self.total = progress.add_task("cells", total=len(self.wanted))
             self.part = progress.add_task("", total=self.plan.rows)
-            return [cell for group in self.plan.groups() for cell in self._group(*group)]
+            with threadpool_limits(measuring.threads()):
+                return [cell for group in self.plan.groups() for cell in self._group(*group)]
 
     def _group(self, seed: int, data: str, box: str) -> list[Cell]:
         """One black box: whatever is missing is made, each system beside the others."""

@@ -77,6 +77,11 @@ def load() -> list[float]:
     return [round(value, 2) for value in os.getloadavg()]
 
 
+def threads() -> int:
+    """How many our own process may use: as many as everybody else's."""
+    return int(os.environ.get(THREADS[0], "1"))
+
+
 def facts() -> dict[str, Any]:
     threads = {name: os.environ.get(name, "1") for name in THREADS}
     return {"cpu": platform.machine(), "cores": os.cpu_count(), "system": platform.system(), "threads": threads} | {
