@@ -99,8 +99,9 @@ class Interview:
         while self.next_row < self.rows:
             self._note(NOT_TRIED, why)
 
-    def _note(self, status: str, why: str = "", **more: Any) -> None:
-        self.told.records.append({"position": self.next_row, "status": status, "reason": why, "answers": None, **more})
+    def _note(self, status: str, why: str, answers: list[dict[str, Any]] | None = None, **cost: float) -> None:
+        record = {"position": self.next_row, "status": status, "reason": why, "answers": answers, **cost}
+        self.told.records.append(record)
         self.tell(self.next_row)
 
     def _one_process(self, python: str) -> None:
@@ -110,7 +111,7 @@ class Interview:
             try:
                 for word in watched.words(self._patience):
                     ready = ready or word["event"] == "ready"
-                    started = monotonic() if word["event"] == "warm" else started
+                    started = monotonic() if word["event"] in ("ready", "warm") else started
                     self._hear(word)
             except (Silent, Ended) as error:
                 self._gone(error, ready, monotonic() - started)
@@ -147,13 +148,10 @@ class Interview:
                 self._note(NOT_TRIED, f"out of {self.limits.method:g} s")
 
     def _row(self, word: dict[str, Any]) -> None:
-        answers, failure = word["answer"] or None, word["error"]
+        answers, failure, asked = word["answer"] or None, word["error"], word["asked"]
         status = ERROR if failure else ANSWERED if answers else NOTHING
-        why = failure or ("" if answers else NOTHING)
-        asked = word["asked"]
-        cost = {"seconds": word["seconds"], "calls": asked["calls"], "rows": asked["rows"], "model": asked["model"]}
-        self.told.records.append({"position": self.next_row, "status": status, "reason": why, "answers": answers, **cost})
-        self.tell(self.next_row)
+        cost = {name: asked[name] for name in ("calls", "rows", "model")}
+        self._note(status, failure or ("" if answers else NOTHING), answers, seconds=word["seconds"], **cost)
 
     def _gone(self, error: Exception, ready: bool, seconds: float) -> None:
         if self.next_row >= self.rows:

@@ -6,7 +6,7 @@ one Parquet file and one JSON file, and a report is written as Markdown and as o
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +25,8 @@ from benchmarks.setting import BOXES, DATASETS, QUESTIONS, Question, Setting, pr
 from benchmarks.store import Cell, Key, Store
 
 HERE = Path(__file__).parent
+# Cells take from seconds to minutes: the time left is guessed from all that were made.
+ALL_OF_THEM = 1e6
 QUICK_METHODS = ("ours-closest", "ours-sparse", "ours-realistic", "nice-sparsity", "certifai-genetic")
 QUICK = Plan(
     datasets=("german_credit",),
@@ -158,10 +160,10 @@ class Run:
             self.console.print(f"{len(self.strangers)} cells were made by other code, versions or options: made anew.")
         with Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-            console=self.console, disable=self.quiet,
+            console=self.console, disable=self.quiet, speed_estimate_period=ALL_OF_THEM,
         ) as progress:  # fmt: skip
             self.progress = progress
-            self.total = progress.add_task("cells", total=len(self.wanted))
+            self.total = progress.add_task("cells to make", total=len(self.wanted) - len(self.known_cells()))
             self.part = progress.add_task("", total=self.plan.rows)
             with threadpool_limits(measuring.threads()):
                 return [cell for group in self.plan.groups() for cell in self._group(*group)]
@@ -171,8 +173,6 @@ class Run:
         jobs = list(self.plan.jobs(seed, data, box))
         keys = [key for key, _, _ in jobs] + list(paper.keys(self.plan, seed, data, box))
         cells = {key: self.store.get(key, self.wanted[key]) for key in keys}
-        for _ in range(sum(cell is not None for cell in cells.values())):
-            self.progress.advance(self.total)
         missing = [key for key, cell in cells.items() if cell is None]
         if missing:
             self._say(f"{data}, {box}, seed {seed}: the black box")
@@ -191,14 +191,15 @@ class Run:
         self.progress.advance(self.total)
         return cell
 
-    def _say(self, what: str, rows: int = 0) -> None:
-        self.progress.update(self.part, description=what, completed=rows)
-        if self.quiet and not rows:
+    def _say(self, what: str) -> None:
+        self.progress.reset(self.part, description=what)
+        if self.quiet:
             self.console.print(what, highlight=False, soft_wrap=True)
 
-    def tell(self, what: str) -> Any:
+    def tell(self, what: str) -> Callable[[int], None]:
+        """Says what is done now; what it gives is told how many rows are done."""
         self._say(what)
-        return lambda rows: self._say(what, rows)
+        return lambda rows: self.progress.update(self.part, completed=rows)
 
 
 class Bench:
