@@ -114,7 +114,7 @@ class Interview:
                     started = monotonic() if word["event"] in ("ready", "warm") else started
                     self._hear(word)
             except (Silent, Ended) as error:
-                self._gone(error, ready, monotonic() - started)
+                self._gone(error, ready)
         self.spent += monotonic() - started if ready else 0.0
 
     @property
@@ -140,6 +140,8 @@ class Interview:
             self.told.versions = word["versions"]
         elif word["event"] == "row":
             self._row(word)
+        elif word["event"] == "failed" and self.next_row >= self.rows:
+            self.told.notes = [f"no batch: {word['failure']}"]
         elif word["event"] == "failed":
             self.give_up(word["failure"])
         elif word["event"] == "done":
@@ -153,7 +155,7 @@ class Interview:
         cost = {name: asked[name] for name in ("calls", "rows", "model")}
         self._note(status, failure or ("" if answers else NOTHING), answers, seconds=word["seconds"], **cost)
 
-    def _gone(self, error: Exception, ready: bool, seconds: float) -> None:
+    def _gone(self, error: Exception, ready: bool) -> None:
         if self.next_row >= self.rows:
             self.told.notes = [*self.told.notes, "no batch in time"]
         elif not ready:
@@ -162,7 +164,7 @@ class Interview:
         elif isinstance(error, Silent):
             self._note(TIMEOUT, f"no answer within {self.limits.row:g} s", seconds=self.limits.row)
         else:
-            self._note(DIED, f"died: {error}", seconds=seconds)
+            self._note(DIED, f"died: {error}")
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ class Rival:
             raise RuntimeError("lost my way")
         return None if self.variant == "none" else row
 
+    def explain_batch(self, rows: pd.DataFrame) -> Any:
+        if self.variant == "no batch":
+            raise RuntimeError("one at a time, please")
+        return rows
+
     def table(self, row: pd.DataFrame) -> Any:  # noqa: PLR0911 - one line a way to go wrong
         good = self.accepted.set_axis(row.index)
         number, category = self.problem.columns[self.problem.numeric[0]], self.problem.columns[self.problem.categorical[0]]

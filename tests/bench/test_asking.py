@@ -18,6 +18,7 @@ MODULE = "tests.bench.broken"
 # What each does with three rows, which of them are valid, and what is said of the second.
 EXPECTED = {
     "fine": ([ANSWERED] * 3, [1, 1, 1], ""),
+    "no batch": ([ANSWERED] * 3, [1, 1, 1], ""),
     "input": ([ANSWERED] * 3, [0, 0, 0], NOT_FLIPPED),
     "none": ([NOTHING] * 3, [0, 0, 0], "no answer"),
     "empty": ([NOTHING] * 3, [0, 0, 0], "no answer"),
@@ -56,7 +57,7 @@ def told(setting: Setting, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     folder = tmp_path_factory.mktemp("problem") / "free"
     setting.dump(folder, FREE, batch=10)
     with ThreadPoolExecutor(2) as pool:
-        asked = {variant: pool.submit(ask_all, entry(variant), folder, ROWS, LIMITS) for variant in EXPECTED}
+        asked = {variant: pool.submit(ask_all, entry(variant), folder, ROWS, LIMITS, batch=5) for variant in EXPECTED}
         return {variant: future.result() for variant, future in asked.items()}
 
 
@@ -78,6 +79,13 @@ def test_a_hang_costs_its_time_out_and_the_next_row_has_a_fresh_process(told: di
     assert told["hangs"].records[2]["seconds"] < 1
     assert told["hangs"].failure == ""
     assert told["hangs always"].records[2]["reason"] == "given up after 2 processes"
+
+
+def test_a_batch_is_timed_where_there_is_one_and_its_failure_is_no_failure_of_the_rows(told: dict[str, asking.Told]) -> None:
+    assert len(told["fine"].batches) == 1
+    assert told["no batch"].batches == []
+    assert told["no batch"].notes == ["no batch: RuntimeError: one at a time, please"]
+    assert told["no batch"].failure == ""
 
 
 def test_valid_answers_are_measured(told: dict[str, asking.Told], judge: Judge) -> None:
