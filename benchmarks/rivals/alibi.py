@@ -148,8 +148,9 @@ class Reinforced:
         weights = [1.0, *[1 / len(sizes)] * len(sizes)] if numbers else [1 / len(sizes)] * len(sizes)
         autoencoder.compile(optimizer=tf.keras.optimizers.Adam(1e-3), loss=losses, loss_weights=weights)
         wanted = [codes[:, j].astype(int) for j in problem.categorical]
-        outputs = [matrix[:, :numbers], *wanted] if numbers else wanted
-        autoencoder.fit(matrix, outputs, epochs=EPOCHS, batch_size=128, verbose=0)
+        outputs = tuple([matrix[:, :numbers], *wanted] if numbers else wanted)
+        rows = tf.data.Dataset.from_tensor_slices((matrix, outputs)).shuffle(1024, seed=problem.seed)
+        autoencoder.fit(rows.batch(min(128, len(matrix)), drop_remainder=True), epochs=EPOCHS, verbose=0)
         return autoencoder
 
     def explain(self, row: pd.DataFrame) -> np.ndarray:
