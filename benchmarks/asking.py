@@ -31,7 +31,7 @@ class Limits:
     """Seconds: to get ready, for one row, and after which no further row is begun. `processes`: how many a system may use
     up by hanging or dying."""
 
-    setup: float = 300.0
+    setup: float = 600.0
     row: float = 20.0
     method: float = 40.0
     processes: int = 3
