@@ -98,7 +98,7 @@ def curve(lines: dict[str, pd.DataFrame], points: pd.DataFrame, title: str) -> A
     """Robustness against proximity: a curve a way to buy the one with the other, a point a system that offers no choice."""
     figure = new_figure(8.0, 5.0)
     ax = figure.subplots()
-    for (name, part), colour in zip(lines.items(), (BLUE, ORANGE, GREY), strict=False):
+    for (name, part), colour in zip(lines.items(), (QUIET_BLUE, BLUE, ORANGE), strict=False):
         ax.plot(part["proximity"], part["robust"], marker="o", color=colour, label=literal(name), linewidth=2)
         for _, at in part.iterrows():
             ax.annotate(

@@ -37,12 +37,12 @@ EXAMPLE_TOGETHER = {
 
 
 def keys(plan: Plan, seed: int, data: str, box: str) -> Iterator[Key]:
-    """CE1, CE2 and CE3 on all data; on Lending Club also CE1 at every δε and our `robust` at several shares."""
+    """CE1, CE2 and CE3 on all data; on Lending Club also CE1 at every δε, one δε beyond, and `robust` at several shares."""
     if not plan.paper or box != PAPERS_BOX:
         return
     names = [CE1, CE2, CE3]
     if data == ROBUSTNESS_DATA:
-        names += [at_step(step) for step in STEPS] + [at_share(share) for share in SHARES]
+        names += [at_step(step) for step in STEPS] + [beyond(step) for step in STEPS] + [at_share(share) for share in SHARES]
     if seed == plan.seeds[0]:
         names.append(EXAMPLES)
     for name in names:
@@ -51,6 +51,11 @@ def keys(plan: Plan, seed: int, data: str, box: str) -> Iterator[Key]:
 
 def at_step(step: float) -> str:
     return f"{CE1}-step-{step:g}"
+
+
+def beyond(step: float) -> str:
+    """One δε farther than the first point that flips."""
+    return f"{CE1}-beyond-{step:g}"
 
 
 def at_share(share: float) -> str:
@@ -88,9 +93,11 @@ class Experiments:
             return self._every_feature()
         if name == CE3:
             return self._one_by_one(FROZEN, method="realistic", **plain(STEP), features_to_vary=self.setting.free(FROZEN))
-        if name.startswith("robust-"):
-            return self._one_by_one(FREE, method="closest", robust=float(name.rpartition("-")[2]), why_not=False)
-        return self._one_by_one(FREE, method="closest", **plain(STEP if name == CE1 else float(name.rpartition("-")[2])))
+        kind, _, value = name.rpartition("-")
+        if kind == "robust":
+            return self._one_by_one(FREE, method="closest", robust=float(value), distance="mad", why_not=False)
+        margin = float(value) if kind == f"{CE1}-beyond" else 0.0
+        return self._one_by_one(FREE, method="closest", **plain(float(value) if kind else STEP), margin=margin)
 
     def _one_by_one(self, question: Question, **options: Any) -> pd.DataFrame:
         """As a person is explained: one row a call, after one that does not count."""

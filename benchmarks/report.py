@@ -44,6 +44,9 @@ HEADER = {
 COST = ("ms", "ratio", "batch", "setup", "inside", "calls", "rows", "note")
 QUALITY = tuple(name for name in HEADER if name not in COST)
 FORMS = {
+    "diversity": "{:.3f}",
+    "violations": "{:.2f}",
+    "answers": "{:.1f}",
     "n_changed": "{:.2f}",
     "gower_l1": "{:.3f}",
     "l2": "{:.3f}",

@@ -58,6 +58,7 @@ def test_claims_about_the_step_follow_its_curve() -> None:
     nobody = pd.DataFrame(columns=["data", "title", *beside.MEASURES])
     good = beside.claims(nobody, robust(80, 100, 100))
     assert [claim.verdict for claim in good] == ["agrees", "agrees", "agrees"]
+    assert all("first point" in claim.said for claim in good)
     assert verdict(beside.claims(nobody, robust(80, 99, 100)), "100 % robust") == "differs"
     assert verdict(beside.claims(nobody, robust(90, 80, 100)), "more robust") == "differs"
 
