@@ -5,6 +5,7 @@ one Parquet file and one JSON file, and a report is written as Markdown and as o
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from benchmarks.plan import Plan
 from benchmarks.rivals.catalogue import ENTRIES, Entry
 from benchmarks.scoring import Judge
 from benchmarks.setting import BOXES, DATASETS, QUESTIONS, Question, Setting, prepare
-from benchmarks.store import Cell, Key, Store
+from benchmarks.store import Cell, Key, Store, write
 
 HERE = Path(__file__).parent
 # Cells take from seconds to minutes: the time left is guessed from all that were made.
@@ -49,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     run = Run(plan, Store(options.out), quiet=options.no_progress)
     started, load = perf_counter(), measuring.load()
+    manifest = {"command": command_of(argv), "machine": measuring.facts(), "plan": described(plan), "cells": len(run.wanted)}
+    write(options.out / "manifest.json", json.dumps(manifest, indent=1))
     try:
         cells = run.all_cells() if not options.report_only else run.known_cells()
     except KeyboardInterrupt:

@@ -66,6 +66,7 @@ def test_the_same_stands_in_markdown_with_its_pictures(out: Path) -> None:
 
 
 def test_machine_versions_and_load_are_recorded(out: Path) -> None:
+    assert json.loads((out / "manifest.json").read_text())["cells"] == 6
     about = json.loads((out / "results.json").read_text())
     assert about["machine"]["versions"]["numpy"]
     assert set(about["load"]) == {"before", "after"}
