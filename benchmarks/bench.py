@@ -57,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\nStopped. What is done is kept in {options.out}; the same command goes on.", file=sys.stderr)
         return 130
+    if not cells:
+        print(f"There is nothing to report of this plan in {options.out}.", file=sys.stderr)
+        return 1
     about = {
         "command": command_of(argv),
         "machine": measuring.facts(),

@@ -67,12 +67,15 @@ def figure_runs(results: Results) -> pd.DataFrame:
     runs = pd.concat(parts, ignore_index=True)
     runs["title"] = runs["method"].map(family)
     runs["each"] = runs["ms"] / 1000
-    setup = results.about.drop_duplicates(["data", "box", "method", "seed"]).set_index(["data", "box", "method", "seed"])[
-        "setup"
-    ]
-    known = [setup.get((run.data, PAPERS_BOX, run.method, run.seed), np.nan) for run in runs.itertuples()]
-    runs["total"] = np.array(known, dtype=float) + runs["each"] * runs["asked"]
+    runs["total"] = setup_of(results, runs) + runs["each"] * runs["asked"]
     return runs.sort_values("title", key=lambda titles: titles.map(FIGURE.index), kind="stable")
+
+
+def setup_of(results: Results, runs: pd.DataFrame) -> np.ndarray:
+    """Seconds each run of `runs` took to get ready."""
+    about = results.about[(results.about["box"] == PAPERS_BOX) & results.about["question"].isin(["free", paper.PAPER])]
+    known = about.set_index(["data", "method", "seed"])["setup"].to_dict()
+    return np.array([known.get((run.data, run.method, run.seed)) for run in runs.itertuples()], dtype=float)
 
 
 def figure_table(runs: pd.DataFrame) -> Iterator[tuple[str, list[list[str]]]]:

@@ -92,6 +92,11 @@ def test_cells_of_another_plan_are_not_mixed_in(out: Path) -> None:
     assert run.known_cells() == []
 
 
+def test_nothing_to_report_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--quick", "--report-only", "--out", str(tmp_path)]) == 1
+    assert "nothing to report" in capsys.readouterr().err
+
+
 def test_an_unknown_system_is_named() -> None:
     with pytest.raises(SystemExit, match="No system is called 'nicer'"):
         bench.main(["--methods", "nicer"])
