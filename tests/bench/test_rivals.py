@@ -14,13 +14,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
 from benchmarks import venvs
 from benchmarks.rivals import (
     catalogue,
@@ -36,6 +29,12 @@ from benchmarks.rivals import (
 )
 from benchmarks.rivals.autoencoder import Autoencoder
 from benchmarks.rivals.encoding import Encoding
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 ROOT = Path(__file__).parent.parent.parent
 ROW = pd.DataFrame({"x": [2.0], "y": [2.0], "c": pd.Series(["a"], dtype="str")})
