@@ -3,7 +3,8 @@
 Settings are those of alibi's own examples on Adult. CounterfactualProto gets numbers in -1..1, one-hot columns, k-d trees
 for prototypes (theta 10), and the black box as a Keras model where its weights are known, else as a function with
 numerical gradients. CFRL learns an autoencoder and a policy first and answers in one pass after that; of the manual's
-10,000 training steps it gets `STEPS`. Its text explainers' packages are not installed: stand-ins are imported instead.
+10,000 training steps it gets 2,000 (CFRL_STEPS sets another number). The packages its text explainers need are not
+installed: stand-ins are imported instead.
 """
 
 import os
@@ -27,7 +28,7 @@ from benchmarks.rivals import slopes
 from benchmarks.rivals.encoding import Encoding
 from benchmarks.rivals.problem import Problem
 
-STEPS = 2_000
+STEPS = int(os.environ.get("CFRL_STEPS", "2000"))
 EPOCHS = 50
 HIDDEN, LATENT = 128, 15
 COARSE = 0.1
