@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit show show-rules bench bench-scale datasets clean
+.PHONY: demo test lint types contracts unit show show-rules bench bench-scale datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -25,7 +25,7 @@ contracts: $(VENV)/.dev
 unit: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
-show: $(VENV)/.dev  ## the table of the README: three datasets, three variants
+show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three variants
 	$(BIN)/python scripts/show.py
 
 show-rules: $(VENV)/.dev  ## the table of docs/constraints.md: rules, options, robustness on three datasets
@@ -40,6 +40,18 @@ bench: $(VENV)/.dev  ## beside every rival, each in its own venv: benchmarks/.wo
 
 bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/results/scale.md
 	$(BENCH) benchmarks.scale $(ARGS)
+
+# The theme's announcement of its successor is not about our pages.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
+
+docs: $(VENV)/.dev  ## the documentation site, into site/; open site/index.html
+	$(MKDOCS) build --strict
+
+docs-serve: $(VENV)/.dev  ## the same on this machine's port 8000, renewed while you write
+	$(MKDOCS) serve --strict
+
+pictures: $(VENV)/.dev  ## redraw the pictures of the documentation, and renew what its examples print
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/make_pictures.py
 
 datasets: $(VENV)/.dev  ## rebuild the bundled Parquet files from their sources
 	$(BIN)/python scripts/build_datasets.py
@@ -59,4 +71,4 @@ $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

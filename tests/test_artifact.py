@@ -164,7 +164,7 @@ def test_a_loaded_explainer_can_be_saved_again_unchanged(saved: Path, tmp_path: 
 
 def test_manifest_tells_what_and_with_what(saved: Path) -> None:
     content = manifest_of(saved)
-    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 3, "network")
+    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 4, "network")
     assert content["classes"] == ["no", "yes"]
     assert content["written"]["numpy"] == np.__version__
     assert content["written"]["time"].endswith("+00:00")
@@ -486,14 +486,14 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
-    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 4}))
+    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 5}))
     (saved / "arrays.safetensors").unlink()
-    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 3; got 4.")
+    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 4; got 5.")
 
 
 def test_older_version_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, version=2)
-    assert refusal(saved).endswith("written by an older fasterce; expected format version 3, so fit and save again; got 2.")
+    assert refusal(saved).endswith("written by an older fasterce; expected format version 4, so fit and save again; got 2.")
 
 
 def crossed(frame: pd.DataFrame) -> Array:
@@ -671,3 +671,38 @@ def test_a_rule_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(expl
     with pytest.raises(SchemaError):
         ruled.save(saved.parent / "new")
     assert not (saved.parent / "new").exists()
+
+
+class TestDigest:
+    def test_is_the_same_before_saving_after_loading_and_on_disk(
+        self, explainer: FasterCE, saved: Path, tmp_path: Path
+    ) -> None:
+        before = artifact.digest(explainer)
+        assert before == artifact.digest_of(saved)
+        assert len(before.removeprefix("sha256:")) == 64
+        loaded = artifact.load(saved, approve)
+        assert artifact.digest(loaded) == before
+        loaded.save(tmp_path / "again")
+        assert artifact.digest_of(tmp_path / "again") == before
+
+    def test_changes_with_what_was_learned_and_with_the_seed(self, explainer: FasterCE) -> None:
+        other = copy.copy(explainer)
+        before = artifact.digest(other)
+        other.random_state = 4
+        assert artifact.digest(other) != before
+        other.random_state = explainer.random_state
+        assert artifact.digest(other) == before
+        other.update(people(40))
+        assert artifact.digest(other) != before
+        assert artifact.digest(explainer) == before
+
+    def test_does_not_depend_on_whether_a_twin_can_be_made_here(self, explainer: FasterCE) -> None:
+        without = copy.copy(explainer)
+        without.twin_ = object()
+        without.__dict__.pop("_digested", None)
+        assert artifact.digest(without) == artifact.digest(explainer)
+
+    def test_of_damaged_arrays_is_refused(self, saved: Path) -> None:
+        flip_a_byte(saved)
+        with pytest.raises(ArtifactError, match="damaged or changed"):
+            artifact.digest_of(saved)

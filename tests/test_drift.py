@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from changing import people, pipeline, schema, truth
 from fasterce import FasterCE, drift
 from fasterce.errors import InputError, ModelError, NotFittedError
-from streams import people, pipeline, schema, truth
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +123,10 @@ def test_bad_input_gets_one_sentence(explainer: FasterCE) -> None:
 
     with pytest.raises(ModelError, match="out of order"):
         explainer._for(broken).drift(people(30, 0))
+
+
+def test_a_replaced_model_agrees_less_with_the_stored_examples(explainer: FasterCE) -> None:
+    assert explainer.agreement() == 1.0
+    contrary = FasterCE(lambda frame: np.where(truth(frame) == "yes", "no", "yes"), progress=False)
+    contrary.__dict__.update({name: value for name, value in vars(explainer).items() if name.endswith("_")})
+    assert contrary.agreement() < 0.3

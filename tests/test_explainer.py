@@ -607,15 +607,15 @@ def test_a_batch_without_a_row_to_search_for_is_answered(explainer: FasterCE, re
         (lambda rows: rows.rename(columns={"age": "ages"}), "missing 'age' (and has the unexpected 'ages')"),
         (lambda rows: rows.assign(agee=1), "Did you mean 'age'?"),
         (lambda rows: pd.concat([rows, rows[["age"]]], axis=1), "unique column names; got 'age' more than once"),
-        (lambda rows: rows.to_numpy(), "rows must be a pandas DataFrame; got ndarray"),
-        (lambda rows: rows.iloc[0], "rows must be a pandas DataFrame; got Series"),
-        (lambda rows: None, "rows must be a pandas DataFrame; got NoneType"),
+        (lambda rows: rows.to_numpy(), "rows must be a pandas, Polars or PyArrow table; got ndarray"),
+        (lambda rows: rows.iloc[0], "rows must be a pandas, Polars or PyArrow table; got Series"),
+        (lambda rows: None, "rows must be a pandas, Polars or PyArrow table; got NoneType"),
     ],
 )
 def test_tables_that_are_no_rows_of_this_schema_are_refused(
     explainer: FasterCE, refused: pd.DataFrame, spoil: Any, words: str
 ) -> None:
-    with pytest.raises(SchemaError if "DataFrame" in words or "unique" in words else InputError) as caught:
+    with pytest.raises(SchemaError if "PyArrow" in words or "unique" in words else InputError) as caught:
         explainer.explain(spoil(refused))
     assert words in sentence(caught)
 
@@ -698,7 +698,7 @@ def test_whole_numbers_too_large_for_a_float_are_refused() -> None:
         (lambda rows: rows.iloc[:0], "at least"),
         (lambda rows: rows.iloc[:5], "X must have at least 10 rows to learn from; got 5."),
         (lambda rows: rows[[]], "X must have at least one column; got none."),
-        (lambda rows: rows.to_numpy(), "X must be a pandas DataFrame; got ndarray."),
+        (lambda rows: rows.to_numpy(), "X must be a pandas, Polars or PyArrow table; got ndarray."),
         (lambda rows: pd.concat([rows, rows], axis=1), "unique column names"),
         (lambda rows: rows.assign(income=np.nan), "at least one finite number"),
         (lambda rows: rows.assign(income=rows["income"].replace(rows["income"].iloc[3], np.inf)), "got inf (row 3)"),

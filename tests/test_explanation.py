@@ -1,6 +1,7 @@
 """What comes back lines up with what went in, whatever the index."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -211,3 +212,12 @@ def test_explanations_of_the_same_rows_stand_side_by_side(index: pd.Index) -> No
     assert both.reason.tolist() == ["", "Because none_found.", ""]
     assert (both.asked.calls, both.asked.rows, both.seconds) == (14, 180, 1.2)
     assert first.beside(second).to_frame()["method"].tolist() == ["closest", "closest", "sparse"]
+
+
+def test_side_by_side_only_the_options_in_common_hold() -> None:
+    one, two = (
+        replace(explain(people(), [], ["none_found"] * 3), options={"method": method, "n": 1, "rules": ()})
+        for method in ("closest", "sparse")
+    )
+    assert one.beside(two).options == {"n": 1, "rules": ()}
+    assert one.beside(one).options == one.options

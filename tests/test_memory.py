@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from changing import people, schema
 from fasterce.codec import Codec
 from fasterce.latent.runtime import Callables
 from fasterce.memory import (
@@ -26,7 +27,6 @@ from fasterce.predictor import Answers, Numbers
 from fasterce.profile import Floats, Profile
 from fasterce.schema import MISSING
 from fasterce.table import Table
-from streams import people, schema
 
 FRAME = people(600, 0)
 TABLE = Table.like(FRAME, schema(FRAME))

@@ -12,11 +12,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from changing import people, schema, truth
 from fasterce import FasterCE, load
 from fasterce.artifact import arrays
 from fasterce.artifact.arrays import arrays_of
 from fasterce.errors import ArtifactError, ModelError
-from streams import people, schema, truth
 
 START = people(500, 0)
 ROWS = people(60, 9)

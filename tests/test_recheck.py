@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from changing import people, pipeline, schema, strict, truth
 from fasterce import Explanation, FasterCE
 from fasterce.errors import InputError, NotFittedError
 from fasterce.recheck import Rechecked
-from streams import people, pipeline, schema, strict, truth
 
 START = people(600, 0)
 ROWS = people(200, 9).loc[lambda frame: truth(frame) == "no"].head(40)

@@ -217,7 +217,7 @@ def test_a_range_that_is_no_pair_of_numbers_is_refused(limits: Any) -> None:
 
 
 def test_something_that_is_no_table_is_refused() -> None:
-    refused("X must be a pandas DataFrame; got ndarray.", np.zeros((3, 2)))
+    refused("X must be a pandas, Polars or PyArrow table; got ndarray.", np.zeros((3, 2)))
 
 
 def test_repeated_columns_are_refused() -> None:

@@ -289,7 +289,7 @@ def test_training_rows_without_a_schema_column_are_refused() -> None:
 
 @pytest.mark.parametrize("rows", [[[1, 2]], {"age": [1]}, np.zeros((1, 5)), people().iloc[0]])
 def test_rows_that_are_no_table_are_refused(rows: Any) -> None:
-    with pytest.raises(InputError, match=r"^rows must be a pandas DataFrame; got "):
+    with pytest.raises(InputError, match=r"^rows must be a pandas, Polars or PyArrow table; got "):
         table_like(people()).read(rows)
 
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from changing import people, pipeline, schema, strict, truth
 from fasterce import FasterCE, fitting, load, updating
 from fasterce.artifact.arrays import arrays_of
 from fasterce.errors import InputError, MissingExtraError, ModelError, NotFittedError
 from fasterce.latent import train as training
 from fasterce.latent.runtime import Network
 from fasterce.surrogate import train as distilling
-from streams import people, pipeline, schema, strict, truth
 
 START = people(700, 0)
 REFUSED = people(300, 9).loc[lambda frame: truth(frame) == "no"].head(60)
@@ -276,7 +276,7 @@ def test_pytorch_is_needed_only_for_training(explainer: FasterCE, monkeypatch: p
         (lambda frame: frame.assign(job="pilot"), r"new_rows has 30 rows .* fit again .*'pilot' \(row 0\)"),
         (lambda frame: frame.assign(income=np.nan), "must not be missing"),
         (lambda frame: frame.assign(income=1e200), "at most 1e"),
-        (lambda frame: frame.to_numpy(), "must be a pandas DataFrame"),
+        (lambda frame: frame.to_numpy(), "must be a pandas, Polars or PyArrow table"),
     ],
 )
 def test_bad_rows_get_one_sentence(explainer: FasterCE, spoil: Any, sentence: str) -> None:

@@ -138,6 +138,12 @@ def compare(learned: Learned, predictor: Predictor, rows: pd.DataFrame, seed: in
     )
 
 
+def agreement(learned: Learned, predictor: Predictor) -> float:
+    """On how many of the stored examples the model says what it said when they were stored."""
+    answers = predictor.label(learned.table.frame(learned.knowledge.examples))
+    return float(np.mean(answers == learned.knowledge.example_classes))
+
+
 def _names(learned: Learned) -> pd.Index:
     """The classes, or for a model that answers numbers the bins these are counted in."""
     if learned.numbers is None:

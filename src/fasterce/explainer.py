@@ -8,14 +8,18 @@ from os import PathLike
 from time import perf_counter
 from typing import Any, Literal
 
-import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact, drift, fitting, inquiry, options, outcome, recheck, refusal, targets, trials, updating
+from fasterce.adapters import adapt
 from fasterce.constraints import Rule
 from fasterce.drift import DriftReport
 from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import Explanation
+from fasterce.frames import as_pandas, kind_of
+from fasterce.idioms import Transforming
+from fasterce.models import LoadedModel
+from fasterce.native import as_given
 from fasterce.predictor import Predictor, Scores, find_scores
 from fasterce.pricing import Prices
 from fasterce.recheck import Rechecked
@@ -32,12 +36,13 @@ Task = Literal["auto", "classification", "regression"]
 Coder = Callable[[Any], Any]
 
 
-class FasterCE(BaseEstimator):
+class FasterCE(Transforming, BaseEstimator):
     """Counterfactual explanations for a model that can only be asked for predictions.
 
     Parameters
     ----------
-    model : anything with `predict` on a DataFrame, or a function from DataFrame to labels.
+    model : anything with `predict` on a DataFrame, a function from DataFrame to labels, or a native XGBoost, LightGBM,
+        CatBoost or ONNX model (`fasterce.adapters`).
     schema : what the columns are and what may change; inferred in `fit` if None.
     random_state : the seed of everything random; explaining itself draws nothing.
     scores : "auto" uses `predict_proba` or `decision_function` where they agree with the labels; "never" asks labels only.
@@ -53,6 +58,7 @@ class FasterCE(BaseEstimator):
     Attributes
     ----------
     schema_, classes_, report_ : the schema used, the model's classes, and how good the learned pieces are.
+    n_features_in_, feature_names_in_ : the columns it was fitted on.
     memory_ : what `update` and `drift` know of the rows seen so far (`memory_.seen`, `memory_.updates`).
     """
 
@@ -81,12 +87,12 @@ class FasterCE(BaseEstimator):
         self.twin = twin
         self.task = task
 
-    def fit(self, X: pd.DataFrame, y: Any = None) -> "FasterCE":
+    def fit(self, X: Any, y: Any = None) -> "FasterCE":
         """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
         self._take(fitting.learn(self.model, X, self.schema, self._settings()))
         return self
 
-    def update(self, new_rows: pd.DataFrame, model: Any = None) -> UpdateReport:
+    def update(self, new_rows: Any, model: Any = None) -> UpdateReport:
         """Fold in new training rows without a full `fit`, and a retrained `model` if there is one; all or nothing."""
         self._check_fitted()
         asked = self.model if model is None else model
@@ -95,17 +101,22 @@ class FasterCE(BaseEstimator):
         self._take(learned)
         return report
 
-    def drift(self, new_rows: pd.DataFrame) -> DriftReport:
+    def drift(self, new_rows: Any) -> DriftReport:
         """Do new rows look like those learned from, and does what was learned still hold for them?"""
         self._check_fitted()
         return drift.compare(self._learned(), self._predictor(), new_rows, self.random_state)
 
+    def agreement(self) -> float:
+        """The share of stored examples on which the model still says what it said in `fit`: 1 unless it was replaced."""
+        self._check_fitted()
+        return drift.agreement(self._learned(), self._predictor())
+
     def recheck(
         self,
-        result: Explanation | pd.DataFrame,
+        result: Any,
         model: Any = None,
         *,
-        rows: pd.DataFrame | None = None,
+        rows: Any = None,
         target: Any = None,
         **given: Any,
     ) -> Rechecked:
@@ -122,7 +133,7 @@ class FasterCE(BaseEstimator):
 
     def explain(
         self,
-        rows: pd.DataFrame,
+        rows: Any,
         method: Method = "closest",
         *,
         target: Any = None,
@@ -151,7 +162,8 @@ class FasterCE(BaseEstimator):
 
         Parameters
         ----------
-        rows : a DataFrame with the columns of the training data, in any order.
+        rows : a table (pandas, Polars, PyArrow) with the columns of the training data, in any order; answers come as the
+            same kind.
         method : "closest" (CE1), "sparse" (CE2: one feature alone, or as few as work), "realistic" (CE3) or "all" three.
         target : the wanted class; with two classes None means the other one, row by row, with more "any other" means
             whatever the model does not say now. For a model that answers numbers (low, high), None for an open end.
@@ -183,6 +195,7 @@ class FasterCE(BaseEstimator):
         given = {name: value for name, value in locals().items() if name not in ("self", "rows")}
         started = perf_counter()
         self._check_fitted()
+        kind, rows = kind_of(rows), as_pandas(rows, "rows")
         predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
         wanted = options.read(self._circumstances(predictor, twin), **given)
         ledger = outcome.Ledger(self.table_.read(rows), wanted.target)
@@ -192,9 +205,9 @@ class FasterCE(BaseEstimator):
         answers = inquire(ledger, confirming, wanted=wanted)
         refusals = refusal.explain_refusals(ledger, confirming, wanted, inquire, started)
         found = outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started, refusals)
-        return replace(found, options=given)
+        return as_given(replace(found, options=given), kind)
 
-    def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, *, count: int = 10) -> "FasterCE":
+    def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: Any, y: Any, *, count: int = 10) -> "FasterCE":
         """Refit the model on `count` bootstraps of the training rows, for `explain(..., survive=0.9)`: answers that outlive
         the next retraining. `fit(X, y)` gives a fitted model. The models are kept in memory, not saved."""
         self._check_fitted()
@@ -205,9 +218,10 @@ class FasterCE(BaseEstimator):
         ensemble = [self._predictor(model) for model in getattr(self, "ensemble_", [])]
         return options.Circumstances(predictor, twin, self.knowledge_.codec, self.random_state, ensemble, self.progress)
 
-    def walk(self, row: pd.DataFrame, *, target: Any = None, step: float = 0.1) -> Walk:
+    def walk(self, row: Any, *, target: Any = None, step: float = 0.1) -> Walk:
         """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
         self._check_fitted()
+        row = as_pandas(row, "row")
         if len(row) == 0:
             raise InputError("row must be a table with at least one row; got none.")
         predictor = self._predictor()
@@ -253,7 +267,8 @@ class FasterCE(BaseEstimator):
     def _for(self, model: Any) -> "FasterCE":
         """The same explainer beside another model, whose scores are used only where they name the same classes."""
         other = copy(self)
-        same = list(getattr(model, "classes_", ())) == list(self.classes_) and find_scores(model) is not None
+        adapted = adapt(model)
+        same = list(getattr(adapted, "classes_", ())) == list(self.classes_) and find_scores(adapted) is not None
         other.model, other.twin_ = model, None
         other.use_scores_ = self.use_scores_ and (same or self.numbers_ is not None)
         return other
@@ -261,10 +276,11 @@ class FasterCE(BaseEstimator):
     def _predictor(self, model: Any = None) -> Predictor:
         return Predictor(self.model if model is None else model, self.table_, self.classes_, self.use_scores_, self.numbers_)
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the fitted explainer (not the model) as safetensors and a JSON manifest, all or nothing."""
+    def save(self, folder: str | PathLike[str], model_file: LoadedModel | str | PathLike[str] | None = None) -> None:
+        """Write the fitted explainer as safetensors and a JSON manifest, all or nothing. Its model stays outside, unless
+        `model_file` (ONNX, XGBoost, LightGBM or skops) is to travel with it."""
         self._check_fitted()
-        artifact.save(self, folder)
+        artifact.save(self, folder, model_file)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):

@@ -63,6 +63,7 @@ class Refusal:
 
     @property
     def sentences(self) -> list[str]:
+        """The same for a person to read."""
         changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
         rules = " and ".join(f"'{rule}'" for rule in self.blocking)
         said = []
@@ -180,6 +181,10 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def in_pandas(self) -> "Explanation":
+        """The same with pandas tables, whatever kind was explained."""
+        return self
+
     @cached_property
     def counterfactuals(self) -> pd.DataFrame:
         """The best counterfactual of every row: columns, dtypes and index of `rows`, missing values where there is none.
@@ -249,6 +254,7 @@ class Explanation:
             asked=reduce(Asked.__add__, (one.asked for one in every)),
             seconds=sum(one.seconds for one in every),
             notes=_without_answer(every, labels),
+            options=_in_common([one.options for one in every]),
         )
 
     def _typed(self, answers: NDArray[np.intp]) -> pd.DataFrame:
@@ -287,6 +293,12 @@ class Explanation:
         from fasterce.display.html import fragment  # noqa: PLC0415
 
         return fragment(self)
+
+
+def _in_common(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several calls were asked alike; what they were asked differently holds for none of their answers together."""
+    first, *others = options
+    return {name: value for name, value in first.items() if all(repr(value) == repr(one.get(name, ...)) for one in others)}
 
 
 def _without_answer(explanations: Sequence[Explanation], labels: Sequence[str] | None) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What `fit` does, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from time import perf_counter
@@ -11,13 +11,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fasterce.adapters import says_numbers
 from fasterce.codec import Codec
 from fasterce.errors import InputError, ModelError, shorten
+from fasterce.frames import as_pandas, kind_of
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import Samples, sample
 from fasterce.latent.train import TrainingPlan, split, train
 from fasterce.memory import Memory, cuts_of_answers, reconstruction_losses, tally_answers
-from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores, is_regressor
+from fasterce.predictor import FAILED, Answers, Numbers, Predictor, Scores
 from fasterce.profile import Floats, Profile
 from fasterce.progress import Progress
 from fasterce.report import FitReport, prediction_agreement, quality_by_feature
@@ -109,13 +111,14 @@ def learn(model: Any, X: pd.DataFrame, schema: Schema | None, settings: Settings
     )
 
 
-def read_training_rows(X: pd.DataFrame, schema: Schema | None) -> tuple[Table, Floats]:
+def read_training_rows(X: Any, schema: Schema | None) -> tuple[Table, Floats]:
+    given, X = X, as_pandas(X)
     check_table(X, "X")
     if schema is not None and not isinstance(schema, Schema):
         raise InputError(f"schema must be a fasterce.Schema or None; got {type(schema).__name__}.")
     if len(X) < FEWEST_ROWS:
         raise InputError(f"X must have at least {FEWEST_ROWS} rows to learn from; got {len(X)}.")
-    table = Table.like(X, schema or Schema.infer(X))
+    table = replace(Table.like(X, schema or Schema.infer(X)), kind=kind_of(given))
     reading = table.read(X)
     if reading.problems:
         sentence = reading.problems[min(reading.problems)]
@@ -178,7 +181,7 @@ def ask_about(codes: Floats, predictor: Predictor, settings: Settings) -> Heard:
 
 def learn_answers(codes: Floats, predictor: Predictor, settings: Settings) -> None:
     """The predictor learns the model's classes and whether its scores can be trusted."""
-    if settings.task == "regression" or (settings.task == "auto" and is_regressor(predictor.model)):
+    if settings.task == "regression" or (settings.task == "auto" and says_numbers(predictor.model)):
         predictor.learn_numbers(codes)
         return
     predictor.learn_classes(codes)

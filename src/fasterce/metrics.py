@@ -37,10 +37,12 @@ class Scale:
 
     @classmethod
     def of(cls, X_train: pd.DataFrame, schema: Schema | None = None) -> "Scale":
+        """Measured on training rows; the schema is inferred where none is given."""
         table = Table.like(X_train, schema or Schema.infer(X_train))
         return cls(table, Codec(table.schema, Profile.measure(table.read(X_train).codes, table.schema)))
 
     def codes(self, rows: pd.DataFrame) -> Floats:
+        """Rows as one number a feature."""
         return self.table.read(rows).codes
 
     def shares(self, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Floats:
@@ -74,15 +76,18 @@ class Peers:
 
     @classmethod
     def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, wanted: object) -> "Peers":
+        """The training rows the model answers with `wanted`."""
         labels = Predictor(model, scale.table).learn_classes(scale.codes(X_train))
         return cls(scale, scale.embed(X_train[np.asarray(labels == wanted)]))
 
     @cached_property
     def neighbours(self) -> Any:
+        """A search for the nearest of them."""
         return NearestNeighbors(metric="manhattan").fit(self.embedded)
 
     @cached_property
     def outliers(self) -> Any:
+        """A local outlier factor fitted on them."""
         few = min(NEIGHBOURS, len(self.embedded) - 1)
         return LocalOutlierFactor(few, metric="manhattan", novelty=True).fit(self.embedded)
 

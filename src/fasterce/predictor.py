@@ -5,14 +5,15 @@ Labels alone are enough. Scores are used only where they were seen to say the sa
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import is_regressor as regressor
 
-from fasterce.errors import InputError, ModelError, shorten, unknown_name
+from fasterce.adapters import adapt
+from fasterce.errors import FasterCEError, InputError, ModelError, shorten, unknown_name
 from fasterce.latent.runtime import threads_for
 from fasterce.profile import Floats
 from fasterce.schema import plain
@@ -95,14 +96,14 @@ class Predictor:
         numbers: Numbers | None = None,
     ) -> None:
         self.numbers = numbers
-        self.model = model
+        self.model = adapt(model)
         self.table = table
         self.classes = tuple(plain(label) for label in classes)
         self.use_scores = use_scores
         self.asked = Asked()
         self.learning = False
         self.failure = ""
-        self._predict = find_predict(model)
+        self._predict = find_predict(self.model)
 
     def learn_classes(self, codes: Floats) -> NDArray[Any]:
         """Ask about training rows and note the labels; raises what `fit` should raise."""
@@ -241,9 +242,13 @@ class Predictor:
     def _call(self, function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> NDArray[Any] | None:
         self.asked.calls += 1
         self.asked.rows += len(frame)
+        frame = frame if _is_ours(self.model) else self.table.native(frame)
         try:
             with threads_for(len(frame)):
                 answer = np.asarray(function(frame))
+        except FasterCEError as error:
+            self.failure = str(error)
+            return None
         except Exception as error:
             self.failure = f"The model raised {type(error).__name__}: {str(error)[:200]}"
             return None
@@ -310,15 +315,8 @@ def find_predict(model: Any) -> Callable[[pd.DataFrame], Any]:
         return predict  # type: ignore[no-any-return]
     if callable(model):
         return model  # type: ignore[no-any-return]
-    raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}.")
-
-
-def is_regressor(model: Any) -> bool:
-    """Whether a model says of itself, in scikit-learn's way, that it answers numbers."""
-    try:
-        return bool(regressor(model))
-    except (AttributeError, TypeError):
-        return False
+    hint = " (a file? fasterce.models.load_model loads it)" if isinstance(model, (str, PathLike)) else ""
+    raise InputError(f"model must have a predict method or be callable; got {type(model).__name__}{hint}.")
 
 
 def find_scores(model: Any) -> str | None:
@@ -326,6 +324,11 @@ def find_scores(model: Any) -> str | None:
         if callable(getattr(model, name, None)):
             return name
     return None
+
+
+def _is_ours(model: Any) -> bool:
+    """Our own adapters take pandas, whatever kind of table `fit` saw."""
+    return type(model).__module__.startswith("fasterce.")
 
 
 def _fractions(labels: Sequence[Any]) -> bool:

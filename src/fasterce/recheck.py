@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fasterce.display.sheet import Sheet, Shown
 from fasterce.errors import InputError
 from fasterce.explanation import FOUND, INVALID_INPUT, MODEL_ERROR, Explanation
+from fasterce.frames import as_pandas
 from fasterce.options import Wanted
 from fasterce.predictor import FAILED, Asked, Predictor
 from fasterce.profile import Floats
@@ -63,10 +64,12 @@ class Rechecked(Shown):
 
     @property
     def holds(self) -> pd.Series:
+        """Whether each answer as issued still holds."""
         return self.frame["holds"]
 
     @property
     def status(self) -> pd.Series:
+        """One word an answer."""
         return self.frame["status"]
 
     @property
@@ -107,8 +110,10 @@ class Issued:
     options: Mapping[str, Any]
 
     @classmethod
-    def read(cls, result: Any, rows: pd.DataFrame | None, target: Any, options: Mapping[str, Any]) -> "Issued":
+    def read(cls, result: Any, rows: Any, target: Any, options: Mapping[str, Any]) -> "Issued":
+        result, rows = as_pandas(result), as_pandas(rows, "rows")
         if isinstance(result, Explanation):
+            result = result.in_pandas()
             if rows is not None or target is not None:
                 raise InputError("rows and target must be None for an Explanation, which holds them; got one of them.")
             lines = result.to_frame()

@@ -13,6 +13,7 @@ from fasterce.constraints import files
 from fasterce.constraints.check import as_rules, check_rules
 from fasterce.constraints.vocabulary import Rule
 from fasterce.errors import SchemaError, shorten, unknown_name
+from fasterce.frames import as_pandas
 
 Kind = Literal["numeric", "categorical"]
 Direction = Literal["any", "up", "down"]
@@ -75,6 +76,7 @@ class Feature:
 
     @property
     def numeric(self) -> bool:
+        """Whether it is a number."""
         return self.kind == "numeric"
 
     @property
@@ -97,6 +99,7 @@ class Feature:
         return self.categories[code] if code < len(self.categories) else "missing"
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an open end of a range is None."""
         fields = asdict(self)
         fields["categories"] = list(self.categories)
         for bound in ("lower", "upper"):
@@ -106,6 +109,7 @@ class Feature:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Feature":
+        """What `to_dict` wrote."""
         values = dict(fields)
         values["categories"] = tuple(values.get("categories", ()))
         if isinstance(values.get("name"), list):
@@ -145,6 +149,7 @@ class Schema:
 
     @property
     def names(self) -> tuple[Hashable, ...]:
+        """The columns, in order."""
         return tuple(feature.name for feature in self.features)
 
     def __len__(self) -> int:
@@ -154,12 +159,14 @@ class Schema:
         return self.features[self.position(name)]
 
     def position(self, name: Hashable) -> int:
+        """Where a column stands; a misspelt name is told with the nearest one."""
         try:
             return self.names.index(name)
         except ValueError:
             raise SchemaError(unknown_name("column", name, self.names)) from None
 
     def positions(self, names: Iterable[Hashable]) -> list[int]:
+        """Where several columns stand."""
         return [self.position(name) for name in names]
 
     def freed(self) -> "Schema":
@@ -167,18 +174,20 @@ class Schema:
         return Schema(tuple(replace(f, mutable=True, direction="any") for f in self.features))
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: the features, and the rules where there are any."""
         described: dict[str, Any] = {"features": [feature.to_dict() for feature in self.features]}
         return described | {"rules": files.to_dict(self.rules)} if self.rules else described
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Schema":
+        """What `to_dict` wrote."""
         features = tuple(Feature.from_dict(feature) for feature in fields["features"])
         return cls(features, files.from_dict(fields.get("rules", ())))
 
     @classmethod
     def infer(
         cls,
-        X: pd.DataFrame,
+        X: Any,
         categorical: Sequence[Hashable] | None = None,
         immutable: Sequence[Hashable] | None = None,
         increasing: Sequence[Hashable] | None = None,
@@ -187,12 +196,14 @@ class Schema:
         rules: Sequence[Rule] | None = None,
         may_go_missing: Sequence[Hashable] | None = None,
     ) -> "Schema":
-        """Read kinds, categories, precision and observed ranges off a table; the rest is what the user says.
+        """Read kinds, categories, precision and observed ranges off a table (pandas, Polars, PyArrow); the rest is what the
+        user says.
 
         Text, pandas categoricals and booleans are categorical; numbers are numeric unless named in `categorical`.
         Where the table has missing values they may stay or be filled; a value becomes missing only where `may_go_missing`
         names its column.
         """
+        X = as_pandas(X)
         check_table(X, "X")
         immutable, increasing, decreasing, ranges = immutable or (), increasing or (), decreasing or (), dict(ranges or {})
         may_go_missing = may_go_missing or ()
@@ -213,9 +224,9 @@ class Schema:
 
 
 def check_table(X: object, what: str) -> None:
-    """A non-empty pandas DataFrame with unique columns, or one clear sentence."""
+    """A pandas DataFrame with columns of different names, or one clear sentence."""
     if not isinstance(X, pd.DataFrame):
-        raise SchemaError(f"{what} must be a pandas DataFrame; got {type(X).__name__}.")
+        raise SchemaError(f"{what} must be a pandas, Polars or PyArrow table; got {type(X).__name__}.")
     if X.columns.has_duplicates:
         repeated = X.columns[X.columns.duplicated()].unique()
         raise SchemaError(f"{what} must have unique column names; got {shorten(repeated)} more than once.")

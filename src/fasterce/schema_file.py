@@ -9,10 +9,15 @@ from typing import Any
 
 from fasterce.constraints import files
 from fasterce.errors import InputError, MissingExtraError, SchemaError, shorten, unknown_name
-from fasterce.schema import Feature, Schema
+from fasterce.schema import Direction, Feature, Schema
 
 SUFFIXES = (".yaml", ".yml", ".json")
-CHANGES = {"any": ("any", True), "up": ("up", True), "down": ("down", True), "never": ("any", False)}
+CHANGES: dict[str, tuple[Direction, bool]] = {
+    "any": ("any", True),
+    "up": ("up", True),
+    "down": ("down", True),
+    "never": ("any", False),
+}
 NUMERIC = ("kind", "whole", "decimals", "range", "observed", "change", "missing")
 CATEGORICAL = ("kind", "categories", "ordered", "change", "missing")
 HEAD = """\

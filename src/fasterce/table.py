@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fasterce.errors import InputError, shorten, unknown_name
+from fasterce.frames import KINDS, Kind, as_kind, as_pandas, kind_of
 from fasterce.profile import Floats
 from fasterce.schema import MISSING, Feature, Schema, check_table, plain
 
@@ -37,14 +38,17 @@ class Reading:
 
 @dataclass(frozen=True)
 class Table:
-    """`blanks` are what stands for a missing value in each column of plain objects (None or NaN), as seen in `fit`."""
+    """`blanks` are what stands for a missing value in each column of plain objects (None or NaN), as seen in `fit`; `kind`
+    is whose table that was."""
 
     schema: Schema
     dtypes: tuple[Any, ...]
     blanks: tuple[Any, ...] = ()
+    kind: Kind = "pandas"
 
     @classmethod
-    def like(cls, X: pd.DataFrame, schema: Schema) -> "Table":
+    def like(cls, X: Any, schema: Schema) -> "Table":
+        kind, X = kind_of(X), as_pandas(X)
         check_columns(X, schema, "X")
         for name in schema.names:
             if str(X[name].dtype) in TOO_COARSE:
@@ -53,9 +57,10 @@ class Table:
         for feature, dtype in zip(schema.features, dtypes, strict=True):
             _check_can_be_missing(feature, dtype)
         held = (_held_range(feature, dtype) for feature, dtype in zip(schema.features, dtypes, strict=True))
-        return cls(replace(schema, features=tuple(held)), dtypes, tuple(_blank(X[name]) for name in schema.names))
+        return cls(replace(schema, features=tuple(held)), dtypes, tuple(_blank(X[name]) for name in schema.names), kind)
 
-    def read(self, rows: pd.DataFrame) -> Reading:
+    def read(self, rows: Any) -> Reading:
+        rows = as_pandas(rows, "rows")
         check_columns(rows, self.schema, "rows")
         codes = np.zeros((len(rows), len(self.schema)))
         problems: dict[int, str] = {}
@@ -99,6 +104,10 @@ class Table:
             {name: self._held(j, self.column(j, codes[:, j])) for j, name in enumerate(self.schema.names)},
             columns=list(self.schema.names),
         )
+
+    def native(self, frame: pd.DataFrame) -> Any:
+        """A frame of ours as the kind of table the model saw in training."""
+        return as_kind(frame, self.kind)
 
     def _held(self, j: int, values: Any) -> Any:
         """pandas guesses a text dtype for plain objects; a model fitted on objects should go on seeing them."""
@@ -202,9 +211,11 @@ class Table:
         return described
 
     @classmethod
-    def from_dict(cls, schema: Schema, described: list[dict[str, Any]]) -> "Table":
+    def from_dict(cls, schema: Schema, described: list[dict[str, Any]], kind: Any = "pandas") -> "Table":
+        if kind not in KINDS:
+            raise ValueError(f"a table of the kind {kind!r:.80}")
         blanks = tuple(None if dtype.get("blank") == "None" else np.nan for dtype in described)
-        return cls(schema, tuple(_restore_dtype(dtype) for dtype in described), blanks)
+        return cls(schema, tuple(_restore_dtype(dtype) for dtype in described), blanks, kind)
 
 
 def check_columns(X: pd.DataFrame, schema: Schema, what: str) -> None:
@@ -314,7 +325,7 @@ def _positions(known: pd.Index, values: pd.Series) -> Any:
         return known.get_indexer(pd.Index(values.map(_hashable), dtype=object))
 
 
-def _shown(value: Any) -> str:
+def glimpse(value: Any) -> str:
     """What a person sees of a bad cell; the longest ones are cut."""
     try:
         return repr(value)[:100]
@@ -336,7 +347,7 @@ def _note(problems: dict[int, str], bad: Mask, column: pd.Series, feature: Featu
     for row in np.flatnonzero(bad):
         if int(row) not in problems:
             got = plain(column.iloc[row])
-            shown = "a missing value" if pd.api.types.is_scalar(got) and pd.isna(got) else _shown(got)
+            shown = "a missing value" if pd.api.types.is_scalar(got) and pd.isna(got) else glimpse(got)
             problems[int(row)] = f"Column {feature.name!r} {expected}; got {shown} (row {row})."
 
 

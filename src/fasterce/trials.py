@@ -10,11 +10,11 @@ from numbers import Integral, Real
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import pandas as pd
 from scipy.stats import norm
 
 from fasterce.codec import Codec
 from fasterce.errors import InputError, unknown_name
+from fasterce.frames import as_kind, as_pandas, kind_of
 from fasterce.predictor import Predictor
 from fasterce.profile import Floats
 from fasterce.schema import MISSING
@@ -192,16 +192,17 @@ def refitting(predictor: Predictor, models: Sequence[Predictor], share: Any) -> 
     return Refitting(predictor, models, float(share))
 
 
-def ensemble(fit: Callable[[Any, Any], Any], X: pd.DataFrame, y: Any, count: Any, seed: int) -> list[Any]:
+def ensemble(fit: Callable[[Any, Any], Any], X: Any, y: Any, count: Any, seed: int) -> list[Any]:
     """Models fitted to bootstraps of the rows."""
     if isinstance(count, bool) or not isinstance(count, Integral) or count < 2:
         raise InputError(f"count must be a whole number of at least 2; got {count!r}.")
+    kind, X = kind_of(X), as_pandas(X)
     labels = np.asarray(y)
     if len(labels) != len(X):
         raise InputError(f"y must have one label for every row of X; got {len(labels)} for {len(X)} rows.")
     rng = np.random.default_rng(seed)
     drawn = [rng.integers(len(X), size=len(X)) for _ in range(int(count))]
-    return [fit(X.iloc[rows].reset_index(drop=True), labels[rows]) for rows in drawn]
+    return [fit(as_kind(X.iloc[rows].reset_index(drop=True), kind), labels[rows]) for rows in drawn]
 
 
 def _check_share(what: str, share: Any) -> None:

@@ -154,14 +154,14 @@ def widened(table: Table, new: Floats) -> Table:
         else feature
         for feature, low, high in zip(table.schema.features, *ends, strict=True)
     )
-    return Table(replace(table.schema, features=features), table.dtypes)
+    return replace(table, schema=replace(table.schema, features=features))
 
 
 def _predictor(known: Learned, model: Any, new_model: bool, table: Table) -> Predictor:
     if new_model:
         return Predictor(model, table)
     predictor = Predictor(model, table, known.classes, known.use_scores, known.numbers)
-    predictor.learning = getattr(model, "classes_", None) is None
+    predictor.learning = getattr(predictor.model, "classes_", None) is None
     return predictor
 
 

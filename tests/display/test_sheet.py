@@ -27,3 +27,8 @@ def test_long_tables_are_cut_and_say_so() -> None:
     for shown in (render(sheet(MOST_LINES + 4)), html(sheet(MOST_LINES + 4))):
         assert "… and 4 more lines" in shown
     assert "more line" not in render(sheet(MOST_LINES))
+
+
+def test_a_sheet_without_lines_has_no_table() -> None:
+    nothing = Sheet("All is well.", pd.DataFrame({"field": []}, dtype=object), ("A note.",))
+    assert render(nothing) == "All is well.\nA note."

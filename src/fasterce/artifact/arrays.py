@@ -54,12 +54,17 @@ def _arrays_of(owner: Any) -> Named:
     return {name: np.asarray(value) for name, value in values.items() if isinstance(value, (np.ndarray, float))}
 
 
-def unpack_arrays(packed: bytes, manifest: Mapping[str, Any], path: Path) -> "Stored":
+def check_packed(packed: bytes, manifest: Mapping[str, Any], path: Path) -> None:
+    """Are these the arrays the manifest was written with?"""
     size, digest = (manifest["files"][ARRAYS].get(name) for name in ("bytes", "sha256"))
     if len(packed) != size:
         raise unusable(path, f"{size!r:.80} bytes", f"{len(packed)} (cut off or changed)")
     if hashlib.sha256(packed).hexdigest() != digest:
         raise unusable(path, f"the SHA-256 in {MANIFEST}", "another (damaged or changed)")
+
+
+def unpack_arrays(packed: bytes, manifest: Mapping[str, Any], path: Path) -> "Stored":
+    check_packed(packed, manifest, path)
     try:
         arrays = unpack(packed)
     except (SafetensorError, LookupError, TypeError, ValueError, ArithmeticError) as error:

@@ -9,7 +9,9 @@ from pathlib import Path
 from fasterce.errors import ArtifactError, shorten
 
 ARRAYS, MANIFEST = "arrays.safetensors", "manifest.json"
-MOST_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 4 * 2**30}
+# A model saved beside them has one of these names, whatever it was called before.
+MODELS = tuple(f"model{suffix}" for suffix in (".onnx", ".json", ".ubj", ".xgb", ".txt", ".lgb", ".lgbm", ".skops"))
+MOST_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 4 * 2**30, **dict.fromkeys(MODELS, 4 * 2**30)}
 
 
 def check_replaceable(target: Path, recognise: Callable[[bytes, Path], object]) -> None:
@@ -20,7 +22,7 @@ def check_replaceable(target: Path, recognise: Callable[[bytes, Path], object]) 
     if not target.is_dir():
         raise ArtifactError(f"{refusal} a file.")
     inside = sorted(entry.name for entry in target.iterdir())
-    if set(inside) - {ARRAYS, MANIFEST}:
+    if set(inside) - {ARRAYS, MANIFEST, *MODELS}:
         raise ArtifactError(f"{refusal} a folder with {shorten(inside, 3)}.")
     if inside:
         try:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fasterce.artifact.arrays import Named
+from fasterce.artifact.bundle import check_described
 from fasterce.artifact.folder import ARRAYS, unusable
 from fasterce.errors import ArtifactError, shorten
 from fasterce.latent.runtime import Network
@@ -22,7 +24,7 @@ from fasterce.schema import plain
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
-FORMAT, VERSION = "fasterce-explainer", 3
+FORMAT, VERSION = "fasterce-explainer", 4
 MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     dict: ("schema", "report", "files"),
     list: ("dtypes", "classes", "column_major"),
@@ -30,24 +32,35 @@ MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     int: ("random_state",),
     bool: ("use_scores", "keep_rows", "has_twin"),
     int | None: ("latent_dim",),
-    dict | None: ("numbers",),
+    dict | None: ("numbers", "model"),
 }
+# Whether a twin can be made depends on the machine, not on what was fitted.
+CIRCUMSTANCES = ("written", "has_twin", "model", "sha256")
 
 Content = dict[str, Any]
 
 
-def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
+def describe(explainer: "FasterCE", arrays: Named, packed: bytes, model: Content | None = None) -> Content:
+    """The manifest, where everything in it can be read back; `model` is about a model file saved beside it."""
     schema = explainer.table_.schema
     _check_scalars(schema.names, "column name")
     _check_scalars((value for feature in schema.features for value in feature.categories), "category")
     _check_scalars(explainer.classes_, "class")
-    content = {
+    content = content_of(explainer, arrays, packed)
+    content["model"] = model
+    return content | {"sha256": json_digest(content)}
+
+
+def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
+    schema = explainer.table_.schema
+    return {
         "format": FORMAT,
         "version": VERSION,
         "written": _circumstances(),
         "schema": schema.to_dict(),
-        "schema_sha256": _digest(schema.to_dict()),
+        "schema_sha256": json_digest(schema.to_dict()),
         "dtypes": explainer.table_.to_dict(),
+        "frames": explainer.table_.kind,
         "classes": list(explainer.classes_),
         "random_state": explainer.random_state,
         "scores": explainer.scores,
@@ -64,16 +77,29 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes) -> Content:
         "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
         "files": {ARRAYS: {"bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}},
     }
-    return content | {"sha256": _digest(content)}
+
+
+def content_digest(content: Content) -> str:
+    """The digest of what was fitted, whenever and wherever it was written."""
+    return f"sha256:{json_digest({name: value for name, value in content.items() if name not in CIRCUMSTANCES})}"
+
+
+def versions() -> dict[str, str]:
+    """What is running here."""
+    others = {"python": platform.python_version(), "numpy": np.__version__, "pandas": pd.__version__}
+    return {"fasterce": _own_version(), **others}
+
+
+@cache
+def _own_version() -> str:
+    try:
+        return metadata.version("fasterce")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _circumstances() -> dict[str, str]:
-    try:
-        version = metadata.version("fasterce")
-    except metadata.PackageNotFoundError:
-        version = "unknown"
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "pandas": pd.__version__}
-    return {"fasterce": version, **versions, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {**versions(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def _check_scalars(values: Iterable[Any], what: str) -> None:
@@ -92,7 +118,7 @@ def _bare(value: Any) -> Any:
     raise ArtifactError(f"A saved explainer can hold text, numbers and booleans; got {value!r}.")
 
 
-def _digest(content: Any) -> str:
+def json_digest(content: Any) -> str:
     return hashlib.sha256(to_json(content, sort_keys=True)).hexdigest()
 
 
@@ -122,10 +148,11 @@ def parse(text: bytes, path: Path) -> Content:
         for name in names:
             if not isinstance(content.get(name, ...), kind):
                 raise unusable(path, f"a field {name!r} of type {kind}", f"{content.get(name, 'none')!r:.80}")
-    if content.pop("sha256", None) != _digest(content):
+    if content.pop("sha256", None) != json_digest(content):
         raise unusable(path, "the content it was written with", "a manifest changed since (its SHA-256 differs)")
-    if content.get("schema_sha256") != _digest(content["schema"]):
+    if content.get("schema_sha256") != json_digest(content["schema"]):
         raise unusable(path, "the schema it was written with", "another (its SHA-256 differs)")
     if list(content["files"]) != [ARRAYS] or not isinstance(content["files"][ARRAYS], dict):
         raise unusable(path, f"{ARRAYS!r} as its only file", shorten(content["files"], 3))
+    check_described(content["model"], path)
     return content

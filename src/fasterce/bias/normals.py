@@ -60,6 +60,7 @@ class Angles:
     caution: str = CAUTION
 
     def plot(self, ax: Any = None) -> "Figure":
+        """Angles beside what chance would give; needs the extra `plots`."""
         from fasterce.display.bias_plots import bias_angles  # noqa: PLC0415 - looking is not needed for measuring
 
         return bias_angles(self, ax)

@@ -56,6 +56,7 @@ class RecourseGap:
     caution: str = CAUTION
 
     def plot(self, ax: Any = None) -> "Figure":
+        """Costs with their intervals, group by group; needs the extra `plots`."""
         from fasterce.display.bias_plots import recourse_gap as draw  # noqa: PLC0415 - looking is not needed for measuring
 
         return draw(self, ax)
@@ -104,6 +105,7 @@ def recourse_gap(
     _check("seed", seed, 0)
     if not isinstance(explanation, Explanation):
         raise InputError(f"explanation must be what FasterCE.explain gives; got {type(explanation).__name__}.")
+    explanation = explanation.in_pandas()
     status = explanation.status.to_numpy(dtype=object)
     if not (status == FOUND).any():
         raise InputError("explanation must have at least one row with an answer to compare groups; got none found.")

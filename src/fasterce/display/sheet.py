@@ -83,7 +83,8 @@ def renderable(sheet: Sheet) -> RenderableType:
         drawn.add_column(Text(name), overflow="fold")
     for line in sheet.body:
         drawn.add_row(*map(Text, line))
-    return Group(Text(text(sheet.heading), style="bold"), Text(), drawn, Text(), *map(Text, sheet.closing))
+    body: list[RenderableType] = [Text(), drawn, Text()] if len(sheet.frame) else []
+    return Group(Text(text(sheet.heading), style="bold"), *body, *map(Text, sheet.closing))
 
 
 def html(sheet: Sheet) -> str:

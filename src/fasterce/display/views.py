@@ -101,6 +101,7 @@ def row_views(explanation: Explanation, most: int) -> Iterator[RowView]:
 
 
 def row_view(explanation: Explanation, position: int) -> RowView:
+    explanation = explanation.in_pandas()
     mine = explanation.of_row(position)
     shown = np.flatnonzero(explanation.answers.changed[mine].any(axis=0))
     columns = [_column(explanation, mine, int(j)) for j in shown]

@@ -1,0 +1,5 @@
+"""`python -m fasterce` is the command line."""
+
+from fasterce.cli import main
+
+main()

@@ -1,0 +1,46 @@
+"""Tables as JSON wants them: plain values, None where one is missing, a few thousand rows at a time."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fasterce.errors import InputError
+from fasterce.schema import plain
+
+
+def batches(frame: pd.DataFrame, rows: int) -> Iterator[pd.DataFrame]:
+    for start in range(0, len(frame), rows):
+        yield frame.iloc[start : start + rows]
+
+
+def cells(column: pd.Series) -> list[Any]:
+    """One column's values: whole numbers, floats, booleans and text stay what they are."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
+        return list(column.tolist())
+    missing = column.isna().to_numpy(dtype=bool)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and not missing.any():
+        return list(column.tolist())
+    values = column.to_numpy(dtype=object, na_value=None) if missing.any() else column.to_numpy(dtype=object)
+    return [None if gap else plain(value) for value, gap in zip(values, missing, strict=True)]
+
+
+def texts(frame: pd.DataFrame) -> set[str]:
+    """Every text in a table: what must not be repeated in a sentence about it."""
+    found: set[str] = set()
+    for name in frame.columns:
+        if not pd.api.types.is_numeric_dtype(frame[name].dtype):
+            found.update(str(value) for value in frame[name].dropna().unique())
+    return found
+
+
+def to_json(content: Any) -> bytes:
+    try:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError):
+        raise InputError(
+            "A model behind HTTP can be asked about text, booleans and finite numbers in columns with plain names; "
+            "got something JSON cannot hold."
+        ) from None

@@ -1,0 +1,386 @@
+"""ONNX models, through ONNX Runtime: one input a column, one matrix, or what you say."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fasterce.adapters.base import (
+    Array,
+    as_classes,
+    as_pandas,
+    check_chances,
+    is_text,
+    label_array,
+    matrix,
+    sigmoid,
+    softmax,
+    two_columns,
+)
+from fasterce.adapters.torch import Activation
+from fasterce.errors import InputError, MissingExtraError, ModelError, shorten, unknown_name
+from fasterce.profile import Floats
+
+WHAT = "The ONNX model"
+SILENT = 4
+# A row's answer must not depend on its company: every run has this many rows, on one thread.
+BLOCK = 128
+NUMBERS = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(int16)": np.int16,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
+    "tensor(bool)": np.bool_,
+}
+TEXT = "tensor(string)"
+FRACTIONS = ("tensor(float)", "tensor(double)", "tensor(float16)")
+LABELS = (TEXT, "tensor(int64)", "tensor(int32)", "tensor(bool)")
+MAPS = "seq(map("
+CLASS_LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
+
+
+class OnnxModel:
+    """A model in an ONNX file, its bytes, or an `InferenceSession` of your own.
+
+    Parameters
+    ----------
+    model : a path, bytes, or a session. A session made here runs on one thread, so that a row's answer is always the same.
+    classes : the labels in the order of the outputs, where the file does not tell them or tells 0, 1, …
+    inputs : {input: [columns]} for a model with several inputs that are more than one column wide.
+    activation : "softmax" or "sigmoid" where the only output is logits; None where it is chances.
+    missing_text : what a missing text is for the model; None refuses it. Missing numbers are NaN.
+
+    Inputs named like columns get these; the only input of a model gets all columns (or all numbers, where it
+    is as wide), in the table's order. One float output
+    a row is a number (a regression) unless classes or an activation are given; then it is the second class's chance.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        inputs: Mapping[str, Sequence[Any]] | None = None,
+        activation: Activation = None,
+        missing_text: str | None = None,
+    ) -> None:
+        if activation not in ("softmax", "sigmoid", None):
+            raise InputError(f"activation must be 'softmax', 'sigmoid' or None; got {activation!r}.")
+        self._graph = _graph(model)
+        self.session = model if self._graph is None else _start(self._graph)
+        self._given = {name: list(columns) for name, columns in (inputs or {}).items()}
+        self._activation = activation
+        self._missing_text = missing_text
+        self._inputs = self.session.get_inputs()
+        self._block = _block(self._inputs)
+        self._label, self._score = _outputs(self.session.get_outputs())
+        self._read_classes(classes)
+
+    def __deepcopy__(self, memo: Any) -> "OnnxModel":
+        return self  # Nothing in it changes, and a session cannot be copied.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._graph is None:
+            raise TypeError("An OnnxModel of a session cannot be pickled; make it from a path or bytes.")
+        named = None if self._classes is None else self._classes.tolist()
+        return _again, (self._graph, named, self._given, self._activation, self._missing_text)
+
+    @property
+    def by_name(self) -> bool:
+        return len(self._inputs) > 1
+
+    @property
+    def answers_numbers(self) -> bool:
+        return self._numbers
+
+    @property
+    def classes_(self) -> Array:
+        if self._classes is None:
+            raise AttributeError("classes_: the model does not tell its classes")
+        return self._classes
+
+    @property
+    def predict_proba(self) -> Callable[[Any], Floats]:
+        if self._score is None or self._classes is None or self._numbers:
+            raise AttributeError("predict_proba: the model has no chances, or does not tell of which classes")
+        return self._ask_chances
+
+    def predict(self, frame: Any) -> Array:
+        rows = as_pandas(frame)
+        if self._numbers:
+            return self._run(rows, self._score).reshape(len(rows)).astype(np.float64)
+        if self._label is None:
+            return np.asarray(self.classes_[self._raw_chances(rows).argmax(axis=1)])
+        labels = self._run(rows, self._label).reshape(len(rows))
+        return labels if self._named is None else self._names(labels)
+
+    def _names(self, labels: Array) -> Array:
+        """Labels 0 to C-1 by the names the user gave; other labels are the user's already."""
+        assert self._named is not None
+        if labels.dtype.kind not in "iub":
+            return labels
+        places = labels.astype(np.intp)
+        if len(places) and (places.min() < 0 or places.max() >= len(self._named)):
+            raise ModelError(f"{WHAT} must answer 0 to {len(self._named) - 1} for the classes named; got {places.max()}.")
+        return self._named[places]
+
+    def _ask_chances(self, frame: Any) -> Floats:
+        rows = as_pandas(frame)
+        if len(rows) == 0:
+            return np.zeros((0, len(self.classes_)))
+        return check_chances(self._raw_chances(rows), WHAT)
+
+    def _raw_chances(self, rows: pd.DataFrame) -> Floats:
+        found = self._run(rows, self._score).astype(np.float64)
+        if found.ndim == 1 or found.shape[1] == 1:
+            flat = found.reshape(len(rows))
+            return two_columns(sigmoid(flat) if self._activation else flat)
+        if self._activation == "sigmoid":
+            raise ModelError(f"{WHAT} must give one output a row for activation='sigmoid'; got {found.shape[1]}.")
+        if found.shape[1] != len(self.classes_):
+            raise ModelError(f"{WHAT} must give a chance for each of {len(self.classes_)} classes; got {found.shape[1]}.")
+        return softmax(found) if self._activation == "softmax" else found
+
+    def _run(self, rows: pd.DataFrame, output: Any) -> Array:
+        """One output for all rows, block by block."""
+        if len(rows) == 0:
+            return np.zeros(0, dtype=object if output.type == TEXT else NUMBERS.get(output.type, np.float64))
+        fed = self._feed(rows)
+        size = self._block
+        padding = -len(rows) % size
+        padded = {name: np.concatenate([part, part[-1:].repeat(padding, axis=0)]) for name, part in fed.items()}
+        found = [
+            self._read(self._ask({name: part[start : start + size] for name, part in padded.items()}, output))
+            for start in range(0, len(rows) + padding, size)
+        ]
+        if any(part.ndim == 0 or len(part) != size for part in found):
+            raise ModelError(
+                f"{WHAT} must answer once for every row; got an output of shape {found[0].shape} for {size} rows."
+            )
+        return np.concatenate(found)[: len(rows)]
+
+    def _ask(self, fed: Mapping[str, Array], output: Any) -> Any:
+        try:
+            return self.session.run([output.name], fed)[0]
+        except Exception as error:
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            raise ModelError(f"{WHAT} cannot answer: {said[0][:300].rstrip('.')}.") from error
+
+    def _read(self, answer: Any) -> Array:
+        """ZipMap's list of dictionaries as columns in the order of the classes."""
+        if not isinstance(answer, list):
+            return np.asarray(answer)
+        keys = self._keys or self._in_order_of_classes(answer[0])
+        return np.array([[row[key] for key in keys] for row in answer])
+
+    def _in_order_of_classes(self, mapped: Mapping[Any, float]) -> list[Any]:
+        """The keys as the classes are named; in their own order where the names are others."""
+        named = [] if self._named is None else self._named.tolist()
+        return named if set(named) == set(mapped) else list(mapped)
+
+    def _feed(self, rows: pd.DataFrame) -> dict[str, Array]:
+        if len(self._inputs) == 1 and not self._given and not self._is_column(self._inputs[0], rows):
+            return {self._inputs[0].name: self._matrix(self._inputs[0], _only_numbers(rows, self._inputs[0]))}
+        return {held.name: self._columns(held, rows) for held in self._inputs}
+
+    def _is_column(self, held: Any, rows: pd.DataFrame) -> bool:
+        width = held.shape[1] if len(held.shape) > 1 else 1
+        return held.name in map(str, rows.columns) and (rows.shape[1] == 1 or width == 1)
+
+    def _columns(self, held: Any, rows: pd.DataFrame) -> Array:
+        own = {str(name): name for name in rows.columns}
+        tidy = {re.sub(r"\W", "_", text): name for text, name in own.items()}
+        wanted = self._given.get(held.name)
+        if wanted is None:
+            found = own.get(held.name, tidy.get(held.name))
+            if found is None:
+                raise InputError(f"{WHAT} must be given its input {held.name!r}; {unknown_name('column', held.name, own)}")
+            wanted = [found]
+        strangers = [name for name in wanted if name not in rows.columns]
+        if strangers:
+            raise InputError(unknown_name(f"column for the input {held.name!r}", strangers[0], rows.columns))
+        return self._matrix(held, rows[wanted])
+
+    def _matrix(self, held: Any, rows: pd.DataFrame) -> Array:
+        width = held.shape[1] if len(held.shape) > 1 else 1
+        if isinstance(width, int) and width != rows.shape[1]:
+            raise InputError(
+                f"{WHAT} must be given {width} columns in its input {held.name!r}; got {rows.shape[1]}: "
+                f"{shorten(rows.columns)}."
+            )
+        if held.type == TEXT:
+            found = np.stack([self._text(rows[name], held) for name in rows.columns], axis=1)
+        elif held.type in NUMBERS:
+            found = self._numeric(held, rows)
+        else:
+            raise ModelError(f"{WHAT} must take tensors of numbers or text; its input {held.name!r} is {held.type}.")
+        return found[:, 0] if len(held.shape) == 1 else found
+
+    def _text(self, column: pd.Series, held: Any) -> Array:
+        absent = column.isna().to_numpy()
+        if absent.any() and self._missing_text is None:
+            raise InputError(
+                f"{WHAT} must not be given missing text, since its input {held.name!r} is text; got some in column "
+                f"{column.name!r} (missing_text= says what stands for it)."
+            )
+        words = column.astype(object).map(str, na_action="ignore")
+        return np.asarray(np.where(absent, self._missing_text, words.to_numpy(dtype=object)), dtype=object)
+
+    def _numeric(self, held: Any, rows: pd.DataFrame) -> Array:
+        what = f"{WHAT}'s input {held.name!r} ({held.type})"
+        numbers = matrix(rows, what)
+        if held.type in FRACTIONS:
+            return numbers.astype(NUMBERS[held.type])
+        absent = np.isnan(numbers).any(axis=0)
+        if absent.any():
+            raise InputError(
+                f"{what} must not be given missing values; got some in column {rows.columns[absent.argmax()]!r}."
+            )
+        broken = (numbers != np.round(numbers)).any(axis=0)
+        if broken.any():
+            raise InputError(f"{what} must be given whole numbers; got others in column {rows.columns[broken.argmax()]!r}.")
+        return numbers.astype(NUMBERS[held.type])
+
+    def _read_classes(self, classes: Sequence[Any] | None) -> None:
+        """What the outputs are chances of: as named, as the graph says, or 0, 1, …"""
+        single = _width(self._score) == 1
+        self._numbers = self._label is None and single and classes is None and self._activation is None
+        self._named = None if classes is None else label_array(classes)
+        count = 2 if single else _width(self._score)
+        mapped = self._score is not None and self._score.type.startswith(MAPS)
+        self._keys = self._mapped_keys() if mapped else []
+        if mapped:
+            count = len(self._keys) or None
+        if self._named is not None and count is not None:
+            as_classes(self._named.tolist(), count, WHAT.lower())
+        self._classes = self._named if self._named is not None else None if self._numbers else self._own_classes(count)
+
+    def _own_classes(self, count: int | None) -> Array | None:
+        stored = self._keys or _class_labels(self._graph, count)
+        if stored:
+            return label_array(stored)
+        text = self._label is not None and self._label.type == TEXT
+        return None if count is None or text else np.arange(count)
+
+    def _mapped_keys(self) -> list[Any]:
+        """The keys of ZipMap's dictionaries: any row shows them."""
+        fed = {held.name: _blank(held, self._block) for held in self._inputs}
+        quiet = import_module("onnxruntime").RunOptions()
+        quiet.log_severity_level = SILENT
+        try:
+            return self._in_order_of_classes(self.session.run([self._score.name], fed, quiet)[0][0])
+        except Exception:
+            return self._in_order_of_classes(dict.fromkeys(_class_labels(self._graph, None) or (), 0.0))
+
+
+def _blank(held: Any, rows: int) -> Array:
+    """A tensor an input takes, of zeros or empty text; where a width is open, one column."""
+    shape = [rows, *(size if isinstance(size, int) else 1 for size in held.shape[1:])]
+    return (
+        np.full(shape, "", dtype=object) if held.type == TEXT else np.zeros(shape, dtype=NUMBERS.get(held.type, np.float32))
+    )
+
+
+def _again(
+    graph: bytes, classes: Any, inputs: Mapping[str, Sequence[Any]], activation: Activation, missing_text: str | None
+) -> OnnxModel:
+    return OnnxModel(graph, classes=classes, inputs=inputs, activation=activation, missing_text=missing_text)
+
+
+def _graph(model: Any) -> bytes | None:
+    """The bytes of a model; None for a session, which keeps them to itself."""
+    if isinstance(model, (bytes, bytearray)):
+        return bytes(model)
+    if isinstance(model, (str, PathLike)):
+        try:
+            with open(fspath(model), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise InputError(f"The ONNX file must be readable; got {error}.") from error
+    if hasattr(model, "SerializeToString"):
+        return bytes(model.SerializeToString())
+    if hasattr(model, "get_inputs") and hasattr(model, "run"):
+        return None
+    raise InputError(f"model must be a path, bytes or an InferenceSession; got {type(model).__name__}.")
+
+
+def _start(graph: bytes) -> Any:
+    try:
+        runtime = import_module("onnxruntime")
+    except ImportError as error:
+        raise MissingExtraError("onnxruntime", "onnx", "An ONNX model") from error
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = SILENT
+    try:
+        return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise ModelError(f"The file must be an ONNX model; ONNX Runtime says: {said[0][:200].rstrip('.')}.") from error
+
+
+def _block(inputs: Sequence[Any]) -> int:
+    """Rows a run: what the model fixes, or ours."""
+    fixed = {held.shape[0] for held in inputs if held.shape and isinstance(held.shape[0], int)}
+    return max(1, fixed.pop()) if len(fixed) == 1 else BLOCK
+
+
+def _only_numbers(rows: pd.DataFrame, held: Any) -> pd.DataFrame:
+    """The numbers of a mixed table, for a matrix that is as wide as there are numbers."""
+    numbers = [name for name in rows.columns if not is_text(rows[name])]
+    fits = held.type in NUMBERS and len(held.shape) > 1 and held.shape[1] == len(numbers)
+    return rows[numbers] if fits and len(numbers) < rows.shape[1] else rows
+
+
+def _outputs(outputs: Sequence[Any]) -> tuple[Any, Any]:
+    """The label's output and the one of chances or numbers, by their types; either may be None."""
+    labels = [held for held in outputs if held.type in LABELS and _width(held) in (1, None)]
+    scores = [held for held in outputs if held.type in FRACTIONS or held.type.startswith(MAPS)]
+    likely = [held for held in scores if "prob" in held.name.lower()] or scores
+    if not labels and not scores:
+        shown = shorten([f"{held.name} ({held.type})" for held in outputs])
+        raise ModelError(f"{WHAT} must have an output of labels, chances or numbers; got {shown}.")
+    return labels[0] if labels else None, likely[0] if likely else None
+
+
+def _width(output: Any) -> int | None:
+    """How many values a row an output has, if it says so."""
+    if output is None or output.type.startswith(MAPS):
+        return None
+    if len(output.shape) == 1:
+        return 1
+    width = output.shape[-1]
+    return width if len(output.shape) == 2 and isinstance(width, int) else None
+
+
+def _class_labels(graph: bytes | None, count: int | None) -> list[Any] | None:
+    """The labels a classifier inside the graph holds, if the package `onnx` is there to read it and they are beyond doubt."""
+    if graph is None:
+        return None
+    try:
+        onnx = import_module("onnx")
+    except ImportError:
+        return None
+    model = onnx.load_model_from_string(graph)
+    found = [_plain(value) for node in model.graph.node for value in _attributes(node)]
+    found += [_plain(onnx.numpy_helper.to_array(held).tolist()) for held in model.graph.initializer if "classes" in held.name]
+    fitting = {tuple(labels) for labels in found if len(labels) > 1 and count in (None, len(labels))}
+    return list(fitting.pop()) if len(fitting) == 1 else None
+
+
+def _attributes(node: Any) -> list[Any]:
+    held = [part for part in node.attribute if part.name in CLASS_LABELS]
+    return [list(part.strings) or list(part.ints) for part in held]
+
+
+def _plain(labels: Any) -> list[Any]:
+    listed = labels if isinstance(labels, list) else [labels]
+    return [label.decode() if isinstance(label, bytes) else label for label in listed]

@@ -1,0 +1,17 @@
+"""The command line: `fasterce`, or `python -m fasterce`."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; without typer say what to install."""
+    try:
+        import typer  # noqa: F401, PLC0415 - an extra
+    except ImportError:
+        sys.stderr.write(
+            'Error: The command line needs typer, which is not installed; expected: pip install "fasterce[cli]".\n'
+        )
+        raise SystemExit(7) from None
+    from fasterce.cli.app import app  # noqa: PLC0415
+
+    app()

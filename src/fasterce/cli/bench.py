@@ -1,0 +1,23 @@
+"""`fasterce bench`: the benchmark of a clone of the repository."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import typer
+
+from fasterce.cli.exits import Exit, guarded
+from fasterce.errors import InputError
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+@guarded
+def bench(context: typer.Context) -> None:
+    """Run the benchmark beside the rivals; what follows is handed on (try --quick, --help)."""
+    if not (BENCHMARKS / "bench.py").is_file():
+        raise InputError(
+            "The benchmark is not part of the installed package; expected a clone of the repository (make bench)."
+        )
+    sys.path.insert(0, str(BENCHMARKS.parent))
+    raise typer.Exit(import_module("benchmarks.bench").main(context.args) or Exit.DONE)

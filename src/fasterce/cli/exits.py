@@ -1,0 +1,90 @@
+"""What a command ends with: one exit code a kind of trouble, one sentence on stderr."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from functools import wraps
+from typing import Any, TypeVar
+
+import typer
+from rich.markup import escape
+
+from fasterce.cli.console import say
+from fasterce.errors import ArtifactError, FasterCEError, MissingExtraError, ModelError
+
+TRACEBACK = "FASTERCE_TRACEBACK"
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Exit(IntEnum):
+    """The documented exit codes."""
+
+    DONE = 0
+    BUG = 1
+    USAGE = 2
+    INPUT = 3
+    MODEL = 4
+    ARTIFACT = 5
+    DISAGREES = 6
+    MISSING_EXTRA = 7
+    INTERRUPTED = 130
+
+
+def code_of(error: BaseException) -> Exit:
+    """Which exit code an error ends with."""
+    kinds = ((MissingExtraError, Exit.MISSING_EXTRA), (ArtifactError, Exit.ARTIFACT), (ModelError, Exit.MODEL))
+    for kind, code in kinds:
+        if isinstance(error, kind):
+            return code
+    return Exit.INPUT if isinstance(error, (FasterCEError, OSError)) else Exit.BUG
+
+
+def guarded(command: Command) -> Command:
+    """The command with errors told in one sentence and warnings in one line each."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            with _warnings_in_a_line():
+                return command(*arguments, **options)
+        except BrokenPipeError:
+            _leave_quietly()
+        except KeyboardInterrupt:
+            say("[bold]Stopped.[/bold]", always=True)
+            raise typer.Exit(Exit.INTERRUPTED) from None
+        except (FasterCEError, OSError) as error:
+            _tell(str(error))
+            raise typer.Exit(code_of(error)) from None
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            _tell(f"{type(error).__name__}: {error} (not foreseen; set {TRACEBACK}=1 to see where).")
+            raise typer.Exit(Exit.BUG) from None
+
+    return run  # type: ignore[return-value]
+
+
+def _tell(sentence: str) -> None:
+    say(f"[bold red]Error:[/bold red] {escape(' '.join(sentence.split()))}", always=True)
+
+
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_: say(
+            f"[yellow]Warning:[/yellow] {escape(' '.join(str(message).split()))}", always=True
+        )
+        yield
+
+
+def _leave_quietly() -> None:
+    """Whoever read our output has seen enough; nothing may be flushed into the closed pipe on the way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(Exit.DONE)

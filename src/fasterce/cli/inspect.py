@@ -1,0 +1,106 @@
+"""`fasterce inspect`: what is in a table, as a schema to edit."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fasterce import streams
+from fasterce.cli import options
+from fasterce.cli.console import be_quiet, say, show
+from fasterce.cli.exits import guarded
+from fasterce.display.wording import bounds, cut
+from fasterce.errors import InputError, unknown_name
+from fasterce.schema import Feature, Schema
+from fasterce.schema_file import save_schema
+
+MOST_CATEGORIES = 8
+MANY_CATEGORIES = 50
+
+
+@guarded
+def inspect(
+    data: Annotated[str, typer.Argument(help="A CSV or Parquet file of training rows; - reads CSV from stdin.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the schema to this .yaml or .json file.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", help="A column the model does not get: the label, an id (repeat).")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option("--categorical", help="A column of numbers that are names, not amounts (repeat).")
+    ] = None,
+    freeze: Annotated[list[str] | None, typer.Option("--freeze", help="A column that cannot change (repeat).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a schema file that is there.")] = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Infer a schema from a table, show it, and write it as a YAML file to edit."""
+    be_quiet(quiet)
+    if out is not None and out.exists() and not force:
+        raise InputError(
+            f"{out} is there already and may have been edited; expected another --out, or --force to write over it."
+        )
+    frame = streams.read_table(data, separator=separator, encoding=encoding)
+    schema = Schema.infer(without(frame, drop or []), categorical=categorical, immutable=freeze)
+    show(_drawn(schema, len(frame)))
+    for line in remarks(schema, len(frame)):
+        say(f"[yellow]Look at[/yellow] {line}")
+    if out is not None:
+        save_schema(schema, out, f"Columns of {Path(data).name if data != '-' else 'stdin'}, {len(frame)} rows.")
+        say(f"Written to {out}: edit it, then fasterce fit --schema {out} …")
+
+
+def without(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """The table without some columns, which must be there."""
+    for name in names:
+        if name not in frame.columns:
+            raise InputError(f"--drop: {unknown_name('column', name, frame.columns)}")
+    return frame.drop(columns=names)
+
+
+def remarks(schema: Schema, rows: int) -> list[str]:
+    """What a person should look at: columns that are probably not what they seem."""
+    said = []
+    for feature in schema.features:
+        if not feature.numeric and len(feature.categories) > max(MANY_CATEGORIES, rows // 2):
+            said.append(
+                f"{feature.name}: {len(feature.categories)} different texts in {rows} rows; an id or a date? (--drop)"
+            )
+        elif feature.numeric and feature.lower == feature.upper:
+            said.append(f"{feature.name}: always {feature.lower:.15g}; it cannot explain anything")
+        elif (
+            feature.integer and feature.upper - feature.lower >= rows - 1 > 0 and "id" in str(feature.name).lower().split("_")
+        ):
+            said.append(f"{feature.name}: as many values as rows; an id? (--drop)")
+    return said
+
+
+def _drawn(schema: Schema, rows: int) -> RichTable:
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD, title=f"{len(schema)} columns, {rows:,} rows", title_justify="left", title_style="bold"
+    )
+    for name in ("column", "kind", "values", "change", "missing"):
+        drawn.add_column(name, overflow="fold")
+    for feature in schema.features:
+        change = feature.direction if feature.mutable else "never"
+        line = (str(feature.name), _kind(feature), _values(feature), change, "" if not feature.gappy else feature.missing)
+        drawn.add_row(*map(Text, line))
+    return drawn
+
+
+def _kind(feature: Feature) -> str:
+    if not feature.numeric:
+        return "ordered" if feature.ordered else "categorical"
+    return "whole number" if feature.integer else "number"
+
+
+def _values(feature: Feature) -> str:
+    if feature.numeric:
+        return bounds(feature.lower, feature.upper)
+    shown = ", ".join(cut(category) for category in feature.categories[:MOST_CATEGORIES])
+    left = len(feature.categories) - MOST_CATEGORIES
+    return f"{shown}, … {left} more" if left > 0 else shown

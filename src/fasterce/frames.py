@@ -1,0 +1,104 @@
+"""Tables of other libraries: read as pandas at the door, given back as what they were.
+
+Polars and PyArrow tables come back as their own kind; any other eager table narwhals knows is read, and answered in pandas.
+A missing value is null there and NaN or NA here. An ordered categorical is a Polars Enum, any other a Categorical.
+"""
+
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+import pandas as pd
+
+from fasterce.errors import InputError
+
+Kind = Literal["pandas", "polars", "pyarrow"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def kind_of(frame: Any) -> Kind:
+    """What a table is to be given back as."""
+    first = type(frame).__module__.partition(".")[0]
+    return first if first in KINDS else "pandas"
+
+
+def as_pandas(frame: Any, what: str = "X") -> Any:
+    """A table as pandas, column by column in types that hold the same values; what is no table comes back as it is."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    if type(frame).__name__ == "LazyFrame":
+        raise InputError(f"{what} must be a table that is there; got a LazyFrame (expected: call collect() first).")
+    nw = import_module("narwhals")
+    try:
+        table = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        return frame
+    if kind_of(frame) == "pandas":
+        return table.to_pandas()
+    return pd.DataFrame({name: _column(nw, table[name]) for name in table.columns})
+
+
+def _column(nw: Any, column: Any) -> Any:
+    dtype, gaps = column.dtype, column.null_count() > 0
+    if dtype.is_integer() or dtype == nw.Boolean:
+        name = "boolean" if dtype == nw.Boolean else str(dtype)
+        return pd.array(column.to_list(), dtype=name) if gaps else column.to_numpy()
+    if dtype.is_float() or dtype == nw.Decimal:
+        return column.to_numpy().astype(str(dtype).lower() if dtype.is_float() else "float64")
+    if dtype in (nw.Enum, nw.Categorical):
+        known = _order(column)
+        values = column.to_list()
+        return pd.Categorical(values, known or sorted({v for v in values if v is not None}), ordered=known is not None)
+    if dtype == nw.String:
+        return pd.Series(column.to_list(), dtype=None if len(column) > column.null_count() else object)
+    if dtype.is_temporal():
+        return column.to_pandas()
+    return pd.Series(column.to_list(), dtype=object)
+
+
+def _order(column: Any) -> list[Any] | None:
+    """The categories where they have an order; those of a plain Categorical may be any other column's as well."""
+    native = column.to_native()
+    if kind_of(native) == "polars":
+        return list(column.dtype.categories) if hasattr(column.dtype, "categories") else None
+    return native.unify_dictionaries().chunk(0).dictionary.to_pylist() if native.type.ordered and len(native) else None
+
+
+def as_kind(frame: pd.DataFrame, kind: Kind) -> Any:
+    """A pandas table as another kind; the index is left behind."""
+    if kind == "pandas":
+        return frame
+    library = import_module(kind)
+    if kind == "pyarrow":
+        arrays = [library.array(frame.iloc[:, j].array, from_pandas=True) for j in range(frame.shape[1])]
+        return library.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
+    return library.DataFrame([as_series(frame[name], kind) for name in frame.columns])
+
+
+def as_series(column: pd.Series, kind: Kind) -> Any:
+    """The same for a single column."""
+    if kind == "pandas":
+        return column
+    library = import_module(kind)
+    if kind == "pyarrow":
+        return library.array(column.array, from_pandas=True)
+    name, dtype = str(column.name), column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        held = library.Enum(list(dtype.categories)) if dtype.ordered else library.Categorical
+        return library.Series(name, _values(column), dtype=held)
+    if pd.api.types.is_numeric_dtype(dtype):
+        if not pd.api.types.is_extension_array_dtype(dtype):
+            return library.Series(name, column.to_numpy(), nan_to_null=True)
+        held = library.Boolean if str(dtype) == "boolean" else getattr(library, str(dtype))
+        return library.Series(name, _values(column), dtype=held)
+    text = isinstance(dtype, pd.StringDtype)
+    return library.Series(name, _values(column), dtype=library.String if text else None, strict=False)
+
+
+def _values(column: pd.Series) -> list[Any]:
+    """Plain values, None where one is missing."""
+    values = column.to_numpy(dtype=object)
+    missing = column.isna().to_numpy(dtype=bool)
+    if missing.any():
+        values = values.copy()
+        values[missing] = None
+    return list(values)

@@ -1,0 +1,176 @@
+"""The path a stranger walks: inspect, fit, explain, report, check, replay."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fasterce import load
+from fasterce.schema_file import load_schema
+
+Run = Callable[..., Any]
+ROWS = ("--artifact", "shop.fasterce", "--rows", "rows.csv")
+
+
+def test_inspect_writes_a_schema_to_edit_and_does_not_write_over_it(shop: Path, run: Run) -> None:
+    schema = load_schema("schema.yaml")
+    assert schema.names == ("age", "pay", "debt", "job")
+    assert not schema["age"].mutable
+    done = run("inspect", "train.csv", "-o", "schema.yaml")
+    assert done.exit_code == 3
+    assert "--force" in done.stderr
+    done = run("inspect", "train.csv", "-o", "schema.yaml", "--force")
+    assert done.exit_code == 0
+    assert "customer: 400 different texts in 400 rows; an id or a date?" in done.stderr
+    assert "granted, refused" in done.stdout
+
+
+def test_the_artifact_brings_its_model(shop: Path, run: Run) -> None:
+    assert sorted(entry.name for entry in Path("shop.fasterce").iterdir()) == [
+        "arrays.safetensors",
+        "manifest.json",
+        "model.skops",
+    ]
+    Path("model.skops").unlink()
+    done = run("explain", *ROWS, "--target", "granted", "-f", "csv", "--id", "customer", "--keep", "job")
+    assert done.exit_code == 0, done.stderr
+    lines = pd.read_csv(pd.io.common.StringIO(done.stdout))
+    assert len(lines) == 40
+    assert list(lines["id"]) == list(pd.read_csv("rows.csv")["customer"])
+    assert set(lines["status"]) == {"found", "already_target"}
+    assert (
+        lines.loc[lines["status"] == "found", "cf_age"] == pd.read_csv("rows.csv")["age"][lines["status"] == "found"]
+    ).all()
+
+
+def test_the_same_answers_in_python_and_in_every_format(shop: Path, run: Run) -> None:
+    explainer = load("shop.fasterce")
+    expected = explainer.explain(pd.read_csv("rows.csv")[["age", "pay", "debt", "job"]], target="granted").to_frame()
+    for out in ("out.csv", "out.parquet"):
+        assert run("explain", *ROWS, "--target", "granted", "-o", out, "-q", "--chunk", "7").exit_code == 0
+    wide = pd.read_csv("out.csv"), pd.read_parquet("out.parquet")
+    for lines in wide:
+        found = lines[lines["status"] == "found"]
+        for name in ("age", "pay", "debt", "job"):
+            assert list(found[f"cf_{name}"]) == list(expected[name])
+    assert run("explain", *ROWS, "--target", "granted", "-o", "out.jsonl").exit_code == 0
+    records = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [record["status"] for record in records] == list(wide[0]["status"])
+    assert (
+        run("explain", "-a", "shop.fasterce", "-r", "rows.parquet", "--target", "granted", "-o", "other.csv").exit_code == 0
+    )
+    assert Path("other.csv").read_bytes() == Path("out.csv").read_bytes()
+
+
+def test_a_table_and_pages_are_for_people(shop: Path, run: Run) -> None:
+    table = run("explain", *ROWS, "--target", "granted", "-f", "table", "--id", "customer", "--limit", "3")
+    assert table.exit_code == 0
+    assert "c000" in table.stdout
+    assert run("explain", *ROWS, "-o", "page.html").exit_code == 0
+    assert "<!doctype html>" in Path("page.html").read_text()
+    done = run("report", *ROWS, "--target", "granted", "--freeze", "job", "--title", "Forty people", "-o", "report.html")
+    assert done.exit_code == 0, done.stderr
+    page = Path("report.html").read_text()
+    assert "Forty people" in page
+    assert "sha256:" in page
+    assert "may not change" in page or "frozen" in page.lower()
+
+
+def test_options_say_what_explain_says(shop: Path, run: Run) -> None:
+    common = ("explain", *ROWS, "--target", "granted", "-f", "csv", "-q")
+    only_pay = pd.read_csv(pd.io.common.StringIO(run(*common, "--vary", "pay", "--range", "pay=:60").stdout))
+    found = only_pay[only_pay["status"] == "found"]
+    assert len(found)
+    assert (found["cf_pay"] <= 60).all()
+    assert all({change["feature"] for change in json.loads(text)} == {"pay"} for text in found["changes"])
+    several = pd.read_csv(pd.io.common.StringIO(run(*common, "--n", "2", "--freeze", "job,pay").stdout))
+    assert several.groupby("row").size().max() <= 2
+    assert not several["changes"].dropna().str.contains('"pay"|"job"').any()
+    jobs = pd.read_csv(pd.io.common.StringIO(run(*common, "--vary", "job", "--range", "job=nurse,clerk").stdout))
+    assert set(jobs.loc[jobs["status"] == "found", "cf_job"]) <= {"nurse", "clerk"}
+    surer = pd.read_csv(pd.io.common.StringIO(run(*common, "--target-score", "0.8:").stdout))
+    assert (surer.loc[surer["status"] == "found", "new_score"] >= 0.8).all()
+
+
+def test_a_file_of_rules(shop: Path, run: Run) -> None:
+    Path("rules.yaml").write_text("- {rule: require, formula: 'debt >= pay / 10'}\n- {rule: frozen, features: [job]}\n")
+    done = run("explain", *ROWS, "--target", "granted", "-f", "csv", "--rules", "rules.yaml")
+    lines = pd.read_csv(pd.io.common.StringIO(done.stdout))
+    found = lines[lines["status"] == "found"]
+    assert len(found)
+    assert (found["cf_debt"] >= found["cf_pay"] / 10 - 1e-9).all()
+
+
+def test_check_says_whether_model_and_data_are_still_the_same(shop: Path, run: Run) -> None:
+    done = run("check", "-a", "shop.fasterce", "--data", "train.csv")
+    assert done.exit_code == 0, done.stderr
+    assert "No drift" in done.stdout
+    assert "100.0%" in done.stderr
+    pd.read_csv("train.csv").assign(pay=lambda frame: frame["pay"] + 40).to_csv("later.csv", index=False)
+    done = run("check", "-a", "shop.fasterce", "--data", "later.csv")
+    assert done.exit_code == 6
+    assert "Drift" in done.stdout
+
+
+def test_records_can_be_replayed(shop: Path, run: Run) -> None:
+    assert run("explain", *ROWS, "--target", "granted", "-o", "records.jsonl").exit_code == 0
+    again = run("replay", "--records", "records.jsonl", "-a", "shop.fasterce")
+    assert again.exit_code == 0, again.stdout
+    Path("records.jsonl").write_text(
+        Path("records.jsonl").read_text().replace('"status": "found"', '"status": "none_found"', 1)
+    )
+    changed = run("replay", "--records", "records.jsonl", "-a", "shop.fasterce")
+    assert changed.exit_code == 6
+
+
+def test_names_for_the_classes_of_a_model_that_answers_numbers(shop: Path, run: Run) -> None:
+    words = ("--data", "train.csv", "--schema", "schema.yaml", "--model", "trees.json", "--classes", "refused,granted")
+    done = run("fit", *words, "--out", "trees.fasterce", "-q")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == ""
+    done = run("explain", "-a", "trees.fasterce", "-r", "rows.csv", "--target", "granted", "-f", "csv", "-q")
+    assert done.exit_code == 0, done.stderr
+    assert set(pd.read_csv(pd.io.common.StringIO(done.stdout))["prediction"]) <= {"refused", "granted"}
+
+
+def test_pipes(shop: Path) -> None:
+    command = [sys.executable, "-m", "fasterce", "explain", "-a", "shop.fasterce", "-r", "-", "--target", "granted"]
+    with Path("rows.csv").open("rb") as rows:
+        done = subprocess.run(command, stdin=rows, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 41
+    assert b"40 rows" in done.stderr
+    rows_again = Path("rows.csv").read_text()
+    Path("many.csv").write_text(rows_again + "".join(rows_again.splitlines(keepends=True)[1:]) * 50)
+    ended = subprocess.run(
+        f"{' '.join(command)} --chunk 20 < many.csv | head -n 1; exit ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == 0
+    assert b"Traceback" not in ended.stderr
+    assert b"Error" not in ended.stderr
+
+
+def test_help_and_version(run: Run) -> None:
+    done = run("--help")
+    assert done.exit_code == 0
+    for command in ("inspect", "fit", "explain", "report", "check", "replay", "bench", "demo"):
+        assert command in done.stdout
+    assert "Exit codes" in done.stdout
+    assert run("--version").stdout.startswith("fasterce ")
+    assert run("explain", "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete(shell: str) -> None:
+    environment = {"_FASTERCE_COMPLETE": f"source_{shell}", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([Path(sys.executable).parent / "fasterce"], env=environment, capture_output=True, check=False)
+    assert b"_FASTERCE_COMPLETE" in done.stdout

@@ -1,0 +1,34 @@
+"""The page about records must run as it stands."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fasterce import records
+
+PAGE = Path(__file__).parents[2] / "docs" / "records.md"
+
+
+def test_the_page_about_records_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "records.md", "exec"), names)
+    for record in names["kept"]:
+        records.validate(record)
+    assert names["again"].same
+    shown = capsys.readouterr().out
+    assert "5 of 5 records were made again, the same in everything." in shown
+    assert re.search(r"^If .* the decision would be good\.", shown)
+    assert "lautete die Entscheidung positiv." in shown
+
+
+def test_the_page_names_every_field() -> None:
+    said = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name for line in said for name in re.findall(r"`(\w+)`", line)}
+    assert named == set(records.SCHEMA["properties"])

@@ -1,0 +1,162 @@
+"""Records in files, the published schema, and names that give nothing away."""
+
+import hashlib
+import hmac
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from fasterce import FasterCE, records
+from fasterce.errors import InputError, MissingExtraError
+from records.worlds import refused
+
+
+@pytest.fixture(scope="module")
+def found(bank: FasterCE) -> list[dict[str, Any]]:
+    return records.make(bank, bank.explain(refused(bank.model, 3)))
+
+
+def test_the_schema_is_a_schema_and_versioned() -> None:
+    jsonschema.Draft202012Validator.check_schema(records.schema())
+    assert records.schema() == records.SCHEMA
+    assert records.SCHEMA["$id"] == "urn:fasterce:record:1"
+    assert records.SCHEMA["properties"]["version"] == {"const": 1}
+
+
+def test_the_schema_names_exactly_the_fields_of_a_record(found: list[dict[str, Any]]) -> None:
+    assert list(records.SCHEMA["properties"]) == list(found[0])
+    assert sorted(records.SCHEMA["required"]) == sorted(found[0])
+
+
+def test_records_survive_a_file(found: list[dict[str, Any]], tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    odd = {**found[0], "text": "zwei\u2028Zeilen – ä \ud800", "human_review": {"by": "someone"}}
+    assert records.write(path, iter([*found, odd])) == 4
+    assert records.read(path) == [*found, odd]
+    assert path.read_bytes().count(b"\n") == 4
+    assert os.listdir(tmp_path) == ["records.jsonl"]
+
+
+def test_letters_stay_letters_in_a_file(found: list[dict[str, Any]]) -> None:
+    assert "ü" in records.to_json({**found[0], "text": "für"})
+
+
+def test_nothing_is_half_written(found: list[dict[str, Any]], tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    records.write(path, found)
+    before = path.read_bytes()
+    for bad, sentence in (({**found[0], "text": float("nan")}, "what JSON can hold"), ({"format": "x"}, "format")):
+        with pytest.raises(InputError, match=sentence):
+            records.write(path, [found[1], bad])
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["records.jsonl"]
+    with pytest.raises(InputError, match="can be written"):
+        records.write(tmp_path / "none" / "records.jsonl", found)
+    with pytest.raises(InputError, match="a list of records; got a single one"):
+        records.write(path, found[0])
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"{}\n", "line 1: A record must have the format"),
+        (b"\n[1]\n", "line 2: A record must be a dictionary; got list."),
+        (b"{", "line 1 must be a record as JSON"),
+        (b"\xff\xfe", "must be written in UTF-8"),
+    ],
+)
+def test_a_file_of_something_else_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        records.read(path)
+    assert sentence in str(caught.value)
+    with pytest.raises(InputError, match="can be read"):
+        records.read(tmp_path / "none.jsonl")
+
+
+def without(record: dict[str, Any], part: str) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != part}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "field"),
+    [
+        (lambda record: {**record, "status": "perhaps"}, "'status'"),
+        (lambda record: {**record, "ids": {**record["ids"], "record": 3}}, "'ids.record'"),
+        (lambda record: {**record, "time": "yesterday"}, "'time'"),
+        (lambda record: {**record, "counterfactuals": []}, "'counterfactuals'"),
+        (lambda record: {**record, "extra": 1}, "'the record itself'"),
+        (lambda record: without(record, "notice"), "'the record itself'"),
+        (lambda record: {**record, "digests": {**record["digests"], "model": "md5:1"}}, "'digests.model'"),
+        (lambda record: {**record, "replayable": False}, "'why_not_replayable'"),
+        (lambda record: {**record, "retain_until": "2030"}, "'retain_until'"),
+    ],
+)
+def test_what_does_not_fit_the_schema_is_named(found: list[dict[str, Any]], spoil: Any, field: str) -> None:
+    records.validate(found[0])
+    with pytest.raises(InputError) as caught:
+        records.validate(spoil(found[0]))
+    assert f"the field {field} must fit the schema" in str(caught.value)
+    assert str(caught.value).count("\n") == 0
+    assert len(str(caught.value)) < 400
+
+
+def test_validating_needs_an_extra_and_says_which(found: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    from fasterce.records import files
+
+    files._validator.cache_clear()
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    with pytest.raises(MissingExtraError, match=r"fasterce\[records\]"):
+        records.validate(found[0])
+    monkeypatch.undo()
+    records.validate(found[0])
+
+
+def test_records_bring_no_heavy_imports() -> None:
+    code = "import sys, fasterce.records; print([m for m in ('jsonschema', 'yaml', 'torch') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_pseudonym_is_keyed_steady_and_leads_back_to_no_one() -> None:
+    key = b"sixteen bytes or more"
+    one = records.pseudonym("Ada Lovelace", key)
+    assert one == f"hmac-sha256:{hmac.new(key, b'Ada Lovelace', hashlib.sha256).hexdigest()}"
+    assert records.pseudonym("Ada Lovelace", key.decode()) == one
+    assert len({one, records.pseudonym("Ada Byron", key), records.pseudonym("Ada Lovelace", key + b"!")}) == 3
+    assert records.pseudonym(12, key) == records.pseudonym("12", key)
+
+
+@pytest.mark.parametrize(
+    ("subject", "key", "sentence"),
+    [
+        ("a", b"short", "key must be a secret of at least 16 bytes; got 5 bytes."),
+        ("a", None, "key must be a secret of at least 16 bytes; got NoneType."),
+        ("", b"k" * 16, "subject must be a text"),
+        (None, b"k" * 16, "subject must be a text or a whole number that names someone; got NoneType."),
+        (True, b"k" * 16, "subject must be a text"),
+    ],
+)
+def test_a_pseudonym_of_nothing_or_by_no_secret_is_refused(subject: Any, key: Any, sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        records.pseudonym(subject, key)
+    assert sentence in str(caught.value)
+
+
+def test_a_files_digest(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"a model")
+    assert records.file_digest(path) == f"sha256:{hashlib.sha256(b'a model').hexdigest()}"
+    with pytest.raises(InputError, match="can be read"):
+        records.file_digest(tmp_path / "none")
+
+
+def test_a_record_is_plain_json(found: list[dict[str, Any]]) -> None:
+    assert json.loads(json.dumps(found)) == found

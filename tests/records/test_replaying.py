@@ -1,0 +1,250 @@
+"""A record can be made again, here and in a fresh process; and where it cannot, what differs is named."""
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pytest
+
+from fasterce import FasterCE, artifact, load, records
+from fasterce.constraints import AtMost, Require
+from fasterce.errors import InputError
+from records.worlds import Bank, fitted, people, refused
+
+AGAIN = """
+import sys
+import joblib
+from fasterce import load, records
+
+model = joblib.load(sys.argv[1])
+explainer = load(sys.argv[2], model)
+found = records.replay(records.read(sys.argv[3]), explainer, model_digest=records.file_digest(sys.argv[1]))
+print(found)
+sys.exit(0 if found.same else 3)
+"""
+
+
+def recorded(explainer: FasterCE, rows: Any = None, **options: Any) -> list[dict[str, Any]]:
+    found = records.make(explainer, explainer.explain(refused(explainer.model, 4) if rows is None else rows, **options))
+    return [json.loads(records.to_json(record)) for record in found]
+
+
+def fields(replay: records.Replay) -> set[str]:
+    return {field for _, field, _, _ in replay.differences}
+
+
+def test_a_fresh_process_with_the_saved_explainer_makes_the_same_records(real: FasterCE, tmp_path: Path) -> None:
+    model, folder, lines = tmp_path / "model.joblib", tmp_path / "saved", tmp_path / "records.jsonl"
+    joblib.dump(real.model, model)
+    real.save(folder)
+    rows = refused(real.model, 5)
+    rules = [AtMost(2), Require("debt <= income")]
+    options: list[dict[str, Any]] = [{}, {"method": "all"}, {"n": 3, "rules": rules}, {"target_score": (0.7, 1)}]
+    digest = records.file_digest(model)
+    records.write(
+        lines, [one for wish in options for one in records.make(real, real.explain(rows, **wish), model_digest=digest)]
+    )
+    command = [sys.executable, "-c", AGAIN, str(model), str(folder), str(lines)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "20 of 20 records were made again, the same in everything." in done.stdout
+    assert "digest could not be compared" not in done.stdout
+
+
+def test_records_asked_alike_are_made_again_in_one_call(bank: FasterCE, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = recorded(bank) + recorded(bank, n=2) + recorded(bank)
+    calls: list[int] = []
+    explain = FasterCE.explain
+    monkeypatch.setattr(
+        FasterCE, "explain", lambda self, rows, **given: calls.append(len(rows)) or explain(self, rows, **given)
+    )
+    assert records.replay(found, bank).same
+    assert calls == [8, 4]
+
+
+def test_one_record_is_enough(bank: FasterCE) -> None:
+    again = records.replay(recorded(bank)[2], bank)
+    assert again.same
+    assert again.count == 1
+    assert "1 of 1 records were made again" in str(again)
+    assert "1 of 1 records were made again" in again._repr_html_()
+    assert repr(again) == "Replay(1 records, 0 differences, 0 skipped)"
+
+
+def test_a_real_model_makes_records_of_a_batch_again_one_by_one(real: FasterCE) -> None:
+    for record in recorded(real, n=2):
+        again = records.replay(record, real)
+        assert again.same, again.differences
+
+
+def test_no_records_are_all_the_same(bank: FasterCE) -> None:
+    assert records.replay([], bank).same
+
+
+def test_another_model_is_told_by_its_answers(bank: FasterCE) -> None:
+    found = recorded(bank)
+    other = bank._for(Bank(50.0))
+    again = records.replay(found, other)
+    assert not again.same
+    assert "outcome.score.values[1]" in fields(again)
+    assert {record for record, *_ in again.differences} == {record["ids"]["record"] for record in found}
+    assert "4 differ" in str(again)
+
+
+def test_another_model_is_told_by_its_digest_even_if_it_answers_alike(bank: FasterCE) -> None:
+    one, two = (f"sha256:{letter * 64}" for letter in "ab")
+    found = records.make(bank, bank.explain(refused(bank.model, 2)), model_digest=one)
+    again = records.replay(found, bank, model_digest=two)
+    assert again.differences == [(record["ids"]["record"], "digests.model", one, two) for record in found]
+    assert records.replay(found, bank, model_digest=one).notes == ()
+    assert "could not be compared" in records.replay(found, bank).notes[0]
+
+
+def test_an_explainer_that_learned_more_is_told(bank: FasterCE) -> None:
+    found = recorded(bank)
+    other = copy.copy(bank)
+    other.update(people(50, seed=9).query("age != 79"))
+    again = records.replay(found, other)
+    assert "digests.artifact" in fields(again)
+
+
+def change_the_input(record: dict[str, Any]) -> None:
+    record["input"]["values"][1] += 1.5
+
+
+def change_an_option(record: dict[str, Any]) -> None:
+    record["configuration"]["options"]["features_to_vary"] = ["age"]
+
+
+def change_an_answer(record: dict[str, Any]) -> None:
+    record["counterfactuals"][0]["changes"][0]["to"] = 1234
+
+
+def change_a_distance_in_its_last_bit(record: dict[str, Any]) -> None:
+    record["counterfactuals"][0]["distance"] *= 1 + 2**-52
+
+
+def change_the_text(record: dict[str, Any]) -> None:
+    record["text"] = "If you were someone else."
+
+
+def change_the_status(record: dict[str, Any]) -> None:
+    record["status"] = "none_found"
+
+
+def change_a_score(record: dict[str, Any]) -> None:
+    record["counterfactuals"][0]["score"]["values"][0] += 1e-6
+
+
+def drop_an_answer(record: dict[str, Any]) -> None:
+    record["counterfactuals"] = []
+
+
+def change_the_seed(record: dict[str, Any]) -> None:
+    record["configuration"]["seed"] = 5
+
+
+@pytest.mark.parametrize(
+    ("spoil", "field"),
+    [
+        (change_the_input, "outcome.score.values[0]"),
+        (change_an_option, "constraints.rules"),
+        (change_an_answer, "counterfactuals[0].changes[0].to"),
+        (change_a_distance_in_its_last_bit, "counterfactuals[0].distance"),
+        (change_the_text, "text"),
+        (change_the_status, "status"),
+        (change_a_score, "counterfactuals[0].score.values[0]"),
+        (drop_an_answer, "counterfactuals"),
+        (change_the_seed, "configuration.seed"),
+    ],
+)
+def test_whatever_was_changed_in_a_record_is_named(bank: FasterCE, spoil: Any, field: str) -> None:
+    found = recorded(bank)
+    spoil(found[1])
+    again = records.replay(found, bank)
+    assert field in fields(again)
+    assert {record for record, *_ in again.differences} == {found[1]["ids"]["record"]}
+    assert field in again._repr_html_()
+
+
+def test_the_wording_is_made_again_too(bank: FasterCE) -> None:
+    words = records.Wording(change="{feature}: {from} > {to}", features={"income": "what you earn"})
+    found = records.make(bank, bank.explain(refused(bank.model, 3), n=2), template=words)
+    assert "what you earn: " in " ".join(record["text"] for record in found)
+    assert records.replay([json.loads(records.to_json(record)) for record in found], bank).same
+
+
+def test_who_set_the_rules_and_the_threshold_are_taken_from_the_record(bank: FasterCE) -> None:
+    found = records.make(bank, bank.explain(refused(bank.model, 2)), constraints_by="someone", threshold=0.5)
+    assert records.replay(found, bank).same
+
+
+def test_records_that_cannot_be_made_again_are_skipped_and_said(bank: FasterCE) -> None:
+    found = recorded(bank, deadline=60.0) + recorded(bank)
+    again = records.replay(found, bank)
+    assert not again.same
+    assert again.differences == []
+    assert [record for record, _ in again.skipped] == [record["ids"]["record"] for record in found[:4]]
+    assert "4 of 8 records were made again" in str(again)
+    assert "4 cannot be made again" in str(again)
+
+
+def test_other_versions_are_told_but_are_no_difference(bank: FasterCE) -> None:
+    (record, *_) = recorded(bank)
+    record["software"]["numpy"] = "1.0"
+    again = records.replay(record, bank)
+    assert again.same
+    assert any(note.startswith("numpy was 1.0 and is ") for note in again.notes)
+
+
+def test_a_model_error_may_be_said_in_other_words(bank: FasterCE) -> None:
+    rows = refused(bank.model, 3)
+    rows.iloc[1, 0] = 79
+    found = recorded(bank, rows)
+    assert found[1]["status"] == "model_error"
+    assert records.replay(found, bank).same
+    found[1]["reason"] = "The model raised ConnectionError: gone"
+    assert records.replay(found, bank).same
+
+
+def test_another_schema_is_a_difference_not_a_crash(bank: FasterCE) -> None:
+    data = people()[["age", "income"]]
+    other = fitted(lambda frame: ["good" if one > 50 else "bad" for one in frame["income"]], data)
+    again = records.replay(recorded(bank), other)
+    assert {"digests.schema", "digests.artifact", "explain"} <= fields(again)
+
+
+def test_what_is_no_record_is_one_sentence(bank: FasterCE) -> None:
+    (record, *_) = recorded(bank)
+    with pytest.raises(InputError, match="format 'fasterce-record' in its field 'format'; got None"):
+        records.replay({}, bank)
+    with pytest.raises(InputError, match="must be a dictionary; got str"):
+        records.replay(["record"], bank)  # type: ignore[list-item]
+    with pytest.raises(InputError, match="a version from 1 to 1 in its field 'version'; got 2"):
+        records.replay({**record, "version": 2}, bank)
+    spoilt = copy.deepcopy(record)
+    spoilt["input"]["values"][0] = {"type": "float", "text": "many"}
+    with pytest.raises(InputError, match="could not convert string to float"):
+        records.replay(spoilt, bank)
+    spoilt["input"]["values"].pop()
+    with pytest.raises(InputError, match="one value for each of its 5 columns"):
+        records.replay(spoilt, bank)
+    del record["configuration"]
+    with pytest.raises(InputError, match=r"see records\.validate.*'configuration'"):
+        records.replay(record, bank)
+
+
+def test_saved_and_loaded_the_artifact_digest_in_the_record_is_that_of_the_folder(real: FasterCE, tmp_path: Path) -> None:
+    real.save(tmp_path / "saved")
+    (record, *_) = recorded(real)
+    assert record["digests"]["artifact"] == artifact.digest_of(tmp_path / "saved")
+    assert (
+        record["digests"]["schema"]
+        == f"sha256:{json.loads((tmp_path / 'saved' / 'manifest.json').read_text())['schema_sha256']}"
+    )
+    loaded = load(tmp_path / "saved", real.model)
+    assert records.replay(record, loaded).same

@@ -1,0 +1,25 @@
+"""What docs/streams.md shows must run as it stands."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fasterce.streams import schema
+
+PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
+
+
+def test_the_page_about_streams_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = PAGE.read_text()
+    names: dict[str, Any] = {"__name__": "streams_page"}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "streams.md", "exec"), names)
+    answers = names["answers"]
+    assert answers["row"].nunique() == len(names["training"]) == sum(names["sizes"]) == 60
+    assert answers["id"].tolist() == (answers["row"] + 1000).tolist()
+    assert "60 rows in" in capsys.readouterr().out
+    told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
+    ours = {name for name in schema(names["explainer"]).names if not name.startswith("cf_")}
+    assert ours <= told, "every column is described"

@@ -1,0 +1,28 @@
+"""What docs/models.md shows must run as it stands, and give what it says."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+for needed in ("xgboost", "torch", "skl2onnx", "onnxruntime"):
+    pytest.importorskip(needed)
+
+PAGE = Path(__file__).parents[1] / "docs" / "models.md"
+
+
+def test_the_page_about_models_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "models"}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(compile(block, "models.md", "exec"), names)
+    shown = capsys.readouterr().out
+    assert "onnx sha256:" in shown
+    assert "answer one row as it answers it among others" in shown
+    X, pipeline = names["X"], names["pipeline"]
+    wanted = ["granted" if label else "refused" for label in pipeline.predict(X)]
+    assert (names["loaded"].model.predict(X) == wanted).mean() > 0.99
+    assert set(names["by_name"].predict(X)) == {"refused", "granted"}
