@@ -6,8 +6,10 @@ one Parquet file and one JSON file, and a report is written as Markdown and as o
 
 import argparse
 import json
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -53,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     manifest = {"command": command_of(argv), "machine": measuring.facts(), "plan": described(plan), "cells": len(run.wanted)}
     write(options.out / "manifest.json", json.dumps(manifest, indent=1))
     try:
-        cells = run.all_cells() if not options.report_only else run.known_cells()
+        with ended_as_interrupted():
+            cells = run.all_cells() if not options.report_only else run.known_cells()
     except KeyboardInterrupt:
         print(f"\nStopped. What is done is kept in {options.out}; the same command goes on.", file=sys.stderr)
         return 130
@@ -71,6 +74,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     report.write(options.out, cells, about, plan, quick=options.quick)
     print(f"Report: {options.out / 'report.html'} and report.md; results.parquet, results.json beside it.")
     return 0
+
+
+@contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """A process told to end takes its rivals with it, as with Ctrl-C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

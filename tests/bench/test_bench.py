@@ -1,6 +1,11 @@
 """The whole command on tiny data, with a real rival in its own virtual environment."""
 
 import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -90,6 +95,39 @@ def test_cells_of_another_plan_are_not_mixed_in(out: Path) -> None:
     run = bench.Run(bench.plan_of(bench.parse([*TINY, "--rows", "4", "--out", str(out)])), bench.Store(out), quiet=True)
     assert len(run.strangers) == 6
     assert run.known_cells() == []
+
+
+def test_told_to_end_it_takes_its_rivals_along_and_keeps_what_is_done(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.bench", *TINY, "--out", str(tmp_path)]
+    command[command.index("--methods") + 1 :] = [
+        "tests.bench.broken:none",
+        "tests.bench.broken:hangs always",
+        "--out",
+        str(tmp_path),
+    ]
+    running = subprocess.Popen([*command, "--row-seconds", "600", "--questions", "free"], cwd=bench.HERE.parent)
+    log = tmp_path / "problems" / "german_credit-logistic-0-free" / "tests_bench_broken-hangs always.lines"
+    wait_for(lambda: log.exists() and '"ready"' in log.read_text())
+    running.terminate()
+    assert running.wait(20) == 130
+    assert [path.name.split("--")[3] for path in (tmp_path / "cells").iterdir()] == ["tests.bench.broken-none"]
+    wait_for(lambda: not any("hangs always" in said and str(tmp_path) in said for said in command_lines()), 10)
+
+
+def wait_for(happened: Callable[[], bool], seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def command_lines() -> list[str]:
+    """Of every process there is; none where the system does not tell."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(path.read_text().replace("\0", " "))
+    return found
 
 
 def test_nothing_to_report_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
