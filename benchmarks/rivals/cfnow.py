@@ -1,7 +1,8 @@
 """CFNOW (PyPI): a greedy or random search for any answer that flips, then a tabu search for a nearer one.
 
 It is given numbers as they are and one-hot columns named by feature, as its manual shows. Ten seconds a row, as in the
-manual's example; all else at its defaults. Of the many it returns the first are taken: they are in its order. It knows no immutable features and no ranges.
+manual's example; all else at its defaults. It returns many answers, nearest first, and the first are taken. It knows no
+immutable features and no ranges.
 """
 
 import io
