@@ -71,7 +71,7 @@ ENTRIES = (
     Entry("alibi CFRL", "alibi", "cfrl", asks="labels", constraints=BOTH, batch=True, package="alibi"),
     Entry("CFNOW greedy", "cfnow", "greedy", package="cfnow"),
     Entry("CFNOW random", "cfnow", "random", package="cfnow"),
-    Entry("jax-relax VanillaCF", "relax", "vanilla", boxes=SMOOTH, asks="gradients", constraints=FROZEN, package="jax-relax"),
+    Entry("jax-relax VanillaCF", "relax", "vanilla", SMOOTH, "gradients", FROZEN, batch=True, package="jax-relax"),
     Entry("jax-relax GrowingSphere", "relax", "sphere", boxes=SMOOTH, constraints=FROZEN, package="jax-relax"),
     Entry("treecf genetic", "treecf", "genetic", boxes=TREES, asks="trees", constraints=BOTH, batch=True, package="treecf"),
     Entry("treecf exact, 2 s a row", "treecf", "exact", boxes=TREES, asks="trees", constraints=BOTH, package="treecf"),

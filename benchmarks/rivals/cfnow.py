@@ -1,7 +1,8 @@
 """CFNOW (PyPI): a greedy or random search for any answer that flips, then a tabu search for a nearer one.
 
 It is given numbers as they are and one-hot columns named by feature, as its manual shows. Ten seconds a row, as in the
-manual's example; all else at its defaults. It knows no immutable features and no ranges.
+manual's example; all else at its defaults. It returns many answers, nearest first, and the first are taken. It knows no
+immutable features and no ranges.
 """
 
 import io
@@ -47,7 +48,7 @@ class Rival:
             cf_strategy=self.strategy,
             limit_seconds=SECONDS_A_ROW,
         )
-        return self.encoding.codes(np.array(found.cfs)) if len(found.cfs) else None
+        return self.encoding.codes(np.array(found.cfs[: self.problem.count])) if len(found.cfs) else None
 
     def ask(self, rows: Any) -> np.ndarray:
         return self.problem.ask(self.encoding.codes(np.asarray(rows, dtype=float)))

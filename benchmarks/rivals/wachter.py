@@ -16,7 +16,7 @@ from benchmarks.rivals.problem import Problem
 FIRST_WEIGHT = 1.0
 GROWTH = 2.0
 ROUNDS = 16
-STEPS = 400
+STEPS, NUMERICAL_STEPS = 400, 100
 PACE = 0.05
 CIRCLE = PACE
 
@@ -25,6 +25,7 @@ class Rival:
     def __init__(self, problem: Problem, variant: str) -> None:
         self.problem, self.encoding = problem, Encoding(problem)
         self.slopes = slopes.of(problem, self.encoding)
+        self.steps = STEPS if isinstance(self.slopes, slopes.Exact) else NUMERICAL_STEPS
         self.price = prices(problem, self.encoding)
         self.low, self.high = self.encoding.limits()
         self.frozen = self.encoding.frozen()
@@ -44,8 +45,8 @@ class Rival:
     def descend(self, own: np.ndarray, moved: np.ndarray, weight: float) -> np.ndarray:
         adam = Adam(len(own), PACE)
         low, high = np.minimum(self.low, own), np.maximum(self.high, own)
-        for done in range(STEPS):
-            shrinking = 1 - done / STEPS
+        for done in range(self.steps):
+            shrinking = 1 - done / self.steps
             moved = np.clip(moved - shrinking * adam.step(self.slope(own, moved, weight)), low, high)
             for block in self.shares:
                 moved[block] = on_simplex(moved[block])
