@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks import measuring
 from benchmarks.asking import ANSWERED, NOTHING
 from benchmarks.plan import PAPERS_BOX, STEPS, Plan
 from benchmarks.scoring import Judge
@@ -82,7 +83,7 @@ class Experiments:
 
     def cell(self, key: Key, made_by: str) -> Cell:
         explainer, seconds = self.fitted
-        about: dict[str, Any] = {"setup": seconds}
+        about: dict[str, Any] = {"setup": seconds, "load": measuring.load()}
         if key.method == EXAMPLES:
             about["examples"] = examples(explainer, self.setting)
             return Cell(key, made_by, about, pd.DataFrame())
