@@ -41,6 +41,8 @@ def python_of(rival: str) -> str:
         (folder / "REASON").unlink(missing_ok=True)
         (folder / "SECONDS").write_text(f"{perf_counter() - started:.0f}\n")
         stamp.write_text(asked_for)
+    if _own_pins(asked_for):
+        (folder / ".keeper").write_text(sys.executable)
     return str(folder / "bin" / "python")
 
 
@@ -57,9 +59,7 @@ def _make(folder: Path, wanted: Path) -> None:
     listed = wanted.read_text()
     _run(_interpreter(listed), "-m", "venv", "--clear", str(folder))
     pip = (str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    if _own_pins(listed):
-        (folder / ".keeper").write_text(sys.executable)
-    else:
+    if not _own_pins(listed):
         _run(*pip, "-c", str(CONSTRAINTS), "-r", str(HERE / "rivals" / "base.txt"))
     # --no-deps: NICE asks for pandas < 2 and NumPy < 2, DiCE for the xgboost package (we have xgboost-cpu) and lightgbm,
     # alibi for spaCy and transformers, which its tabular counterfactuals never use.

@@ -183,7 +183,8 @@ def test_wachter_keeps_to_constraints(tmp_path: Path) -> None:
     assert answer["x"] <= 9
 
 
-def test_wachter_gives_up_where_nothing_flips(tmp_path: Path) -> None:
+def test_wachter_gives_up_where_nothing_flips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wachter, "ROUNDS", 3)
     assert wachter.Rival(make(tmp_path, immutable=["y", "c"], ranges={"x": [0, 5]}), "adam").explain(ROW) is None
 
 
@@ -228,7 +229,7 @@ def test_a_slope_is_pulled_back_through_the_decoder(small: problem.Problem) -> N
 def test_an_autoencoder_learns_the_rows_and_gives_shares(small: problem.Problem) -> None:
     encoding = Encoding(small)
     matrix = encoding.matrix(small.codes(TRAIN))
-    learned = Autoencoder(encoding, matrix, seed=0, updates=1500)
+    learned = Autoencoder(encoding, matrix, seed=0, updates=800)
     decoded = learned.decode(learned.encode(matrix))
     np.testing.assert_allclose(decoded[:, 2:].sum(axis=1), 1, rtol=1e-5)
     assert (decoded[:, 2:].argmax(axis=1) == matrix[:, 2:].argmax(axis=1)).mean() > 0.7
