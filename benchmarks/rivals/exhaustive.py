@@ -2,8 +2,7 @@
 
 "one" tries all values of every feature on its own (a number with more than 20,000 in its range: that many, evenly). The
 first that flips is proved to be the nearest answer with one changed feature. "two" then tries pairs that would be nearer
-still, numbers on 64 values evenly about the row's, up to 300,000 pairs. Nobody has to be slower; nobody with at most one
-changed feature can be nearer.
+still, numbers on 64 values evenly over their range, up to 300,000 pairs: the best of that grid, not of all pairs.
 """
 
 from itertools import combinations
