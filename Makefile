@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit show show-rules bench-speed bench-scale datasets docs docs-serve pictures clean
+.PHONY: demo test lint types contracts unit show show-rules bench bench-scale datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -31,12 +31,12 @@ show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three vari
 show-rules: $(VENV)/.dev  ## the table of docs/constraints.md: rules, options, robustness on three datasets
 	$(BIN)/python scripts/show_rules.py
 
-# The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. ARGS=--quick takes two minutes.
+# The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. QUICK=1 takes five minutes, ARGS="..." the rest.
 BENCH_THREADS ?= 1
 BENCH := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) RAYON_NUM_THREADS=$(BENCH_THREADS) $(BIN)/python -m
 
-bench-speed: $(VENV)/.dev  ## beside NICE, DiCE, CERTIFAI and treecf, each in its own venv: benchmarks/results/speed.md
-	$(BENCH) benchmarks.speed $(ARGS)
+bench: $(VENV)/.dev  ## beside every rival, each in its own venv: benchmarks/.work/bench/report.html
+	$(BENCH) benchmarks.bench $(if $(QUICK),--quick) $(ARGS)
 
 bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/results/scale.md
 	$(BENCH) benchmarks.scale $(ARGS)

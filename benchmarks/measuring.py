@@ -1,4 +1,4 @@
-"""What the two benchmarks share: the time spent inside a model, the machine, and tables with medians and spread."""
+"""What the benchmarks share: the time spent inside a model, the machine, and tables with medians and spread."""
 
 import os
 import platform
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+PACKAGES = ("numpy", "pandas", "scikit-learn", "xgboost-cpu", "onnxruntime", "torch")
 QUESTIONS = ("predict", "predict_proba")
 
 
@@ -67,13 +68,33 @@ def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
+def package_versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+def load() -> list[float]:
+    """Of the last 1, 5 and 15 minutes."""
+    return [round(value, 2) for value in os.getloadavg()]
+
+
+def threads() -> int:
+    """How many our own process may use: as many as everybody else's."""
+    return int(os.environ.get(THREADS[0], "1"))
+
+
+def facts() -> dict[str, Any]:
+    threads = {name: os.environ.get(name, "1") for name in THREADS}
+    return {"cpu": platform.machine(), "cores": os.cpu_count(), "system": platform.system(), "threads": threads} | {
+        "versions": package_versions()
+    }
+
+
 def machine() -> str:
-    packages = ("numpy", "pandas", "scikit-learn", "xgboost-cpu", "onnxruntime")
-    versions = ", ".join(f"{name} {_version(name)}" for name in packages)
+    versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
     threads = ", ".join(f"{name}={os.environ.get(name, 'unset')}" for name in THREADS)
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    busy = ", ".join(f"{value:.1f}" for value in load())
     return (
-        f"{platform.machine()}, {os.cpu_count()} cores, load {load} (1, 5, 15 min); "
+        f"{platform.machine()}, {os.cpu_count()} cores, load {busy} (1, 5, 15 min); "
         f"Python {platform.python_version()}, {versions}; {threads} for every process."
     )
 

@@ -1,6 +1,7 @@
 """What is explained: a dataset, a black box trained on it, and the rows it refuses. The same for every system."""
 
 import json
+import shutil
 import warnings
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -10,7 +11,10 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -19,10 +23,24 @@ from xgboost import XGBClassifier
 from fasterce import Schema, datasets
 from fasterce.demo import balanced, preprocessing
 
-BOXES = ("mlp", "xgboost")
+DATASETS = ("adult", "german_credit", "lending_club")
+BOXES = ("mlp", "xgboost", "random_forest", "logistic")
 WANTED = 1
 MOST_ROUNDS = 20
 SHARED = ("numpy", "pandas", "scikit-learn", "xgboost-cpu")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a row: with the dataset's immutable columns frozen or not, and how many answers."""
+
+    name: str
+    frozen: bool = False
+    count: int = 1
+
+
+FREE, FROZEN, SEVERAL = Question("free"), Question("frozen", frozen=True), Question("several", count=4)
+QUESTIONS = {question.name: question for question in (FREE, FROZEN, SEVERAL)}
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,8 @@ class Setting:
     y_train: pd.Series
     rows: pd.DataFrame
     decimals: dict[str, int]
+    immutable: tuple[str, ...]
+    accuracy: float
 
     def batch(self, size: int) -> pd.DataFrame:
         """The refused rows and, where these are too few, crossings of two of them that are refused as well.
@@ -59,21 +79,32 @@ class Setting:
         mixed = first.where(generator.random(first.shape) < 0.5, second).astype(self.rows.dtypes.to_dict())
         return mixed[self.model.predict(mixed) != WANTED]
 
-    def dump(self, folder: Path) -> None:
-        """All a rival's process needs, in files without a class of ours: it need not have this package."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def frozen(self, question: Question) -> tuple[str, ...]:
+        """The columns that may not change; what the paper does with gender and race, for all that cannot be changed."""
+        return self.immutable if question.frozen else ()
+
+    def free(self, question: Question) -> list[str]:
+        return [name for name in self.X_train.columns if name not in self.frozen(question)]
+
+    def dump(self, folder: Path, question: Question = FREE, batch: int = 0) -> None:
+        """All a rival's process needs, in a fresh folder of files without a class of ours: it need not have this package."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         joblib.dump(self.model, folder / "model.joblib")
         self.X_train.assign(**{"": self.y_train}).to_parquet(folder / "train.parquet")
-        self.rows.to_parquet(folder / "rows.parquet")
-        (folder / "spec.json").write_text(json.dumps(self.spec()))
+        (self.batch(batch) if batch else self.rows).to_parquet(folder / "rows.parquet")
+        (folder / "spec.json").write_text(json.dumps(self.spec(question)))
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self, question: Question = FREE) -> dict[str, Any]:
         numeric = {f.name: (f.lower, f.upper, self.decimals[f.name]) for f in self.schema.features if f.numeric}
         return {
             "seed": self.seed,
             "wanted": WANTED,
             "numeric": numeric,
             "categories": {f.name: list(f.categories) for f in self.schema.features if not f.numeric},
+            "immutable": list(self.frozen(question)),
+            "ranges": {},
+            "count": question.count,
             "versions": {name: version(name) for name in SHARED},
         }
 
@@ -81,7 +112,7 @@ class Setting:
 def prepare(name: str, box: str, seed: int, train_rows: int | None = None) -> Setting:
     data = datasets.load(name)
     y = (data.y == data.wanted).astype(int)
-    X_train, X_test, y_train, _ = train_test_split(
+    X_train, X_test, y_train, y_test = train_test_split(
         data.X, y, test_size=0.2, train_size=train_rows, random_state=seed, stratify=y
     )
     model = make_pipeline(preprocessing(), classifier(box, seed))
@@ -99,10 +130,16 @@ def prepare(name: str, box: str, seed: int, train_rows: int | None = None) -> Se
         y_train=y_train.reset_index(drop=True),
         rows=refused.reset_index(drop=True),
         decimals={f.name: f.decimals for f in data.schema.features if f.numeric},
+        immutable=tuple(f.name for f in data.schema.features if not f.mutable),
+        accuracy=float(balanced_accuracy_score(y_test, model.predict(X_test))),
     )
 
 
 def classifier(box: str, seed: int) -> Any:
     if box == "mlp":
         return MLPClassifier((64, 32), max_iter=80, random_state=seed)
-    return XGBClassifier(n_estimators=100, max_depth=6, learning_rate=0.1, random_state=seed)
+    if box == "xgboost":
+        return XGBClassifier(n_estimators=100, max_depth=6, learning_rate=0.1, random_state=seed)
+    if box == "random_forest":
+        return RandomForestClassifier(100, min_samples_leaf=3, random_state=seed)
+    return LogisticRegression(max_iter=1000)

@@ -1,4 +1,4 @@
-"""The benchmarks run on our own side with tiny settings: no rival, no network."""
+"""What the benchmarks share and how cost grows, with tiny settings: no rival, no network."""
 
 import json
 from importlib import import_module
@@ -11,43 +11,13 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TINY = ["--datasets", "german_credit", "--boxes", "xgboost", "--train-rows", "150", "--batch", "12"]
-TINY += ["--singles", "2", "--repeats", "2", "--rival-rows", "4"]
 
 
 @pytest.fixture
 def benchmarks(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.syspath_prepend(str(ROOT))
-    names = ("measuring", "scale", "setting", "speed", "venvs", "rivals.problem", "rivals.certifai")
+    names = ("measuring", "scale", "setting", "rivals.problem", "rivals.certifai")
     return SimpleNamespace(**{name.split(".")[-1]: import_module(f"benchmarks.{name}") for name in names})
-
-
-def test_speed_writes_a_table_with_every_method(benchmarks: SimpleNamespace, tmp_path: Path) -> None:
-    out = tmp_path / "speed.md"
-    benchmarks.speed.main([*TINY, "--no-rivals", "--no-twin", "--out", str(out)])
-    lines = [line.split(" | ") for line in out.read_text().splitlines() if line.startswith("| fasterce")]
-    assert [line[0] for line in lines[:3]] == ["| fasterce closest", "| fasterce sparse", "| fasterce realistic"]
-    column = benchmarks.speed.HEADER.index
-    assert all(len(line) == len(benchmarks.speed.HEADER) for line in lines)
-    assert all(line[column("valid %")] == "100" for line in lines)
-    assert lines[0][column("× ours")] == "1.00"
-    assert 0 < float(lines[0][column("in model %")].split()[0]) < 100
-
-
-def test_the_twin_is_noted_with_its_agreement(benchmarks: SimpleNamespace) -> None:
-    assert benchmarks.speed.twin_note(SimpleNamespace(agreement=0.9998)) == "twin agrees 99.98%"
-    assert benchmarks.speed.twin_note(None) == "no twin was made"
-
-
-def test_a_rival_that_cannot_be_had_says_so_in_its_line(
-    benchmarks: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(rival: str) -> str:
-        raise benchmarks.venvs.CannotInstall(f"no matching distribution for {rival}")
-
-    monkeypatch.setattr(benchmarks.venvs, "python_of", refuse)
-    line = benchmarks.speed.rival("NICE (sparsity)", "nice", "sparsity", tmp_path, benchmarks.speed.QUICK)
-    assert line.note == "cannot be installed: no matching distribution for nice"
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce import metrics
+from fasterce import Schema, metrics
 
 TRAINING = pd.DataFrame({"a": [0.0, 2.0, 4.0, 6.0, 10.0], "n": [1, 1, 2, 3, 5], "c": list("xxyyz"), "d": list("ppppq")})
 ROWS = pd.DataFrame({"a": [4.0, 2.0, 0.0], "n": [2, 2, 1], "c": list("xyz"), "d": list("ppp")})
@@ -94,3 +94,94 @@ def test_filling_and_emptying_count_as_a_changed_category() -> None:
     apart = np.abs(scale.embed(before) - scale.embed(after)).sum(axis=1)
     assert apart[2] == 0.0
     assert (apart[:2] >= [1.0, 2.0]).all()
+
+
+def test_norms_are_of_shares_of_the_range(scale: metrics.Scale) -> None:
+    found = metrics.norms(scale, ROWS, AFTER)
+    np.testing.assert_allclose(found["l0"], [0, 2, 4])
+    np.testing.assert_allclose(found["l1"], metrics.gower_l1(scale, ROWS, AFTER))
+    np.testing.assert_allclose(found["l2"], [0.0, np.sqrt(0.5**2 + 1), np.sqrt(1 + 0.5**2 + 2)])
+    np.testing.assert_allclose(found["linf"], [0.0, 1.0, 1.0])
+
+
+def test_the_sum_of_shares_is_gower_with_gaps_too() -> None:
+    training = TRAINING.assign(a=[0.0, 2.0, np.nan, 6.0, 10.0])
+    scale = metrics.Scale.of(training)
+    before, after = training.iloc[[2, 1, 3]], training.iloc[[1, 2, 4]]
+    np.testing.assert_allclose(scale.shares(before, after).sum(axis=1), metrics.gower_l1(scale, before, after))
+
+
+def test_ynn_counts_neighbours_of_all_classes(scale: metrics.Scale) -> None:
+    """Nearest to a=3, n=2, c=y, d=p are the third row (0.1), the fourth (0.3 + 0.25) and the second (0.1 + 0.25 + 1)."""
+    around = metrics.Neighbourhood.of(older, scale, TRAINING, "yes")
+    asked = pd.DataFrame({"a": [3.0], "n": [2], "c": ["y"], "d": ["p"]})
+    assert metrics.ynn(around, asked, voters=1).tolist() == [1.0]
+    np.testing.assert_allclose(metrics.ynn(around, asked, voters=3), [2 / 3])
+    np.testing.assert_allclose(metrics.ynn(around, asked, voters=50), [3 / 5])
+
+
+def test_violations_count_frozen_directions_ranges_and_rules() -> None:
+    schema = Schema.infer(TRAINING, immutable=["c"], increasing=["n"], ranges={"a": (0.0, 20.0)})
+    scale = metrics.Scale.of(TRAINING, schema)
+    before = pd.DataFrame({"a": [4.0] * 4, "n": [2] * 4, "c": ["x"] * 4, "d": ["p"] * 4})
+    after = before.assign(n=[3, 1, 6, 2], c=["x", "y", "x", "x"], a=[20.0, 4.0, 4.0, 12.0])
+    assert metrics.violations(scale, before, after).tolist() == [0, 2, 1, 0]
+    assert metrics.violations(scale, before, after, permitted_range={"a": (0, 10)}).tolist() == [1, 2, 1, 1]
+    assert metrics.violations(scale, before, after, features_to_vary=["n"]).tolist() == [1, 3, 1, 1]
+
+
+def above_five(frame: pd.DataFrame) -> np.ndarray:
+    return np.where(frame["a"] > 5, "yes", "no")
+
+
+@pytest.fixture
+def finer() -> metrics.Scale:
+    """With a number that is not whole, whose deviation is 3.4."""
+    return metrics.Scale.of(TRAINING.assign(a=[0.0, 2.0, 4.5, 6.0, 10.0]))
+
+
+def test_robustness_is_the_share_of_shakes_that_keep_the_prediction(finer: metrics.Scale) -> None:
+    """Half of the shakes of a row on the border cross it, one far from it never does."""
+    answers = pd.DataFrame({"a": [5.0001, 9.0, 1.0], "n": [2, 2, 2], "c": list("xxx"), "d": list("ppp")})
+    found = metrics.robustness(above_five, finer, answers, "yes", shakes=400)
+    assert found[0] == pytest.approx(0.5, abs=0.1)
+    assert found[1:].tolist() == [1.0, 0.0]
+
+
+def test_robustness_of_recourse_shakes_only_what_changed(finer: metrics.Scale) -> None:
+    before = pd.DataFrame({"a": [5.0001, 2.0], "n": [1, 2], "c": list("xx"), "d": list("pp")})
+    after = before.assign(a=[5.0001, 5.0001], n=[2, 2])
+    found = metrics.robustness(above_five, finer, after, "yes", rows=before, shakes=400)
+    assert found[0] == 1.0
+    assert found[1] == pytest.approx(0.5, abs=0.1)
+
+
+def test_shakes_stay_in_range_and_whole(finer: metrics.Scale) -> None:
+    seen: list[pd.DataFrame] = []
+
+    def spy(frame: pd.DataFrame) -> np.ndarray:
+        seen.append(frame)
+        return np.array(["yes"] * len(frame))
+
+    metrics.robustness(spy, finer, TRAINING, "yes", size=2.0)
+    asked = pd.concat(seen)
+    assert asked["a"].between(0.0, 10.0).all()
+    assert set(asked["n"]) == {1, 2, 3, 4, 5}
+    assert asked["a"].nunique() > 100
+
+
+def test_robustness_of_nothing_is_nothing(finer: metrics.Scale) -> None:
+    assert metrics.robustness(above_five, finer, TRAINING.iloc[:0], "yes").shape == (0,)
+
+
+def test_diversity_is_the_mean_distance_of_two_answers(scale: metrics.Scale) -> None:
+    """Pairs of the three: 0.2 + 1, 0.4 + 0.25 and 0.2 + 0.25 + 1."""
+    answers = pd.DataFrame({"a": [4.0, 2.0, 0.0], "n": [2, 2, 1], "c": list("xyx"), "d": list("ppp")})
+    assert metrics.diversity(scale, answers) == pytest.approx((1.2 + 0.65 + 1.45) / 3)
+    assert np.isnan(metrics.diversity(scale, answers.iloc[:1]))
+
+
+def test_agreement_is_what_both_change_of_what_either_does() -> None:
+    first = np.array([[True, True, False], [False, False, False], [True, False, False]])
+    second = np.array([[True, False, True], [False, False, False], [False, True, False]])
+    np.testing.assert_allclose(metrics.agreement(first, second), [1 / 3, 1.0, 0.0])

@@ -29,9 +29,9 @@ class Rival:
     def explain(self, row: pd.DataFrame) -> np.ndarray | None:
         generator = np.random.default_rng(self.problem.seed)
         own = self.problem.codes(row)[0]
-        population, distance = self.sample(generator, POPULATION), np.full(POPULATION, np.inf)
+        population, distance = self.sample(generator, own, POPULATION), np.full(POPULATION, np.inf)
         for generation in range(GENERATIONS):
-            fresh = population if generation == 0 else self.offspring(generator, population, POPULATION)
+            fresh = population if generation == 0 else self.offspring(generator, own, population)
             priced = np.where(self.wanted(fresh), self.cost(fresh, own).sum(axis=1), np.inf)
             everyone = fresh if generation == 0 else np.concatenate([population, fresh])
             everyone_priced = priced if generation == 0 else np.concatenate([distance, priced])
@@ -50,8 +50,11 @@ class Rival:
         change = np.abs(codes - own)
         return np.where(self.is_category, change > 0, change * self.price) / len(own)
 
-    def sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        return np.stack([self.values(generator, j, size) for j in range(len(self.price))], axis=1)
+    def sample(self, generator: np.random.Generator, own: np.ndarray, size: int) -> np.ndarray:
+        """Anywhere in the feature space; what must not change stays the row's own."""
+        drawn = np.stack([self.values(generator, j, size) for j in range(len(self.price))], axis=1)
+        drawn[:, self.problem.immutable] = own[self.problem.immutable]
+        return drawn
 
     def values(self, generator: np.random.Generator, j: int, size: int) -> np.ndarray:
         if self.is_category[j]:
@@ -59,14 +62,14 @@ class Rival:
         low, high, decimals = self.problem.limits(j)
         return np.clip(np.round(generator.uniform(low, high, size), decimals), low, high)
 
-    def offspring(self, generator: np.random.Generator, parents: np.ndarray, size: int) -> np.ndarray:
+    def offspring(self, generator: np.random.Generator, own: np.ndarray, parents: np.ndarray) -> np.ndarray:
         """Features interchanged between pairs of the fitter half, then some replaced by fresh values."""
-        fitter = parents[: len(parents) // 2]
+        fitter, size = parents[: len(parents) // 2], len(parents)
         first, second = (fitter[generator.integers(len(fitter), size=size)] for _ in range(2))
         crossed = np.where(generator.random((size, 1)) < CROSSOVER, generator.random(first.shape) < 0.5, False)
         children = np.where(crossed, second, first)
         mutated = generator.random(children.shape) < MUTATION
-        return np.where(mutated, self.sample(generator, size), children)
+        return np.where(mutated, self.sample(generator, own, size), children)
 
     def reset(self, answer: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Set back, dearest first, every feature without which the prediction stays as wanted."""

@@ -1,8 +1,10 @@
-"""DiCE (dice-ml on PyPI): random samples of one feature, then two, and so on, and a sparsifying search at the end."""
+"""DiCE (dice-ml on PyPI): `random` samples one feature, then two, and so on; `genetic` breeds; `kdtree` looks up training
+rows. All three sparsify at the end."""
 
 import io
 import random
 from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
 
 import dice_ml
 import numpy as np
@@ -35,19 +37,33 @@ class Rival:
             outcome_name=OUTCOME,
         )
         self.explainer = dice_ml.Dice(data, dice_ml.Model(model=Asked(problem), backend="sklearn"), method=variant)
+        self.options = constraints(problem) | ({"random_seed": problem.seed} if variant == "random" else {})
 
     def explain(self, row: pd.DataFrame) -> pd.DataFrame | None:
-        np.random.seed(self.problem.seed)  # noqa: NPY002 - DiCE's `random` draws from NumPy's global generator
-        random.seed(self.problem.seed)
+        np.random.seed(self.problem.seed)  # noqa: NPY002 - DiCE draws from NumPy's global generator, and takes a seed for
+        random.seed(self.problem.seed)  # `random` alone
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             found = self.explainer.generate_counterfactuals(
-                plain(self.problem, row), total_CFs=1, desired_class=self.problem.wanted, random_seed=self.problem.seed
+                plain(self.problem, row),
+                total_CFs=self.problem.count,
+                desired_class=self.problem.wanted,
+                **self.options,
             )
         answer = found.cf_examples_list[0]
         return answer.final_cfs_df_sparse if answer.final_cfs_df_sparse is not None else answer.final_cfs_df
 
     def table(self, answer: pd.DataFrame) -> pd.DataFrame:
         return self.problem.typed(answer)
+
+
+def constraints(problem: Problem) -> dict[str, Any]:
+    """Given only where asked for: DiCE's own default is everything free, within the training data's ranges."""
+    asked: dict[str, Any] = {}
+    if problem.immutable:
+        asked["features_to_vary"] = [problem.columns[j] for j in problem.free]
+    if problem.ranges:
+        asked["permitted_range"] = {problem.columns[j]: list(problem.limits(j)[:2]) for j in problem.ranges}
+    return asked
 
 
 def plain(problem: Problem, frame: pd.DataFrame) -> pd.DataFrame:

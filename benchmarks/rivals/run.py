@@ -1,6 +1,8 @@
 """One rival on one setting, in the rival's own virtual environment: `python -m benchmarks.rivals.run`.
 
-Writes the answers as Parquet and what they cost as JSON; judging them is left to the process that asked.
+Writes the answers as Parquet and what they cost as JSON; judging them is left to the process that asked. While it runs,
+every event is a line of JSON in OUT.lines, so that a watchdog sees which row is being explained, and what was answered
+before a hang or a crash is not lost: `--first` goes on behind the row that was the matter.
 """
 
 import argparse
@@ -9,45 +11,67 @@ import traceback
 import warnings
 from dataclasses import asdict
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import pandas as pd
 
+from benchmarks.rivals import catalogue
 from benchmarks.rivals.problem import Clock, Problem
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rival", help="a module of benchmarks.rivals")
+    parser.add_argument("rival", help="a module of benchmarks.rivals, or any module by its whole name")
     parser.add_argument("variant")
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--rows", type=int, required=True)
-    parser.add_argument("--repeats", type=int, required=True)
-    parser.add_argument("--seconds", type=float, required=True, help="no new row is begun after this time")
+    parser.add_argument("--rows", type=int, required=True, help="explain the rows before this position")
+    parser.add_argument("--first", type=int, default=0, help="begin at this position")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no new row is begun after this time")
+    parser.add_argument("--batch", type=int, default=0, help="time the rival's own batch, if it has one, on so many rows")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    try:
-        report = measure(arguments)
-    except Exception as error:  # whatever a rival does wrong belongs in its line of the table
-        traceback.print_exc()
-        report = {"failure": f"{type(error).__name__}: {error}"}
-    arguments.out.with_suffix(".json").write_text(json.dumps(report))
+    with arguments.out.with_suffix(".lines").open("a", encoding="utf-8") as lines:
+        events = Events(lines)
+        try:
+            report = measure(arguments, events)
+        except Exception as error:  # whatever a rival does wrong belongs in its line of the table
+            traceback.print_exc()
+            report = {"failure": shortened(error)}
+        arguments.out.with_suffix(".json").write_text(json.dumps(report))
+        events.say("failed" if "failure" in report else "done", **report)
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+class Events:
+    """Lines of JSON, each written out at once: start, ready, warm, begin, row, done or failed."""
+
+    def __init__(self, lines: Any) -> None:
+        self.lines = lines
+
+    def say(self, event: str, **facts: Any) -> None:
+        self.lines.write(json.dumps({"event": event, **facts}, default=str) + "\n")
+        self.lines.flush()
+
+
+def measure(arguments: argparse.Namespace, events: Events) -> dict[str, Any]:
+    events.say("start", rival=arguments.rival, variant=arguments.variant)
     problem = Problem(arguments.folder)
-    rows = problem.rows.iloc[: arguments.rows]
+    rows = problem.rows.iloc[arguments.first : arguments.rows]
     started = perf_counter()
-    system = import_module(f"benchmarks.rivals.{arguments.rival}").Rival(problem, arguments.variant)
-    fitted = perf_counter() - started
-    system.explain(rows.iloc[:1])
+    system = imported(arguments.rival).Rival(problem, arguments.variant)
+    fitted = getattr(system, "setup_seconds", perf_counter() - started)
+    events.say("ready", fit=fitted, asked=asdict(problem.clock), versions=versions(arguments.rival))
+    errors: list[str] = []
+    warm_up(system, rows.iloc[:1], errors)
+    events.say("warm")
     deadline = perf_counter() + arguments.seconds
-    passes, answers, errors = [], [], []
-    for _ in range(arguments.repeats):
-        one = loop(system, problem, rows, deadline, errors)
+    passes, answers = [], []
+    for number in range(arguments.repeats):
+        one = loop(system, problem, rows, deadline, errors, events if number == 0 else None)
         if passes and len(one["seconds"]) < len(rows):
             break
         answers = answers or one["answers"]
@@ -55,37 +79,94 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     pd.concat(answers or [rows.iloc[:0]]).to_parquet(arguments.out.with_suffix(".parquet"))
     return {
         "fit": fitted,
+        "first": arguments.first,
+        "versions": versions(arguments.rival),
         "passes": passes,
-        "batches": batches(system, rows, arguments.repeats),
+        "batches": batches(system, problem.rows.iloc[: arguments.batch], arguments.repeats) if arguments.batch else [],
         "notes": system.notes() if hasattr(system, "notes") else [],
         "errors": sorted(set(errors)),
     }
 
 
-def loop(system: Any, problem: Problem, rows: pd.DataFrame, deadline: float, errors: list[str]) -> dict[str, Any]:
+def imported(name: str) -> Any:
+    return import_module(name if "." in name else f"benchmarks.rivals.{name}")
+
+
+def warm_up(system: Any, row: pd.DataFrame, errors: list[str]) -> None:
+    """One row outside the clock; if it fails here, it fails again where it counts."""
+    try:
+        system.explain(row)
+    except Exception as error:
+        errors.append(shortened(error))
+
+
+def loop(
+    system: Any, problem: Problem, rows: pd.DataFrame, deadline: float, errors: list[str], events: Events | None
+) -> dict[str, Any]:
     """Row by row: seconds of each without our glue, and the answers found, indexed by the row's position."""
     problem.clock = clock = Clock()
     seconds: list[float] = []
     answers: list[pd.DataFrame] = []
-    for position in range(len(rows)):
+    for position in rows.index:
         if seconds and perf_counter() > deadline:
             break
-        row, glue, started = rows.iloc[position : position + 1], clock.glue, perf_counter()
+        if events:
+            events.say("begin", row=int(position))
+        before, error = Clock(**asdict(clock)), ""
+        started = perf_counter()
         try:
-            answer = system.explain(row)
-        except Exception as error:
-            answer = None
-            errors.append(f"{type(error).__name__}: {error}"[:200])
-        seconds.append(perf_counter() - started - (clock.glue - glue))
-        if answer is not None:
-            answers.append(system.table(answer).set_axis([position]))
+            answer = system.explain(rows.loc[[position]])
+        except Exception as problem_of_its:
+            answer, error = None, shortened(problem_of_its)
+            errors.append(error)
+        spent = perf_counter() - started
+        seconds.append(spent - (clock.glue - before.glue))
+        table, wrong = tabled(system, answer)
+        if wrong:
+            errors.append(wrong)
+        if table is not None:
+            answers.append(table.set_axis([position] * len(table)))
+        if events:
+            asked = {name: value - getattr(before, name) for name, value in asdict(clock).items()}
+            found = None if table is None else json.loads(table.to_json(orient="records", double_precision=15))
+            events.say("row", row=int(position), seconds=seconds[-1], asked=asked, answer=found, error=error or wrong)
     return {"seconds": seconds, "clock": asdict(clock), "answers": answers}
 
 
+def tabled(system: Any, answer: Any) -> tuple[pd.DataFrame | None, str]:
+    """The answer as rows of the table; an answer that is not one is no answer, and says why."""
+    if answer is None:
+        return None, ""
+    try:
+        table = system.table(answer)
+    except Exception as error:
+        return None, f"not a row of the table: {shortened(error)}"
+    kind = type(table).__name__
+    return (table, "") if isinstance(table, pd.DataFrame) else (None, f"not a row of the table: {kind}")
+
+
+def shortened(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def versions(module: str) -> dict[str, str]:
+    """What is reported of the rival's own package, if it has one."""
+    packages = {entry.package for entry in catalogue.ENTRIES if entry.module == module and entry.package}
+    return {name: installed(name) for name in sorted(packages)}
+
+
+def installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
 def batches(system: Any, rows: pd.DataFrame, repeats: int) -> list[float]:
-    """Seconds of explaining all rows in one call, for a rival that has one."""
+    """Seconds of explaining all rows in one call, after a small one to warm up, for a rival that has one."""
     if not hasattr(system, "explain_batch"):
         return []
+    system.explain_batch(rows.iloc[:2])
     seconds = []
     for _ in range(repeats):
         started = perf_counter()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from treecf import Counterfactual, Explainer, Grid, OneHot, Range, Target
+from treecf import Counterfactual, Explainer, Freeze, Grid, OneHot, Range, Target
 
 from benchmarks.rivals.problem import Problem
 
@@ -30,7 +30,11 @@ class Rival:
         self.explainer = Explainer(
             self.trees,
             normalizers=self.prices(len(names)),
-            constraints=[*self.ranges(names), *(OneHot(tuple(names[k] for k in g)) for g in self.groups if len(g) > 1)],
+            constraints=[
+                *self.ranges(names),
+                *(OneHot(tuple(names[k] for k in g)) for g in self.groups if len(g) > 1),
+                *(Freeze(names[k]) for k in self.frozen()),
+            ],
             value_policy={names[k]: Grid(*self.grid(k)) for k in range(len(self.numeric))},
         )
         self.target = Target.probability(range=(0.5 + 1e-6, 1.0))
@@ -49,14 +53,26 @@ class Rival:
         return prices
 
     def ranges(self, names: list[str]) -> list[Range]:
-        limits = np.array([self.values(name)[:2] for name in self.numeric])
+        limits = np.array([self.asked_for(name) for name in self.numeric])
         scaled = (limits - self.scaler.mean_[:, None]) / self.scaler.scale_[:, None]
         slack = 1e-9
         return [Range(names[k], low - slack, high + slack) for k, (low, high) in enumerate(scaled)]
 
+    def frozen(self) -> list[int]:
+        """The columns of the features that must not change."""
+        immutable = {self.problem.columns[j] for j in self.problem.immutable}
+        numbers = [k for k, name in enumerate(self.numeric) if name in immutable]
+        groups = zip(self.categorical, self.groups, strict=True)
+        return numbers + [k for name, group in groups if name in immutable for k in group]
+
     def grid(self, k: int) -> tuple[float, float]:
         low, _, step = self.values(self.numeric[k])
         return step / self.scaler.scale_[k], (low - self.scaler.mean_[k]) / self.scaler.scale_[k]
+
+    def asked_for(self, name: str) -> tuple[float, float]:
+        low, high, _ = self.values(name)
+        least, most = self.problem.ranges.get(self.problem.columns.index(name), (low, high))
+        return max(low, least), min(high, most)
 
     def values(self, name: str) -> tuple[float, float, float]:
         """Lowest, highest and step. Categories that are numbers to the pipeline (Lending Club's two terms) count as such."""

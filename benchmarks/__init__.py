@@ -1,0 +1,1 @@
+"""What measures fasterce beside others; not part of the package."""

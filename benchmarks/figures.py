@@ -1,0 +1,135 @@
+"""Pictures of a run: trade-offs with their Pareto front, the paper's bars, its robustness as a curve, and agreement."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fasterce.display.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, literal, new_figure, plain_axes, put_title
+
+LABEL = 8
+SURE = 95.0
+PALETTE = (BLUE, QUIET_BLUE, "#56B4E9", ORANGE, "#E69F00", "#CC79A7", "#009E73", GREY)
+
+
+def front(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which points no other point beats; both are better when lower."""
+    beaten = (x[None] <= x[:, None]) & (y[None] <= y[:, None]) & ((x[None] < x[:, None]) | (y[None] < y[:, None]))
+    return ~beaten.any(axis=1)
+
+
+def pareto(
+    points: pd.DataFrame,
+    x: str,
+    y: str,
+    names: tuple[str, str],
+    title: str,
+    better: tuple[str, str] = ("low", "low"),
+    log: bool = False,
+) -> Any:
+    """A panel a dataset, a numbered point a method; those no other beats are joined. Needs data, title, ours, valid."""
+    panels, methods = list(dict.fromkeys(points["data"])), list(dict.fromkeys(points["title"]))
+    figure = new_figure(4.6 * len(panels) + 3.4, max(4.4, 1.2 + 0.21 * len(methods)))
+    *axes, beside = np.atleast_1d(figure.subplots(1, len(panels) + 1, width_ratios=[4.6] * len(panels) + [3.0]))
+    for ax, data in zip(axes, panels, strict=True):
+        part = points[points["data"] == data].dropna(subset=[x, y])
+        _trade_off(ax, part.assign(number=[methods.index(said) + 1 for said in part["title"]]), x, y, better, log)
+        ax.set_title(data, loc="left", fontsize=11, color=INK)
+        ax.set_xlabel(f"{names[0]} ({better[0]} is better)", color=INK)
+        ax.set_ylabel(f"{names[1]} ({better[1]} is better)", color=INK)
+    key = "\n".join(f"{number:>2}  {said}" for number, said in enumerate(methods, start=1))
+    beside.text(0.0, 1.0, literal(key), va="top", fontsize=9, color=INK, linespacing=1.4, transform=beside.transAxes)
+    beside.set_axis_off()
+    put_title(figure, title)
+    return figure
+
+
+def _trade_off(ax: Any, part: pd.DataFrame, x: str, y: str, better: tuple[str, str], log: bool) -> None:
+    across, up, sure = part[x].to_numpy(dtype=float), part[y].to_numpy(dtype=float), (part["valid"] >= SURE).to_numpy()
+    signs = [1.0 if side == "low" else -1.0 for side in better]
+    best = np.flatnonzero(sure)[front(signs[0] * across[sure], signs[1] * up[sure])]
+    best = best[np.argsort(across[best], kind="stable")]
+    ax.plot(across[best], up[best], color=TRACK, linewidth=2, zorder=1)
+    colours = np.where(part["ours"], BLUE, ORANGE)
+    ax.scatter(across, up, s=150, zorder=2, edgecolors=colours, facecolors=np.where(sure, colours, "white"))
+    for k, number in enumerate(part["number"]):
+        ink = "white" if sure[k] else colours[k]
+        ax.text(across[k], up[k], f"{number}", ha="center", va="center", fontsize=7, color=ink, zorder=3)
+    if log:
+        ax.set_xscale("log")
+    ax.margins(0.12)
+    plain_axes(ax, "left", "bottom")
+
+
+def bars(runs: pd.DataFrame, panels: Sequence[tuple[str, str, bool]], methods: Sequence[str], title: str) -> Any:
+    """The paper's figure: a panel a measure, a group a dataset, a bar a method, with the deviation over runs."""
+    datasets = list(dict.fromkeys(runs["data"]))
+    figure = new_figure(5.4 * len(panels) if len(panels) < 3 else 16, 4.4 if len(panels) < 4 else 8.4)
+    rows = 1 if len(panels) < 4 else 2
+    axes = np.atleast_1d(figure.subplots(rows, -(-len(panels) // rows))).ravel()
+    for ax, (name, said, log) in zip(axes, panels, strict=False):
+        _grouped(ax, runs, name, datasets, methods, log)
+        ax.set_title(said, loc="left", fontsize=11, color=INK)
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    place = axes[-1] if len(panels) < len(axes) else axes[0]
+    place.legend(*axes[0].get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper left")
+    put_title(figure, title)
+    return figure
+
+
+def _grouped(ax: Any, runs: pd.DataFrame, name: str, datasets: Sequence[str], methods: Sequence[str], log: bool) -> None:
+    width = 0.8 / max(len(methods), 1)
+    for k, method in enumerate(methods):
+        part = runs[runs["title"] == method].groupby("data")[name]
+        mean, deviation = part.mean().reindex(datasets), part.std().reindex(datasets).fillna(0.0)
+        places = np.arange(len(datasets)) + (k - (len(methods) - 1) / 2) * width
+        ax.bar(
+            places, mean, width * 0.9, yerr=deviation, color=PALETTE[k % len(PALETTE)], label=method, ecolor=GREY, capsize=2
+        )
+    ax.set_xticks(np.arange(len(datasets)), datasets)
+    if log:
+        ax.set_yscale("log")
+    plain_axes(ax, "left", "bottom")
+
+
+def curve(lines: dict[str, pd.DataFrame], points: pd.DataFrame, title: str) -> Any:
+    """Robustness against proximity: a curve a way to buy the one with the other, a point a system that offers no choice."""
+    figure = new_figure(8.0, 5.0)
+    ax = figure.subplots()
+    for (name, part), colour in zip(lines.items(), (QUIET_BLUE, BLUE, ORANGE), strict=False):
+        ax.plot(part["proximity"], part["robust"], marker="o", color=colour, label=literal(name), linewidth=2)
+        for _, at in part.iterrows():
+            ax.annotate(
+                f"{at['said']}", (at["proximity"], at["robust"]), xytext=(4, -9), textcoords="offset points", fontsize=LABEL
+            )
+    ax.scatter(points["proximity"], points["robust"], color=INK, s=30, zorder=3)
+    for _, at in points.iterrows():
+        ax.annotate(
+            literal(at["title"]), (at["proximity"], at["robust"]), xytext=(4, 3), textcoords="offset points", fontsize=LABEL
+        )
+    ax.set_xlabel("proximity (low is better)", color=INK)
+    ax.set_ylabel("robustness of recourse, % (high is better)", color=INK)
+    ax.legend(frameon=False, fontsize=9)
+    ax.margins(0.1)
+    plain_axes(ax, "left", "bottom")
+    put_title(figure, title)
+    return figure
+
+
+def heat(shares: pd.DataFrame, title: str) -> Any:
+    """How far each pair agrees, as a square of numbers."""
+    size = 1.8 + 0.55 * len(shares)
+    figure = new_figure(size + 2.2, size)
+    ax = figure.subplots()
+    ax.imshow(shares.to_numpy(dtype=float), cmap="Blues", vmin=0, vmax=1)
+    places = np.arange(len(shares))
+    ax.set_xticks(places, [literal(name) for name in shares.columns], rotation=40, ha="right")
+    ax.set_yticks(places, [literal(name) for name in shares.index])
+    for k, j in np.argwhere(np.isfinite(shares.to_numpy(dtype=float))):
+        value = shares.iloc[k, j]
+        ax.text(j, k, f"{value:.2f}", ha="center", va="center", fontsize=LABEL, color="white" if value > 0.6 else INK)
+    plain_axes(ax)
+    put_title(figure, title)
+    return figure

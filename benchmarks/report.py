@@ -1,0 +1,356 @@
+"""A run as one page: tables, trade-offs, ranks, the paper beside, what failed and how it was measured. Markdown and HTML."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks import beside, figures, measuring, paper, paper_report, ranking, summary
+from benchmarks.asking import NOT_TRIED, TIMEOUT
+from benchmarks.page import Block, Grid, Picture, Section, Text, as_html, as_markdown
+from benchmarks.plan import Plan
+from benchmarks.store import Cell
+from benchmarks.store import write as write_whole
+from benchmarks.summary import Results
+from fasterce.display.wording import counted
+
+HEADER = {
+    "runs": "runs",
+    "tried": "tried %",
+    "valid": "valid %",
+    "success": "success %",
+    "n_changed": "features",
+    "gower_l1": "gower_l1",
+    "l2": "L2",
+    "linf": "L∞",
+    "proximity": "proximity",
+    "nn_ratio": "nn_ratio",
+    "inlier": "inlier %",
+    "ynn": "yNN %",
+    "robust": "robust %",
+    "recourse": "recourse %",
+    "ms": "ms (10 – 90 %)",
+    "ratio": "× ours",
+    "batch": "ms in a batch",
+    "setup": "set-up s",
+    "inside": "in model %",
+    "calls": "calls",
+    "rows": "rows asked",
+    "note": "note",
+}
+COST = ("ms", "ratio", "batch", "setup", "inside", "calls", "rows", "note")
+QUALITY = tuple(name for name in HEADER if name not in COST)
+FORMS = {
+    "diversity": "{:.3f}",
+    "violations": "{:.2f}",
+    "answers": "{:.1f}",
+    "n_changed": "{:.2f}",
+    "gower_l1": "{:.3f}",
+    "l2": "{:.3f}",
+    "linf": "{:.3f}",
+    "proximity": "{:.2f}",
+    "nn_ratio": "{:.2f}",
+}
+SUPERLATIVES = {
+    "gower_l1": "nearest",
+    "n_changed": "fewest features",
+    "nn_ratio": "nearest to real rows",
+    "ms": "fastest one by one",
+}
+ABOUT_TRADE_OFFS = (
+    "Means over valid answers; blue is ours. Hollow: fewer than 95 % of the rows have a valid answer, so the mean is of the "
+    "easy ones. Points on the line are beaten by no full point in both."
+)
+ABOUT_RANKS = (
+    "Every row is a block: all systems are ranked on it, 1 is best, and who has no valid answer shares the last place. Only "
+    "rows that all were asked about, over all datasets of the black box. In brackets where the mean rank lies with 95 % "
+    "confidence (bootstrap over rows). Bold: the first, and all whom Wilcoxon's test with Holm's correction does not tell "
+    "from it. Rows of the same black box are related, so read the tests as optimistic."
+)
+TRADE_OFFS = (
+    ("gower_l1", "nn_ratio", ("gower_l1", "distance to real rows, nn_ratio"), ("low", "low"), False, "Near and real"),
+    (
+        "n_changed",
+        "robust",
+        ("features changed", "robust under shaking, %"),
+        ("low", "high"),
+        False,
+        "Few changes and robust",
+    ),
+    ("ms", "gower_l1", ("ms an explanation", "gower_l1"), ("low", "low"), True, "Fast and near"),
+)
+
+
+def write(out: Path, cells: Sequence[Cell], about: dict[str, Any], plan: Plan, *, quick: bool = False) -> None:
+    """results.parquet, results.json, report.md with its pictures, and report.html that needs nothing else."""
+    results = Results.of(cells, {entry.name: entry.title for entry in plan.methods} | beside.TITLES)
+    results.lines.to_parquet(out / ".results.parquet")
+    (out / ".results.parquet").replace(out / "results.parquet")
+    described = [{**vars(cell.key), "made_by": cell.made_by, **cell.about} for cell in cells]
+    write_whole(out / "results.json", json.dumps({**about, "cells": described}, indent=1, default=str))
+    sections = list(sections_of(results, about, plan, quick))
+    title = "Counterfactual explanations side by side"
+    write_whole(out / "report.md", as_markdown(title, sections, out))
+    write_whole(out / "report.html", as_html(title, sections))
+
+
+def sections_of(results: Results, about: dict[str, Any], plan: Plan, quick: bool) -> Iterator[Section]:
+    yield "At a glance", list(glance(results, about, quick))
+    for data, box in results.settings("free"):
+        yield f"{data}, {box}", list(setting_blocks(results, data, box))
+    yield from trade_offs(results)
+    yield from ranks(results)
+    yield from frozen(results)
+    yield from several(results)
+    yield from agreements(results)
+    yield from paper_report.papers(results)
+    yield "What failed, and why", list(failed(results))
+    yield "How it was measured", list(measured(about, plan))
+
+
+def glance(results: Results, about: dict[str, Any], quick: bool) -> Iterator[Block]:
+    if quick:
+        yield Text("**A quick run on little data: it shows that everything works, not who is better.**")
+    lines = results.lines
+    if not len(lines):
+        yield Text("There are no results.")
+        return
+    free = lines[lines["question"] == "free"]
+    yield Text(
+        f"{counted(free['method'].nunique(), 'system')}, {counted(free['data'].nunique(), 'dataset')}, "
+        f"{counted(free['box'].nunique(), 'kind')} of black box, {len(lines):,} answers asked for, "
+        f"{int((lines['status'] == TIMEOUT).sum()):,} of them timed out. "
+        f"`{about['command']}`"
+    )
+    for sentence in reading(results):
+        yield Text(sentence)
+
+
+def reading(results: Results) -> Iterator[str]:
+    """What the numbers say, in sentences made from them."""
+    for data, box in results.settings("free"):
+        runs = summary.per_run(summary.came_to_answer(results.part(question="free", data=data, box=box)))
+        mean = runs.groupby("method", sort=False)[["valid", "gower_l1", "n_changed", "nn_ratio", "ms"]].mean()
+        sure = mean[mean["valid"] >= 99.95]
+        if len(sure) < 2:
+            continue
+        parts = [f"{said} {best_of(sure[name], results)}" for name, said in SUPERLATIVES.items() if sure[name].notna().any()]
+        yield f"{data}, {box}: of {len(mean)} systems {len(sure)} answer every row validly; of these {', '.join(parts)}."
+
+
+def best_of(values: pd.Series, results: Results) -> str:
+    """Who has the lowest value, all of them if several do."""
+    lowest = values.min()
+    names = [results.title(str(method)) for method in values.index[values <= lowest * (1 + 1e-9)]]
+    return f"{' and '.join(names)} ({lowest:.3g})"
+
+
+def setting_blocks(results: Results, data: str, box: str) -> Iterator[Block]:
+    facts = black_box(results, data, box)
+    if facts:
+        yield Text(
+            f"Balanced accuracy of the black box on test rows {100 * facts['accuracy']:.0f} %, {facts['training_rows']:,} "
+            f"training rows, {facts['refused']:,} rows refused. Shares are of all rows asked, failures included; the other "
+            "means are over valid answers: medians over runs, lowest – highest in brackets."
+        )
+    yield main_table(results, data, box, "free", QUALITY)
+    yield main_table(results, data, box, "free", COST)
+
+
+def black_box(results: Results, data: str, box: str) -> dict[str, Any]:
+    about = results.about
+    known = about[(about["data"] == data) & (about["box"] == box)]
+    found = known["black_box"].dropna() if "black_box" in known else []
+    return dict(found.iloc[0]) if len(found) else {}
+
+
+def main_table(results: Results, data: str, box: str, question: str, columns: Sequence[str]) -> Grid:
+    lines = results.part(question=question, data=data, box=box)
+    runs = summary.per_run(lines)
+    runs["ratio"] = summary.times_reference(runs)
+    about = results.about
+    known = about[(about["data"] == data) & (about["box"] == box) & (about["question"] == question)]
+    rows = []
+    for method, group in runs.groupby("method", sort=False):
+        own = lines[lines["method"] == method]
+        cells = {name: cell(name, group, own, known[known["method"] == method]) for name in columns}
+        rows.append([results.title(str(method)), *cells.values()])
+    return Grid(["system", *(HEADER.get(name, name) for name in columns)], rows)
+
+
+def cell(name: str, runs: pd.DataFrame, lines: pd.DataFrame, about: pd.DataFrame) -> str:
+    special = {
+        "runs": lambda: f"{len(runs)}",
+        "ms": lambda: milliseconds(lines["seconds"]),
+        "setup": lambda: measuring.spread(list(pd.to_numeric(about["setup"], errors="coerce")), "{:.1f}"),
+        "note": lambda: note(about),
+        "batch": lambda: measuring.spread([1000 * value for value in batches(about)], "{:.2f}"),
+        "ratio": lambda: measuring.spread(list(runs["ratio"]), "{:.2f}" if runs["ratio"].max() < 10 else "{:.0f}"),
+    }
+    return special[name]() if name in special else measuring.spread(list(runs[name]), FORMS.get(name, "{:.0f}"))
+
+
+def note(about: pd.DataFrame) -> str:
+    """What a system says of its own answers, in its last run, and why it was given up."""
+    said = [word for words in about.get("notes", pd.Series(dtype=object)).dropna().tail(1) for word in words]
+    failures = [word for word in about.get("failure", pd.Series(dtype=object)).dropna().unique() if word]
+    return "; ".join([*said, *failures])
+
+
+def milliseconds(seconds: pd.Series) -> str:
+    known = 1000 * seconds.dropna()
+    if not len(known):
+        return ""
+    low, middle, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in known.quantile([0.1, 0.5, 0.9]))
+    return f"{middle} ({low} – {high})"
+
+
+def batches(about: pd.DataFrame) -> list[float]:
+    """Seconds a row of one call for many."""
+    if "batches" not in about:
+        return []
+    return [
+        float(np.median(one["batches"])) / one["batch_rows"]
+        for _, one in about.iterrows()
+        if isinstance(one["batches"], list) and one["batches"]
+    ]
+
+
+def trade_offs(results: Results) -> Iterator[Section]:
+    blocks: list[Block] = []
+    for box in dict.fromkeys(box for _, box in results.settings("free")):
+        parts = [
+            summary.per_run(results.part(question="free", data=data, box=box))
+            .groupby("method", sort=False)
+            .mean(numeric_only=True)
+            .assign(data=data)
+            for data, other in results.settings("free")
+            if other == box
+        ]
+        points = pd.concat(parts).reset_index()
+        points["title"] = points["method"].map(results.title)
+        points["ours"] = points["method"].str.startswith("ours-")
+        for x, y, names, better, log, title in TRADE_OFFS:
+            if points[[x, y]].dropna().empty:
+                continue
+            drawn = figures.pareto(points, x, y, names, f"{title} ({box})", better, log)
+            blocks.append(Picture(f"pareto-{box}-{x}-{y}", drawn, f"{names[0]} against {names[1]}, black box {box}"))
+    if blocks:
+        yield "Trade-offs", [Text(ABOUT_TRADE_OFFS), *blocks]
+
+
+def ranks(results: Results) -> Iterator[Section]:
+    blocks: list[Block] = []
+    for box in dict.fromkeys(box for _, box in results.settings("free")):
+        lines = summary.came_to_answer(results.part(question="free", box=box))
+        found = [one for score in ranking.LOWER_IS_BETTER if (one := ranking.rank(lines, score)) is not None]
+        if found:
+            blocks += [Text(f"**{box}**"), rank_table(found, results), *(Text(rank_words(one, results)) for one in found)]
+    if blocks:
+        yield "Ranks, row by row", [Text(ABOUT_RANKS), *blocks]
+
+
+def rank_words(found: ranking.Ranking, results: Results) -> str:
+    tied = found.tied
+    with_whom = f", not told apart from {', '.join(map(results.title, tied))}" if tied else ", ahead of all others"
+    return (
+        f"{found.score}: {found.blocks} rows, Friedman p = {found.friedman:.2g}; mean ranks farther apart than "
+        f"{found.apart:.2f} differ (Nemenyi, 5 %). First: {results.title(found.best)}{with_whom} (Wilcoxon – Holm, 5 %)."
+    )
+
+
+def rank_table(found: Sequence[ranking.Ranking], results: Results) -> Grid:
+    methods = found[0].table.index
+    lines = [[results.title(str(name)), *(rank_cell(one, str(name)) for one in found)] for name in methods]
+    return Grid(["system", *(one.score for one in found)], lines)
+
+
+def rank_cell(found: ranking.Ranking, method: str) -> str:
+    at = found.table.loc[method]
+    said = f"{at['rank']:.2f} ({at['low']:.2f} – {at['high']:.2f})"
+    return f"**{said}**" if method == found.best or method in found.tied else said
+
+
+def frozen(results: Results) -> Iterator[Section]:
+    columns = ("valid", "success", "violations", "n_changed", "gower_l1", "nn_ratio", "ms")
+    settings = results.settings("frozen")
+    if settings:
+        grids = [
+            block
+            for data, box in settings
+            for block in (Text(f"**{data}, {box}**"), main_table(results, data, box, "frozen", columns))
+        ]
+        said = (
+            "The dataset's immutable columns (gender, race, age of an account …) must not change. *success*: valid and no "
+            "limit broken. Systems that take no such constraint are asked all the same and break it."
+        )
+        yield "With columns frozen", [Text(said), *grids]
+
+
+def several(results: Results) -> Iterator[Section]:
+    columns = ("valid", "success", "answers", "diversity", "gower_l1", "ms")
+    settings = results.settings("several")
+    if settings:
+        grids = [
+            block
+            for data, box in settings
+            for block in (Text(f"**{data}, {box}**"), main_table(results, data, box, "several", columns))
+        ]
+        said = "Four answers a row, of systems that give several. *diversity*: mean gower_l1 of two; the first is scored."
+        yield "Several answers", [Text(said), *grids]
+
+
+def agreements(results: Results) -> Iterator[Section]:
+    blocks: list[Block] = []
+    for data, box in results.settings("free"):
+        shares = summary.agreement(summary.came_to_answer(results.part(question="free", data=data, box=box)))
+        if len(shares) > 1:
+            named = shares.rename(index=results.title, columns=results.title)
+            blocks.append(
+                Picture(f"agreement-{data}-{box}", figures.heat(named, f"{data}, {box}"), f"Agreement on {data}, {box}")
+            )
+    if blocks:
+        said = "Features both change as a share of features either changes, over rows both answer validly."
+        yield "Do they name the same features?", [Text(said), *blocks]
+
+
+def failed(results: Results) -> Iterator[Block]:
+    lines = results.lines[results.lines["question"] != paper.PAPER] if len(results.lines) else results.lines
+    if not len(lines):
+        return
+    gone = lines.groupby("method")["status"].agg(lambda status: (status == NOT_TRIED).all())
+    for method in gone[gone].index:
+        why = lines.loc[lines["method"] == method, "reason"].iloc[0]
+        yield Text(f"**{results.title(method)}** was asked nothing: {why}")
+    found = summary.failures(lines[~lines["method"].isin(gone[gone].index)])
+    rows = [
+        [results.title(one.method), one.data, one.box, one.question, f"{one.rows}", one.why] for one in found.itertuples()
+    ]
+    if rows:
+        yield Grid(["system", "data", "black box", "question", "rows", "why"], rows)
+    elif not gone.any():
+        yield Text("Nothing did.")
+
+
+def measured(about: dict[str, Any], plan: Plan) -> Iterator[Block]:
+    machine, limits = about["machine"], plan.limits
+    yield Text(f"`{about['command']}`, {about['seconds'] / 60:.0f} minutes in this run (cells made before are not in it).")
+    yield Text(
+        f"{machine['cpu']}, {machine['cores']} cores; load before {about['load']['before']}, after {about['load']['after']}; "
+        + ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+        + "; threads "
+        + ", ".join(f"{name}={count}" for name, count in machine["threads"].items())
+    )
+    yield Text(
+        f"The first {plan.rows} refused rows (test rows first) for everybody, one at a time in a process of their own, "
+        f"after one that does not count. {limits.row:g} s a row, then the process is killed and a fresh one goes on "
+        f"({limits.processes} at most); no row is begun after {limits.method:g} s; {limits.setup:g} s to get ready, counted "
+        f"apart as set-up. Every row without a valid answer counts as invalid. Realism is measured against {plan.crowd:,} "
+        "training rows drawn once. Times are ratios within one run on a shared machine, not absolute. What is not fair, "
+        "and how it was handled: benchmarks/README.md."
+    )
+    if about["made_anew"]:
+        yield Text(f"{len(about['made_anew'])} cells had been made by other code, versions or options and were made anew.")

@@ -1,0 +1,1 @@
+"""One small file a system; `catalogue.py` lists them."""

@@ -1,0 +1,110 @@
+"""fasterce itself, as a rival among rivals: same rows, same clock, in our own environment.
+
+`variant` is a method ("closest", "sparse", "realistic"), "robust" (closest, holding under 95 % of small shakes), or the
+paper's plain reading of a method: "paper-closest", "paper-sparse", "paper-realistic"; "@0.3" at the end sets the paper's
+step, "-untwinned" asks the black box itself and no compiled twin of it. Distances are gower, as the other systems' are
+judged by it.
+"""
+
+import shutil
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.rivals.problem import Problem
+from fasterce import FasterCE, Schema, load
+from fasterce.schema import Feature
+
+ROBUST = 0.95
+UNTWINNED = "-untwinned"
+
+
+class Rival:
+    def __init__(self, problem: Problem, variant: str) -> None:
+        self.problem = problem
+        self.options = options(problem, variant)
+        counted(problem)
+        self.explainer, self.setup_seconds = fitted(problem)
+        if variant.endswith(UNTWINNED):
+            self.explainer.twin_ = None
+        self.twins: list[Any] = []
+
+    def explain(self, row: pd.DataFrame) -> Any:
+        result = self.explain_batch(row)
+        self.twins += [result.twin] if result.twin is not None else []
+        return result
+
+    def notes(self) -> list[str]:
+        """What was asked of the twin instead of the black box: it is in no count of ours."""
+        if not self.twins:
+            return ["no twin"]
+        rows = sum(twin.rows for twin in self.twins) / len(self.twins)
+        return [f"and {rows:.0f} rows of a twin that agrees {self.twins[0].agreement:.2%}"]
+
+    def explain_batch(self, rows: pd.DataFrame) -> Any:
+        return self.explainer.explain(rows, target=self.problem.wanted, **self.options)
+
+    def table(self, answer: Any) -> pd.DataFrame | None:
+        found = answer.to_frame()
+        return self.problem.typed(found) if len(found) else None
+
+
+def fitted(problem: Problem) -> tuple[FasterCE, float]:
+    """Learned once a problem and kept in its folder, with the time it took: variants ask the same explainer."""
+    kept, took = problem.folder / "explainer", problem.folder / "explainer.seconds"
+    if took.exists():
+        return load(kept, problem.model), float(took.read_text())
+    started = perf_counter()
+    explainer = FasterCE(problem.model, schema(problem), random_state=problem.seed, progress=False).fit(problem.X_train)
+    seconds = perf_counter() - started
+    shutil.rmtree(kept, ignore_errors=True)
+    explainer.save(kept)
+    took.write_text(repr(seconds))
+    return explainer, seconds
+
+
+def options(problem: Problem, variant: str) -> dict[str, Any]:
+    method, _, step = variant.removesuffix(UNTWINNED).partition("@")
+    given: dict[str, Any] = {"distance": "gower", "n": problem.count, "why_not": False}
+    if method.startswith("paper-"):
+        given |= {"reading": "paper"}
+    if method == "robust":
+        given |= {"robust": ROBUST}
+    given |= {"step": float(step)} if step else {}
+    given |= {"permitted_range": {problem.columns[j]: pair for j, pair in problem.ranges.items()}} if problem.ranges else {}
+    return given | {"method": "closest" if method == "robust" else method.removeprefix("paper-")}
+
+
+def schema(problem: Problem) -> Schema:
+    """As dumped; features that must not change are its own, ranges are asked for with each call."""
+    frozen = {problem.columns[j] for j in problem.immutable}
+    features = []
+    for j, name in enumerate(problem.columns):
+        if j in problem.numeric:
+            low, high, decimals = problem.spec["numeric"][name]
+            whole = pd.api.types.is_integer_dtype(problem.X_train[name])
+            limits = {"lower": low, "upper": high, "decimals": decimals, "integer": whole}
+            features.append(Feature(name, "numeric", mutable=name not in frozen, **limits))
+        else:
+            features.append(Feature(name, "categorical", tuple(problem.categories(j)), mutable=name not in frozen))
+    return Schema(tuple(features))
+
+
+def counted(problem: Problem) -> None:
+    """The clock is kept on the model's own methods: a wrapper would hide what model it is."""
+    for name in ("predict", "predict_proba"):
+        setattr(problem.model, name, counting(problem, getattr(problem.model, name)))
+
+
+def counting(problem: Problem, question: Any) -> Any:
+    def ask(rows: Any, *rest: Any, **named: Any) -> Any:
+        started, clock = perf_counter(), problem.clock
+        try:
+            return question(rows, *rest, **named)
+        finally:
+            clock.model += perf_counter() - started
+            clock.calls += 1
+            clock.rows += len(rows)
+
+    return ask

@@ -1,0 +1,128 @@
+"""Every answer judged once more by the black box and measured with `fasterce.metrics`: a line a row, whatever came back."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.setting import WANTED, Question, Setting
+from fasterce import metrics
+
+CROWD = 4000
+# Shakes nobody has seen: the seed of the setting is what robust answers were found with.
+FRESH = 10_000
+MEASURED = (
+    *("n_changed", "gower_l1", "l2", "linf", "proximity"),
+    *("nn_ratio", "inlier", "ynn", "violations", "robust", "recourse"),
+)
+COSTS = ("seconds", "model", "calls", "rows")
+NOT_FLIPPED = "does not flip the model"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """`crowd` training rows at most stand for all of them where realism is measured."""
+
+    setting: Setting
+    crowd: int = CROWD
+
+    @cached_property
+    def scale(self) -> metrics.Scale:
+        return metrics.Scale.of(self.setting.X_train, self.setting.schema)
+
+    @cached_property
+    def _crowd(self) -> pd.DataFrame:
+        X = self.setting.X_train
+        return X.sample(min(self.crowd, len(X)), random_state=0)
+
+    @cached_property
+    def peers(self) -> metrics.Peers:
+        return metrics.Peers.of(self.setting.model, self.scale, self._crowd, WANTED)
+
+    @cached_property
+    def neighbourhood(self) -> metrics.Neighbourhood:
+        return metrics.Neighbourhood.of(self.setting.model, self.scale, self._crowd, WANTED)
+
+    def lines(self, records: list[dict[str, Any]], question: Question) -> pd.DataFrame:
+        """One line a record: `valid` is the black box's word, `success` valid and no limit broken."""
+        answers = [self._read(told) for told in records]
+        lines = pd.DataFrame([self._line(told, why) for told, (_, why) in zip(records, answers, strict=True)])
+        readable = [k for k, (table, _) in enumerate(answers) if table is not None]
+        if readable:
+            first = pd.concat([answers[k][0].iloc[:1] for k in readable], ignore_index=True)
+            before = self.setting.rows.iloc[[records[k]["position"] for k in readable]].reset_index(drop=True)
+            for name, values in self._measured(before, first, question).items():
+                lines.loc[readable, name] = values
+            lines.loc[readable, "answers"] = [len(answers[k][0]) for k in readable]
+            lines.loc[readable, "diversity"] = [metrics.diversity(self.scale, answers[k][0]) for k in readable]
+        stays = (lines["valid"] == 0) & (lines["reason"] == "")
+        lines.loc[stays, "reason"] = NOT_FLIPPED
+        return lines
+
+    def _line(self, told: dict[str, Any], why: str) -> dict[str, Any]:
+        blank = dict.fromkeys(("diversity", *MEASURED), np.nan)
+        cost = {name: float(told.get(name, np.nan)) for name in COSTS}
+        return {
+            "row": told["position"],
+            "status": told["status"],
+            "reason": told["reason"] or why,
+            "valid": 0.0,
+            "success": 0.0,
+            "answers": 0,
+            "changed": "",
+            **blank,
+            **cost,
+        }
+
+    def _read(self, told: dict[str, Any]) -> tuple[pd.DataFrame | None, str]:
+        """The answers as a table of the training data's types, or why they cannot be read as one."""
+        if not told["answers"]:
+            return None, ""
+        names = list(self.setting.X_train.columns)
+        table = pd.DataFrame(told["answers"])
+        odd = sorted(set(map(str, table.columns)) ^ set(names))
+        if odd:
+            return None, f"wrong columns: {', '.join(odd[:3])}"
+        table = table[names]
+        reading = self.scale.table.read(table)
+        if reading.problems:
+            return None, next(iter(reading.problems.values())).split(" (row ")[0]
+        return self.scale.table.frame(reading.codes), ""
+
+    def _measured(self, before: pd.DataFrame, after: pd.DataFrame, question: Question) -> dict[str, Any]:
+        """Of all that can be read; what is not valid keeps its line but no measure of quality."""
+        model, scale = self.setting.model, self.scale
+        valid = np.asarray(model.predict(after) == WANTED)
+        broken = metrics.violations(scale, before, after, features_to_vary=self.setting.free(question))
+        moved = metrics.changed(scale, before, after)
+        names = np.array(self.setting.X_train.columns)
+        found: dict[str, Any] = {
+            "valid": valid.astype(float),
+            "success": (valid & (broken == 0)).astype(float),
+            "violations": broken.astype(float),
+            "changed": ["|".join(names[row]) for row in moved],
+        }
+        if valid.any():
+            good = {name: np.full(len(after), np.nan) for name in MEASURED if name != "violations"}
+            for name, values in self._quality(before[valid], after[valid]).items():
+                good[name][valid] = values
+            found |= good
+        return found
+
+    def _quality(self, before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
+        model, scale, seed = self.setting.model, self.scale, FRESH + self.setting.seed
+        norms = metrics.norms(scale, before, after)
+        return {
+            "n_changed": metrics.features_changed(scale, before, after),
+            "gower_l1": norms["l1"],
+            "l2": norms["l2"],
+            "linf": norms["linf"],
+            "proximity": metrics.proximity(scale, before, after),
+            "nn_ratio": metrics.nn_ratios(self.peers, after),
+            "inlier": metrics.inlier(self.peers, after),
+            "ynn": metrics.ynn(self.neighbourhood, after),
+            "robust": metrics.robustness(model, scale, after, WANTED, seed=seed),
+            "recourse": metrics.robustness(model, scale, after, WANTED, rows=before, seed=seed),
+        }

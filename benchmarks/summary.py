@@ -1,0 +1,121 @@
+"""From lines to figures: a line a method, with medians over runs and their spread; failures count as what they are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.asking import NOT_TRIED
+from benchmarks.store import Cell, gather
+from fasterce import metrics
+
+REFERENCE = "ours-closest"
+PERCENT = ("valid", "success", "inlier", "ynn", "robust", "recourse")
+MEANS = (
+    *("valid", "success", "n_changed", "gower_l1", "l2", "linf", "proximity", "nn_ratio", "inlier", "ynn"),
+    *("robust", "recourse", "violations", "calls", "rows", "answers", "diversity"),
+)
+RESAMPLES = 1000
+
+
+@dataclass
+class Results:
+    """All lines, what is known of every cell, and titles of methods in the order of the plan."""
+
+    lines: pd.DataFrame
+    about: pd.DataFrame
+    titles: dict[str, str]
+    examples: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell], titles: dict[str, str]) -> "Results":
+        cells = list(cells)
+        about = pd.DataFrame([{**vars(cell.key), **cell.about} for cell in cells])
+        titles = {**titles, **{cell.key.method: cell.about["title"] for cell in cells if "title" in cell.about}}
+        examples = {cell.key.data: cell.about["examples"] for cell in cells if "examples" in cell.about}
+        return cls(gather(cell for cell in cells if len(cell.lines)), about, titles, examples)
+
+    def title(self, method: str) -> str:
+        return self.titles.get(method, method)
+
+    def part(self, **wanted: str) -> pd.DataFrame:
+        """The lines of one question, dataset or black box."""
+        kept = np.ones(len(self.lines), dtype=bool)
+        for name, value in wanted.items():
+            kept &= (self.lines[name] == value).to_numpy()
+        return self.lines[kept]
+
+    def settings(self, question: str) -> list[tuple[str, str]]:
+        if not len(self.lines):
+            return []
+        found = self.part(question=question)[["data", "box"]].drop_duplicates()
+        return [(str(data), str(box)) for data, box in found.to_numpy()]
+
+
+def per_run(lines: pd.DataFrame) -> pd.DataFrame:
+    """A line for every method and seed: shares over all rows asked, quality as the mean over valid answers."""
+    grouped = lines.groupby(["method", "seed"], sort=False)
+    runs = grouped[[name for name in MEANS if name in lines]].mean()
+    for name in PERCENT:
+        runs[name] = 100 * runs[name]
+    runs["asked"] = grouped.size()
+    runs["tried"] = 100 * grouped["status"].agg(lambda status: (status != NOT_TRIED).mean())
+    runs["ms"] = 1000 * grouped["seconds"].median()
+    runs["inside"] = 100 * grouped["model"].sum() / grouped["seconds"].sum()
+    runs["total"] = grouped["seconds"].sum()
+    return runs.reset_index()
+
+
+def times_reference(runs: pd.DataFrame) -> pd.Series:
+    """Median time divided by that of our `closest` in the same run; nothing where it was not there."""
+    reference = runs[runs["method"] == REFERENCE].set_index("seed")["ms"]
+    return runs["ms"] / runs["seed"].map(reference)
+
+
+def interval(values: Iterable[float], seed: int = 0) -> tuple[float, float]:
+    """Where the mean lies with 95 % confidence, by drawing the rows again and again."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    if len(known) < 2:
+        return (float("nan"), float("nan"))
+    drawn = np.random.default_rng(seed).integers(len(known), size=(RESAMPLES, len(known)))
+    low, high = np.quantile(known[drawn].mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def agreement(lines: pd.DataFrame) -> pd.DataFrame:
+    """How far each pair of methods names the same features, over rows both answer validly."""
+    valid = lines[lines["valid"] == 1]
+    names = sorted({name for changed in valid["changed"] for name in changed.split("|") if name})
+    methods = list(dict.fromkeys(lines["method"]))
+    masks = {
+        method: pd.DataFrame(
+            [[name in changed.split("|") for name in names] for changed in group["changed"]],
+            index=pd.MultiIndex.from_frame(group[["seed", "row"]]),
+        )
+        for method, group in valid.groupby("method", sort=False)
+    }
+    found = pd.DataFrame(np.nan, index=methods, columns=methods)
+    for (first, one), (second, other) in product(masks.items(), repeat=2):
+        both = one.index.intersection(other.index)
+        if len(both):
+            pair = (mask.loc[both].to_numpy(dtype=bool) for mask in (one, other))
+            found.loc[first, second] = metrics.agreement(*pair).mean()
+    return found
+
+
+def came_to_answer(lines: pd.DataFrame) -> pd.DataFrame:
+    """Without methods that were never asked anything: not to be had, or dead before the first row."""
+    asked = lines.groupby("method")["status"].transform(lambda status: (status != NOT_TRIED).any())
+    return lines[asked.to_numpy(dtype=bool)] if len(lines) else lines
+
+
+def failures(lines: pd.DataFrame, most: int = 2) -> pd.DataFrame:
+    """Rows without a valid answer: how many and why, by method; the commonest reasons."""
+    bad = lines[lines["valid"] != 1]
+    counted = bad.groupby(["method", "data", "box", "question"], sort=False)["reason"].agg(
+        rows="size", why=lambda said: "; ".join(f"{why} ({n})" for why, n in said.value_counts().head(most).items())
+    )
+    return counted.reset_index()

@@ -1,0 +1,3 @@
+"""A system that cannot even be imported."""
+
+raise ImportError("a library that is not there")

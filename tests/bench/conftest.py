@@ -1,0 +1,8 @@
+"""`benchmarks` lies beside the package, not in it: its folder is put on the path."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
+collect_ignore = ["broken_at_import.py"]

@@ -1,0 +1,58 @@
+"""What a plan asks of whom, and what makes a cell another one."""
+
+from dataclasses import replace
+
+from benchmarks import bench, paper
+from benchmarks.plan import COMPARED_IN_THE_PAPER, Plan
+from benchmarks.rivals.catalogue import ENTRIES
+
+FULL = Plan()
+
+
+def keys(plan: Plan) -> list[tuple[str, str, str, str, int]]:
+    return [(key.data, key.box, key.question, key.method, key.seed) for key in bench.wanted(plan)]
+
+
+def test_the_papers_methods_are_in_the_catalogue() -> None:
+    assert set(COMPARED_IN_THE_PAPER) <= {entry.name for entry in ENTRIES}
+
+
+def test_the_papers_methods_have_five_runs_of_its_black_box_and_others_fewer() -> None:
+    runs = [key for key in keys(FULL) if key[:3] == ("adult", "mlp", "free")]
+    assert sum(method == "certifai-genetic" for *_, method, _ in runs) == 5
+    assert sum(method == "nice-sparsity" for *_, method, _ in runs) == 1
+    assert sum(key[:4] == ("adult", "mlp", "paper", paper.CE2) for key in keys(FULL)) == 5
+
+
+def test_every_system_is_asked_about_every_black_box_it_works_for() -> None:
+    asked = {(box, method) for _, box, question, method, _ in keys(FULL) if question == "free"}
+    assert asked == {(box, entry.name) for entry in FULL.methods for box in entry.boxes}
+
+
+def test_robustness_over_the_step_is_lending_clubs_alone() -> None:
+    steps = {data for data, _, _, method, _ in keys(FULL) if method.startswith("ce1-step-")}
+    assert steps == {"lending_club"}
+
+
+def test_several_answers_are_asked_only_of_who_gives_them() -> None:
+    asked = {method.partition("-")[0] for _, _, question, method, _ in keys(FULL) if question == "several"}
+    assert {"ours", "dice"} <= asked
+    assert "nice" not in asked
+
+
+def test_a_cell_is_another_one_with_other_limits_rows_or_sources() -> None:
+    nice, ours = (next(entry for entry in ENTRIES if entry.name == name) for name in ("nice-sparsity", "ours-closest"))
+    assert FULL.made_by(nice) == Plan().made_by(nice)
+    assert FULL.made_by(nice) != FULL.made_by(ours)
+    assert FULL.made_by(nice) != replace(FULL, rows=21).made_by(nice)
+    assert FULL.made_by(nice) != replace(FULL, limits=replace(FULL.limits, row=1.0)).made_by(nice)
+    assert FULL.made_by(nice) == replace(FULL, seeds=(0,)).made_by(nice)
+
+
+def test_options_change_the_plan() -> None:
+    plan = bench.plan_of(bench.parse(["--quick", "--rows", "7", "--row-seconds", "2", "--methods", "ours", "my.own:fast"]))
+    assert plan.rows == 7
+    assert plan.limits.row == 2
+    assert plan.limits.method == bench.QUICK.limits.method
+    assert plan.methods[-1].name == "my.own-fast"
+    assert {entry.module for entry in plan.methods} == {"ours", "my.own"}
