@@ -67,7 +67,7 @@ ENTRIES = (
     Entry("Wachter (our version)", "wachter", "adam", asks="gradients", constraints=BOTH),
     Entry("Latent-CF (our version)", "latentcf", "adam", asks="gradients"),
     Entry("SharpShooter (our version)", "sharpshooter", "line", asks="labels"),
-    Entry("ICEGP (alibi CounterfactualProto)", "alibi", "proto", asks="gradients", constraints=RANGED, package="alibi"),
+    Entry("ICEGP (alibi CounterfactualProto)", "alibi", "proto", SMOOTH, "gradients", constraints=RANGED, package="alibi"),
     Entry("alibi CFRL", "alibi", "cfrl", asks="labels", constraints=BOTH, batch=True, package="alibi"),
     Entry("CFNOW greedy", "cfnow", "greedy", package="cfnow"),
     Entry("CFNOW random", "cfnow", "random", package="cfnow"),
