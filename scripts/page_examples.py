@@ -3,6 +3,7 @@
 A block of code followed by a block of text shows what the code printed. Times differ from run to run and are left out.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -10,12 +11,14 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIRST = "getting-started.md"
 FOLLOWING = ("choosing-a-variant.md", "how-it-works.md", "performance.md", "production.md")
 
 COMMANDS = "command-line.md"
+WIDTH = "100"
 
 EXAMPLE = re.compile(r"```(?P<kind>python|sh)\n(?P<code>.*?)```(?:\n\n```text\n(?P<shown>.*?)```)?", re.DOTALL)
 TIMES = re.compile(r"[\d,.]+ ms\b")
@@ -40,7 +43,7 @@ def run(page: str, names: dict[str, Any]) -> Iterator[Example]:
 
 def _said_by_python(code: str, page: str, names: dict[str, Any]) -> str:
     output = StringIO()
-    with redirect_stdout(output):
+    with redirect_stdout(output), mock.patch.dict(os.environ, {"COLUMNS": WIDTH}):
         exec(compile(code, page, "exec"), names)
     return output.getvalue()
 
@@ -52,7 +55,7 @@ def _said_by_commands(code: str) -> str:
 
     said = ""
     for line in code.splitlines():
-        result = CliRunner().invoke(app, shlex.split(line)[1:], env={"COLUMNS": "100"})
+        result = CliRunner().invoke(app, shlex.split(line)[1:], env={"COLUMNS": WIDTH})
         if result.exit_code:
             raise RuntimeError(f"{line} ended with {result.exit_code}: {result.output}")
         said += result.stdout

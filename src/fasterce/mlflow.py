@@ -24,9 +24,10 @@ from fasterce import artifact
 from fasterce.adapters.http.answers import Columns, Told
 from fasterce.adapters.http.model import Answering
 from fasterce.constraints import files
-from fasterce.errors import ArtifactError, InputError, MissingExtraError, ModelError
+from fasterce.errors import ArtifactError, InputError, MissingExtraError, ModelError, unknown_name
 from fasterce.explanation import Explanation
 from fasterce.latent.runtime import Callables
+from fasterce.options import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 CONTENT, EXPLAINER, REFERENCE, FILES = "fasterce", "explainer", "model.json", "model"
 MOST_REFERENCE_BYTES = 2**20
 A_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+TRUST_REFERENCE = "FASTERCE_TRUST_REFERENCE"
 PARAMS = {"method": "closest", "options": "{}"}
 
 Model = str | os.PathLike[str] | None
@@ -137,10 +139,13 @@ def load_model(
     *,
     trusted: Sequence[str] = (),
     trust_pickle: bool = False,
+    trust_reference: bool = False,
 ) -> "FasterCE":
     """The explainer at a model URI or in a folder, for `model`, or for the one it was saved with.
 
-    `trusted` and `trust_pickle` are for a model file that needs them (see `fasterce.models.load_model`).
+    `trusted` and `trust_pickle` are for a model file that needs them (see `fasterce.models.load_model`). A reference to a
+    model elsewhere (a URI, an import path, an address) is followed only with `trust_reference`: it can run code, or send
+    rows to whoever wrote it.
     """
     local = Path(_mlflow("artifacts").download_artifacts(os.fspath(uri)))
     flavour = _mlflow("models").Model.load(str(local)).flavors.get("python_function", {})
@@ -149,7 +154,7 @@ def load_model(
     data = (local / str(flavour.get("data", ""))).resolve()
     if local.resolve() not in data.parents:
         raise ArtifactError(f"No usable explainer at {uri}; expected its data inside the folder; got a path that leaves it.")
-    return _load(data, model, trusted, trust_pickle)
+    return _load(data, model, trusted, trust_pickle, trust_reference)
 
 
 class Explaining:
@@ -209,12 +214,17 @@ def _options(text: Any) -> dict[str, Any]:
         raise InputError(f"options must be a JSON object with options of explain; got {error}.") from error
     if not isinstance(options, dict):
         raise InputError(f"options must be a JSON object with options of explain; got {type(options).__name__}.")
+    known = [name for name in DEFAULTS if name != "method"]
+    for name in options:
+        if name not in known:
+            raise InputError(unknown_name("option", name, known))
     return options | ({"rules": files.from_dict(options["rules"])} if "rules" in options else {})
 
 
 def _load_pyfunc(path: str) -> Explaining:
-    """What MLflow calls. Nobody can say here what is trusted, so a model file that needs trust is refused."""
-    return Explaining(_load(Path(path), None))
+    """What MLflow calls. Nobody can say here what is trusted, so a model file that needs trust is refused, and a reference
+    is followed only if the environment says so."""
+    return Explaining(_load(Path(path), None, trust_reference=os.environ.get(TRUST_REFERENCE) == "1"))
 
 
 def _content(
@@ -238,7 +248,7 @@ def _content(
         reference["classes"] = list(classes) if classes is not None else known if reference["kind"] == "uri" else None
     (data / REFERENCE).write_bytes(artifact.manifest.to_json({"model": reference}, indent=2))
     rows = made_up_row(explainer) if example is None else example
-    again = Explaining(_load(data, explainer.model if model is None else None, trusted))
+    again = Explaining(_load(data, explainer.model if model is None else None, trusted, trust_reference=True))
     with _quiet():
         signature = _mlflow("models").infer_signature(rows, again.predict(rows), PARAMS)
     own = f"fasterce=={metadata.version('fasterce')}"
@@ -291,12 +301,20 @@ def _refer(model: Model, folder: Path) -> Reference | None:
     return {"kind": "source", "source": source}
 
 
-def _load(data: Path, model: Any, trusted: Sequence[str] = (), trust_pickle: bool = False) -> "FasterCE":
+def _load(
+    data: Path, model: Any, trusted: Sequence[str] = (), trust_pickle: bool = False, trust_reference: bool = False
+) -> "FasterCE":
     if model is None:
         reference = _read_reference(data / REFERENCE)
         if reference is None:
             raise ModelError(
                 f"The explainer at {data} was saved without its model; expected {__name__}.load_model(uri, model)."
+            )
+        if reference["kind"] != "file" and not trust_reference:
+            raise ModelError(
+                f"The explainer at {data} refers to a model elsewhere ({reference['source']!r:.200}), which can run code or be "
+                f"sent rows, so nothing was loaded; expected trust_reference=True (or {TRUST_REFERENCE}=1 where MLflow loads "
+                "it) if you know it, or load_model(uri, model)."
             )
         model = _find(reference, data, trusted, trust_pickle)
     return artifact.load(data / EXPLAINER, model)

@@ -271,7 +271,7 @@ def _entries(folder: str) -> list[Path]:
 def _called(function: Callable[[], Any], text: str) -> Any:
     try:
         return function()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(
             f"{text!r} must give a model when called; it raised {type(error).__name__}: {str(error)[:200]}."
         ) from error

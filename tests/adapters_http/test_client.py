@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from farside import Asked, Reply, serving, table
 
+from adapters_http.farside import Asked, Reply, serving, table
 from fasterce.adapters.http import MLflowModel, client
 from fasterce.errors import InputError, MissingExtraError, ModelError
 from fasterce.predictor import Predictor

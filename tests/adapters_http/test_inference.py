@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from farside import Asked, Reply, serving
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from adapters_http.farside import Asked, Reply, serving
 from fasterce import FasterCE
 from fasterce.adapters.http import InferenceModel
 from fasterce.errors import InputError, ModelError

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from farside import Asked, FarSide, Reply, serving, table
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from adapters_http.farside import Asked, FarSide, Reply, serving, table
 from fasterce import FasterCE, load
 from fasterce.adapters.http import MLflowModel
 from fasterce.errors import ModelError

@@ -106,8 +106,9 @@ class Preparation:
             if isinstance(column.dtype, pd.CategoricalDtype) or not is_text(column):
                 return column
             raise InputError(
-                f"{WHAT} does not hold the categories of column {column.name!r} (those of XGBoost 3.1 and newer do); "
-                f"expected a category dtype with those of the training, in their order; got {column.dtype}."
+                f"{WHAT} does not hold the categories of column {column.name!r} (XGBoost 3.1 and newer store them, but garble "
+                f"names that are not plain ASCII); expected a category dtype with those of the training, in their order; "
+                f"got {column.dtype}."
             )
         if is_text(column):
             return pd.Series(matrix(column.to_frame(), WHAT)[:, 0], index=column.index, name=column.name)
@@ -120,9 +121,14 @@ def _categories(booster: Any) -> Mapping[int, list[Any]]:
         return {}
     try:
         exported = booster.get_categories(export_to_arrow=True).to_arrow()
+        found = {place: held.to_pylist() for place, (_, held) in enumerate(exported) if held is not None}
     except ImportError:
-        return _categories_of_file(json.loads(bytes(booster.save_raw("json"))))
-    return {place: held.to_pylist() for place, (_, held) in enumerate(exported) if held is not None}
+        found = dict(_categories_of_file(json.loads(bytes(booster.save_raw("json")))))
+    except UnicodeDecodeError:
+        return {}
+    # Offsets count letters where the names are stored as bytes: what comes back is cut in the wrong places.
+    garbled = any(isinstance(name, str) and not name.isascii() for held in found.values() for name in held)
+    return {} if garbled else found
 
 
 def _categories_of_file(content: Any) -> Mapping[int, list[Any]]:

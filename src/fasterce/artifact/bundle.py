@@ -55,4 +55,7 @@ def unpack_model(folder: Path, about: dict[str, Any] | None, trusted: Sequence[s
     content = read(path)
     if len(content) != about["bytes"] or hashlib.sha256(content).hexdigest() != about["sha256"]:
         raise unusable(path, "the model it was saved with", "another file (damaged or changed)")
-    return load_model(path, trusted=trusted, classes=about["classes"], kind=about["kind"])
+    loaded = load_model(path, trusted=trusted, classes=about["classes"], kind=about["kind"])
+    if loaded.digest != f"sha256:{about['sha256']}":
+        raise unusable(path, "the model it was saved with", "a file that changed while it was read")
+    return loaded
