@@ -74,6 +74,12 @@ def chances(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """References written here are known."""
+    monkeypatch.setenv(ours.TRUST_REFERENCE, "1")
+
+
 @pytest.fixture(scope="module")
 def saved(explainer: FasterCE, chances: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "explainer"
@@ -111,8 +117,18 @@ def test_parameters_reach_explain(saved: Path, data: pd.DataFrame) -> None:
     assert given.loc[given["status"] == "already_target", "age"].isna().all()
     with pytest.raises(InputError, match="JSON object"):
         served.predict(data.head(1), params={"options": "[1"})
-    with pytest.raises(TypeError, match="colour"):
-        served.predict(data.head(1), params={"options": '{"colour": 1}'})
+    for option in ("colour", "method"):
+        with pytest.raises(InputError, match=f"Unknown option '{option}'"):
+            served.predict(data.head(1), params={"options": json.dumps({option: 1})})
+    with pytest.raises(InputError, match="at most 100"):
+        served.predict(data.head(1), params={"options": '{"n": 20000}'})
+
+
+def test_a_reference_is_followed_only_by_word(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ours.TRUST_REFERENCE)
+    for loading in (ours.load_model, lambda path: mlflow.pyfunc.load_model(str(path))):
+        with pytest.raises(ModelError, match=r"refers to a model elsewhere.*so nothing was loaded"):
+            loading(saved)
 
 
 def test_what_it_answers_can_be_sent_as_json(saved: Path, data: pd.DataFrame) -> None:
@@ -151,7 +167,8 @@ def test_logged_to_a_run_and_loaded_by_its_uri(explainer: FasterCE, chances: str
         info = ours.log_model(explainer, "credit", model=chances)
     rows = data.head(5)
     expected = explainer.explain(rows).to_frame()
-    pd.testing.assert_frame_equal(ours.load_model(info.model_uri).explain(rows).to_frame(), expected)
+    again = ours.load_model(info.model_uri, trust_reference=True)
+    pd.testing.assert_frame_equal(again.explain(rows).to_frame(), expected)
     mine = ours.load_model(info.model_uri, Wealth())
     assert isinstance(mine.model, Wealth)
     pd.testing.assert_frame_equal(mine.explain(rows).to_frame(), expected)

@@ -124,7 +124,7 @@ def test_something_else_is_told(content: Any) -> None:
 
 
 def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must end in .*got 'schema.txt'"):
+    with pytest.raises(InputError, match=r"that ends in .*got 'schema.txt'"):
         load_schema(tmp_path / "schema.txt")
     with pytest.raises(InputError, match="file that can be read"):
         load_schema(tmp_path / "schema.yaml")

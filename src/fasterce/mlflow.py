@@ -312,9 +312,9 @@ def _load(
             )
         if reference["kind"] != "file" and not trust_reference:
             raise ModelError(
-                f"The explainer at {data} refers to a model elsewhere ({reference['source']!r:.200}), which can run code or be "
-                f"sent rows, so nothing was loaded; expected trust_reference=True (or {TRUST_REFERENCE}=1 where MLflow loads "
-                "it) if you know it, or load_model(uri, model)."
+                f"The explainer at {data} refers to a model elsewhere ({reference['source']!r:.200}), which can run code or "
+                f"be sent rows, so nothing was loaded; expected trust_reference=True (or {TRUST_REFERENCE}=1 where "
+                "MLflow loads it) if you know it, or load_model(uri, model)."
             )
         model = _find(reference, data, trusted, trust_pickle)
     return artifact.load(data / EXPLAINER, model)

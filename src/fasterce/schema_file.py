@@ -7,11 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from fasterce import documents
 from fasterce.constraints import files
-from fasterce.errors import InputError, MissingExtraError, SchemaError, shorten, unknown_name
+from fasterce.errors import InputError, SchemaError, unknown_name
 from fasterce.schema import Direction, Feature, Schema
 
-SUFFIXES = (".yaml", ".yml", ".json")
+WHAT = "The schema"
 CHANGES: dict[str, tuple[Direction, bool]] = {
     "any": ("any", True),
     "up": ("up", True),
@@ -36,34 +37,27 @@ HEAD = """\
 def save_schema(schema: Schema, path: str | PathLike[str], note: str = "") -> None:
     """Write a schema to a .yaml, .yml or .json file; `note` is a comment at the head of a YAML file."""
     target = Path(path)
-    content = as_text(schema, note) if _is_yaml(target) else json.dumps(describe(schema), indent=2, ensure_ascii=False) + "\n"
+    as_json = not documents.is_yaml(target, WHAT)
+    content = json.dumps(describe(schema), indent=2, ensure_ascii=False) + "\n" if as_json else as_text(schema, note)
     try:
         target.write_text(content, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"The schema must go to a file that can be written; got {error}.") from error
+        raise InputError(f"The schema must go to a file that can be written; got {target}: {error.strerror}.") from error
 
 
 def load_schema(path: str | PathLike[str]) -> Schema:
     """The schema of a .yaml, .yml or .json file."""
-    source = Path(path)
-    parse = _parse_yaml if _is_yaml(source) else json.loads
-    try:
-        content = parse(source.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"The schema must come from a file that can be read; got {error}.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"The schema in {source} must be {source.suffix[1:].upper()}; got {error}.") from error
+    content = documents.read(path, WHAT)
     try:
         return restore(content)
     except SchemaError as error:
-        raise SchemaError(f"{source}: {error}") from error
+        raise SchemaError(f"{path}: {error}") from error
 
 
 def as_text(schema: Schema, note: str = "") -> str:
     """The YAML file, with comments that say what can be edited."""
     noted = "".join(f"# {line}\n" for line in note.splitlines())
-    layout = {"sort_keys": False, "allow_unicode": True, "width": 120, "default_flow_style": None}
-    return f"{noted}{HEAD}{_yaml().safe_dump(describe(schema), **layout)}"
+    return f"{noted}{HEAD}{documents.as_yaml(describe(schema), width=120, default_flow_style=None)}"
 
 
 def describe(schema: Schema) -> dict[str, Any]:
@@ -157,25 +151,3 @@ def _check_known(what: str, given: Mapping[Any, Any], known: tuple[str, ...]) ->
     for name in given:
         if name not in known:
             raise SchemaError(unknown_name(what, name, known))
-
-
-def _is_yaml(path: Path) -> bool:
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"A file of a schema must end in {shorten(SUFFIXES)}; got {path.name!r}.")
-    return path.suffix.lower() != ".json"
-
-
-def _yaml() -> Any:
-    try:
-        import yaml  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("pyyaml", "yaml", "Reading and writing a schema as YAML") from error
-    return yaml
-
-
-def _parse_yaml(text: str) -> Any:
-    yaml = _yaml()
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error

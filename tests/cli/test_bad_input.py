@@ -1,6 +1,9 @@
 """What goes wrong: one sentence, an exit code, nothing half-written, nothing run."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,10 +43,14 @@ def one_sentence(done: Any, code: int, told: str) -> None:
         (("explain", *ROWS, "-o", "out.xlsx"), 3, "--format"),
         (("explain", *ROWS, "-f", "parquet"), 3, "stdout"),
         (("explain", *ROWS, "-o", "no/folder/out.csv"), 3, "folder"),
-        (("explain", *ROWS, "--n", "0"), 3, "at least 1"),
+        (("explain", *ROWS, "--n", "0"), 3, "--n must be a whole number of at least 1"),
+        (("explain", *ROWS, "--n", "100000"), 3, "at most 100"),
+        (("explain", *ROWS, "-o", "shop.fasterce"), 3, "--out must be a file"),
+        (("report", *ROWS, "-o", "shop.fasterce"), 3, "--out must be a file"),
+        (("explain", *ROWS, "--vary", "age"), 3, "--vary must name columns that may change"),
         (("explain", *ROWS, "--robust", "2"), 3, "robust"),
         (("explain", *ROWS, "--model", "nothing.onnx"), 4, "nothing.onnx"),
-        (("explain", *ROWS, "--model", "model.pkl"), 4, "pickle"),
+        (("explain", *ROWS, "--model", "model.pkl"), 4, "--trust-pickle"),
         (("explain", *ROWS, "--model", "model.skop"), 4, "did you mean"),
         (("explain", *ROWS, "--model", "no_such_module:model"), 4, "no_such_module"),
         (("explain", *ROWS, "--trust-pickle"), 3, "--model"),
@@ -81,6 +88,24 @@ def test_bad_files_of_rows(content: bytes, told: str | None, shop: Path, run: Ru
         return
     one_sentence(done, 3, told)
     assert not Path("out.csv").exists()
+
+
+def test_only_files_are_replaced_and_links_are_followed(shop: Path, run: Run) -> None:
+    os.mkfifo("pipe.csv")
+    one_sentence(run("explain", *ROWS, "-o", "pipe.csv"), 3, "something else")
+    assert Path("pipe.csv").is_fifo()
+    Path("kept.csv").write_text("old")
+    Path("link.csv").symlink_to("kept.csv")
+    assert run("explain", *ROWS, "-o", "link.csv", "-q").exit_code == 0
+    assert Path("link.csv").is_symlink()
+    assert Path("kept.csv").read_text().startswith("row,")
+
+
+def test_a_closed_standard_output_is_told(shop: Path) -> None:
+    command = f"{sys.executable} -m fasterce explain {' '.join(ROWS)} -f csv >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("Error: There is no standard output")
 
 
 def test_a_wrong_separator_is_told(shop: Path, run: Run) -> None:

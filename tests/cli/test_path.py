@@ -30,6 +30,15 @@ def test_inspect_writes_a_schema_to_edit_and_does_not_write_over_it(shop: Path, 
     assert "granted, refused" in done.stdout
 
 
+def test_several_columns_in_one_word(shop: Path, run: Run) -> None:
+    words = ("--drop", "customer,outcome", "--categorical", "age", "--freeze", "age, job", "-o", "other.yaml")
+    assert run("inspect", "train.csv", *words).exit_code == 0
+    schema = load_schema("other.yaml")
+    assert schema.names == ("age", "pay", "debt", "job")
+    assert schema["age"].kind == "categorical"
+    assert not schema["job"].mutable
+
+
 def test_the_artifact_brings_its_model(shop: Path, run: Run) -> None:
     assert sorted(entry.name for entry in Path("shop.fasterce").iterdir()) == [
         "arrays.safetensors",
@@ -73,6 +82,7 @@ def test_a_table_and_pages_are_for_people(shop: Path, run: Run) -> None:
     assert "c000" in table.stdout
     assert run("explain", *ROWS, "-o", "page.html").exit_code == 0
     assert "<!doctype html>" in Path("page.html").read_text()
+    assert "<h2>" not in Path("page.html").read_text()
     done = run("report", *ROWS, "--target", "granted", "--freeze", "job", "--title", "Forty people", "-o", "report.html")
     assert done.exit_code == 0, done.stderr
     page = Path("report.html").read_text()

@@ -117,12 +117,12 @@ def test_what_is_no_rule_gets_a_sentence_that_names_the_place(described: Any, me
 @pytest.mark.parametrize(("name", "text"), [("r.json", "{"), ("r.yaml", "a: [")])
 def test_a_broken_file_gets_a_sentence(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=r"^Rules in .* must be (JSON|YAML); got "):
+    with pytest.raises(InputError, match=r"^A set of rules in .* must be (JSON|YAML); got "):
         c.load(tmp_path / name)
 
 
 def test_other_files_are_not_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must end in \.json, \.yaml or \.yml; got 'r\.toml'"):
+    with pytest.raises(InputError, match=r"ends in '\.yaml', '\.yml', '\.json'; got 'r\.toml'"):
         c.load(tmp_path / "r.toml")
-    with pytest.raises(FasterCEError, match=r"^Rules must come from a file that can be read; got "):
+    with pytest.raises(FasterCEError, match=r"^A set of rules must come from a file that can be read; got "):
         c.load(tmp_path / "none.json")

@@ -106,9 +106,9 @@ class Preparation:
             if isinstance(column.dtype, pd.CategoricalDtype) or not is_text(column):
                 return column
             raise InputError(
-                f"{WHAT} does not hold the categories of column {column.name!r} (XGBoost 3.1 and newer store them, but garble "
-                f"names that are not plain ASCII); expected a category dtype with those of the training, in their order; "
-                f"got {column.dtype}."
+                f"{WHAT} does not hold the categories of column {column.name!r} (XGBoost 3.1 and newer store them, but "
+                f"garble names that are not plain ASCII); expected a category dtype with those of the training, in their "
+                f"order; got {column.dtype}."
             )
         if is_text(column):
             return pd.Series(matrix(column.to_frame(), WHAT)[:, 0], index=column.index, name=column.name)

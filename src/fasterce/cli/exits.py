@@ -1,6 +1,7 @@
 """What a command ends with: one exit code a kind of trouble, one sentence on stderr."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ def guarded(command: Command) -> Command:
             say("[bold]Stopped.[/bold]", always=True)
             raise typer.Exit(Exit.INTERRUPTED) from None
         except (FasterCEError, OSError) as error:
-            _tell(str(error))
+            _tell(in_words_of_the_command_line(error))
             raise typer.Exit(code_of(error)) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -68,6 +69,32 @@ def guarded(command: Command) -> Command:
             raise typer.Exit(Exit.BUG) from None
 
     return run  # type: ignore[return-value]
+
+
+# What Python calls one thing and the command line another.
+WORDS = (
+    (r"trust_pickle=True", "--trust-pickle"),
+    (r"\bresume=False", "--fresh"),
+    (r"\bencoding='?([\w-]+)'?", r"--encoding \1"),
+    (r"\bkind='?(\w+)'?", r"a name that ends as \1 files do"),
+    (r"\bfeatures_to_vary\b", "--vary"),
+    (r"\bpermitted_range\b", "--range"),
+    (r"\btarget_score\b", "--target-score"),
+    (r"\btarget must be \(low, high\), None for an open end; got None", "--target must be LOW:HIGH; got none"),
+    (r"\brules: Frozen\b", "--freeze"),
+    (r"^X must\b", "The data must"),
+    (r"^n must\b", "--n must"),
+    (r"^(robust|realism|budget|distance) must\b", r"--\1 must"),
+)
+
+
+def in_words_of_the_command_line(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, FasterCEError):
+        return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+    said = str(error)
+    for python, command in WORDS:
+        said = re.sub(python, command, said)
+    return said
 
 
 def _tell(sentence: str) -> None:

@@ -4,6 +4,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from uuid import uuid4
 
 from rich.markup import escape
 
@@ -77,6 +78,7 @@ def explain(
     A file of any size is read, explained and written chunk by chunk; a run that was killed goes on where it was.
     """
     be_quiet(quiet)
+    out = real_target(out)
     chosen = choose_format(format, out)
     opened = open_explainer(artifact, model, Trust(trust_pickle, trusted, classes))
     asked = wanted(
@@ -183,15 +185,31 @@ def explain_few(
     return opened.explainer.explain(rows, **asked)
 
 
+def real_target(out: str) -> str:
+    """Where to write: a link is followed, and only a file is ever replaced."""
+    if out == STDOUT:
+        if sys.stdout is None:
+            raise InputError("There is no standard output to write to; expected --out with the name of a file.")
+        return out
+    target = Path(out)
+    target = target.resolve() if target.is_symlink() else target
+    if target.exists() and not target.is_file():
+        raise InputError(f"--out must be a file, or - for standard output; got {out}, which is something else.")
+    if not target.parent.is_dir():
+        raise InputError(f"--out must be in a folder that is there; got {out}, and there is no folder {target.parent}.")
+    return str(target)
+
+
 def write_whole(out: str, text: str) -> None:
     """All or nothing, or to stdout."""
     if out == STDOUT:
         sys.stdout.write(text)
         return
     target = Path(out)
-    staged = target.with_name(f".{target.name}.part")
+    staged = target.with_name(f".{uuid4().hex}.part")
     try:
-        staged.write_text(text, encoding="utf-8")
+        with staged.open("x", encoding="utf-8") as file:
+            file.write(text)
         staged.replace(target)
     finally:
         staged.unlink(missing_ok=True)

@@ -13,8 +13,9 @@ from fasterce import streams
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, say, show
 from fasterce.cli.exits import guarded
+from fasterce.cli.values import names_of
 from fasterce.display.wording import bounds, cut
-from fasterce.errors import InputError, unknown_name
+from fasterce.errors import InputError
 from fasterce.schema import Feature, Schema
 from fasterce.schema_file import save_schema
 
@@ -27,12 +28,13 @@ def inspect(
     data: Annotated[str, typer.Argument(help="A CSV or Parquet file of training rows; - reads CSV from stdin.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the schema to this .yaml or .json file.")] = None,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="A column the model does not get: the label, an id (repeat).")
+        list[str] | None, typer.Option("--drop", help="A column the model does not get: the label, an id: a,b (or repeat).")
     ] = None,
     categorical: Annotated[
-        list[str] | None, typer.Option("--categorical", help="A column of numbers that are names, not amounts (repeat).")
+        list[str] | None,
+        typer.Option("--categorical", help="Numbers that are names, not amounts: a,b (or repeat)."),
     ] = None,
-    freeze: Annotated[list[str] | None, typer.Option("--freeze", help="A column that cannot change (repeat).")] = None,
+    freeze: Annotated[list[str] | None, typer.Option("--freeze", help="What cannot change: a,b (or repeat).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a schema file that is there.")] = False,
     separator: options.Separator = None,
     encoding: options.Encoding = None,
@@ -45,7 +47,12 @@ def inspect(
             f"{out} is there already and may have been edited; expected another --out, or --force to write over it."
         )
     frame = streams.read_table(data, separator=separator, encoding=encoding)
-    schema = Schema.infer(without(frame, drop or []), categorical=categorical, immutable=freeze)
+    kept = without(frame, drop or [])
+    schema = Schema.infer(
+        kept,
+        categorical=names_of(kept.columns, categorical or [], "--categorical"),
+        immutable=names_of(kept.columns, freeze or [], "--freeze"),
+    )
     show(_drawn(schema, len(frame)))
     for line in remarks(schema, len(frame)):
         say(f"[yellow]Look at[/yellow] {line}")
@@ -56,10 +63,7 @@ def inspect(
 
 def without(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """The table without some columns, which must be there."""
-    for name in names:
-        if name not in frame.columns:
-            raise InputError(f"--drop: {unknown_name('column', name, frame.columns)}")
-    return frame.drop(columns=names)
+    return frame.drop(columns=names_of(frame.columns, names, "--drop"))
 
 
 def remarks(schema: Schema, rows: int) -> list[str]:

@@ -8,7 +8,7 @@ from fasterce import artifact as artifacts
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet
 from fasterce.cli.exits import guarded
-from fasterce.cli.explain import explain_few, write_whole
+from fasterce.cli.explain import explain_few, real_target, write_whole
 from fasterce.cli.loading import Opened, Trust, open_explainer, wanted
 from fasterce.display import batch
 
@@ -43,6 +43,7 @@ def report(
 ) -> None:
     """Explain up to 10,000 rows and write a page: what changes most, how much, row by row, and what it rests on."""
     be_quiet(quiet)
+    out = real_target(out)
     opened = open_explainer(artifact, model, Trust(trust_pickle, trusted, classes))
     asked = wanted(
         opened.explainer,

@@ -1,6 +1,6 @@
 """What is typed after an option, as `explain` takes it: columns, ranges, classes."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from fasterce.errors import InputError, SchemaError, shorten, unknown_name
@@ -11,7 +11,12 @@ OPEN = ":"
 
 def columns(schema: Schema, typed: Sequence[str], option: str) -> list[Hashable]:
     """Columns named once each or several with commas between them."""
-    known = {str(name): name for name in schema.names}
+    return names_of(schema.names, typed, option)
+
+
+def names_of(every: Iterable[Hashable], typed: Sequence[str], option: str) -> list[Hashable]:
+    """The same among any names."""
+    known = {str(name): name for name in every}
     found: list[Hashable] = []
     for text in typed:
         for name in [text] if text in known else [part.strip() for part in text.split(",")]:
@@ -54,6 +59,7 @@ def interval(text: str, option: str) -> tuple[float | None, float | None]:
 def categories(feature: Feature, text: str) -> list[Any]:
     """Categories by the way they are written."""
     known = {str(category): category for category in feature.categories}
+    known |= {written.lower(): category for written, category in known.items() if isinstance(category, bool)}
     names = [text] if text in known else [part.strip() for part in text.split(",")]
     for name in names:
         if name not in known:

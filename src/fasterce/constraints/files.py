@@ -7,8 +7,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from fasterce import documents
 from fasterce.constraints.vocabulary import KINDS, Between, Derived, Listing, Rule
-from fasterce.errors import InputError, MissingExtraError, SchemaError, shorten, unknown_name
+from fasterce.errors import SchemaError, shorten, unknown_name
+
+WHAT = "A set of rules"
 
 
 def to_dict(rules: Iterable[Rule]) -> list[dict[str, Any]]:
@@ -26,48 +29,17 @@ def from_dict(described: Any) -> tuple[Rule, ...]:
 def save(rules: Iterable[Rule], path: str | PathLike[str]) -> None:
     """Write rules to a .json, .yaml or .yml file."""
     content, target = to_dict(rules), Path(path)
-    text = (
-        _yaml().safe_dump(content, sort_keys=False, allow_unicode=True) if _is_yaml(target) else json.dumps(content, indent=2)
-    )
+    text = documents.as_yaml(content) if documents.is_yaml(target, WHAT) else json.dumps(content, indent=2)
     target.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
 
 
 def load(path: str | PathLike[str]) -> tuple[Rule, ...]:
     """The rules of a .json, .yaml or .yml file."""
-    source = Path(path)
-    parse = _read_yaml if _is_yaml(source) else json.loads
-    try:
-        content = parse(source.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"Rules must come from a file that can be read; got {error}.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"Rules in {source} must be {'YAML' if _is_yaml(source) else 'JSON'}; got {error}.") from error
+    content = documents.read(path, WHAT)
     try:
         return from_dict(content)
     except SchemaError as error:
-        raise SchemaError(f"{source}: {error}") from error
-
-
-def _is_yaml(path: Path) -> bool:
-    if path.suffix.lower() not in (".json", ".yaml", ".yml"):
-        raise InputError(f"A file of rules must end in .json, .yaml or .yml; got {path.name!r}.")
-    return path.suffix.lower() != ".json"
-
-
-def _yaml() -> Any:
-    try:
-        import yaml  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("pyyaml", "yaml", "Reading and writing rules as YAML") from error
-    return yaml
-
-
-def _read_yaml(text: str) -> Any:
-    yaml = _yaml()
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise SchemaError(f"{path}: {error}") from error
 
 
 def _described(rule: Rule, place: int) -> dict[str, Any]:

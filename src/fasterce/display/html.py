@@ -2,6 +2,7 @@
 
 import base64
 import io
+import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -43,7 +44,7 @@ def page(title: str, sections: Sequence[tuple[str, str]]) -> str:
     """A whole document from (heading, html) sections; headings are escaped, the html is taken as it is."""
     name = escape(text(title))
     body = "".join(
-        f'<section id="section-{k}"><h2>{escape(text(heading))}</h2>{html}</section>'
+        f'<section id="section-{k}">{_heading(heading)}{html}</section>'
         for k, (heading, html) in enumerate(sections, start=1)
     )
     return (
@@ -54,10 +55,17 @@ def page(title: str, sections: Sequence[tuple[str, str]]) -> str:
     )
 
 
+def _heading(said: str) -> str:
+    return f"<h2>{escape(text(said))}</h2>" if said else ""
+
+
 def figure(fig: Any, alt: str = "") -> str:
     """A matplotlib figure as an inline picture; `alt` says what it shows (its title, if nothing is said)."""
     drawn = io.BytesIO()
-    fig.savefig(drawn, format="svg", metadata={"Date": None})
+    with warnings.catch_warnings():
+        # A letter matplotlib's font lacks is drawn as a box; the tables beside have it right.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        fig.savefig(drawn, format="svg", metadata={"Date": None})
     # As an <img>, several pictures on a page cannot mix up the ids inside their SVG.
     source = f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
     said = escape(text(alt or fig.get_suptitle() or "Figure"))

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fasterce import documents
 from fasterce.display import wording as display
-from fasterce.errors import InputError, MissingExtraError, unknown_name
+from fasterce.errors import InputError, unknown_name
 from fasterce.explanation import ALREADY_TARGET, FOUND, INVALID_INPUT, MODEL_ERROR, NONE_FOUND, STOPPED, Change, Explanation
 from fasterce.schema import Feature
 from fasterce.targets import ANY_OTHER
@@ -106,13 +106,7 @@ class Wording:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Wording":
         """The wording in a .json, .yaml or .yml file."""
-        source = Path(path)
-        try:
-            text = source.read_text(encoding="utf-8")
-            content = json.loads(text) if source.suffix.lower() == ".json" else _yaml(text)
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"A wording must be a JSON or YAML file that can be read; got {source}: {error}.") from error
-        return cls.from_dict(content)
+        return cls.from_dict(documents.read(path, "A wording"))
 
     def say(self, part: str, **filled: str) -> str:
         """One part with its placeholders filled."""
@@ -298,14 +292,3 @@ def _check_labels(part: str, given: Any) -> None:
     if not all(isinstance(label, str) for label in inner):
         shape = "{column: {value: label}}" if part == "values" else "{name: label}"
         raise InputError(f"A wording's {part!r} must be a dictionary {shape} of texts; got {given!r:.100}.")
-
-
-def _yaml(text: str) -> Any:
-    try:
-        import yaml  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("pyyaml", "yaml", "A wording in YAML") from error
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
