@@ -109,11 +109,16 @@ class Setting:
         }
 
 
+def _at_most(train_rows: int | None, rows: int) -> int | None:
+    """So many training rows, or as many as there are."""
+    return None if train_rows is None else min(train_rows, rows * 4 // 5)
+
+
 def prepare(name: str, box: str, seed: int, train_rows: int | None = None) -> Setting:
     data = datasets.load(name)
     y = (data.y == data.wanted).astype(int)
     X_train, X_test, y_train, y_test = train_test_split(
-        data.X, y, test_size=0.2, train_size=train_rows, random_state=seed, stratify=y
+        data.X, y, test_size=0.2, train_size=_at_most(train_rows, len(y)), random_state=seed, stratify=y
     )
     model = make_pipeline(preprocessing(), classifier(box, seed))
     with warnings.catch_warnings():

@@ -224,7 +224,7 @@ def test_a_file_is_copied_in_and_an_import_path_kept(
     ours.save_model(explainer, tmp_path / "two", model="my.models:wealth", classes=["no", "yes"])
     mlflow.pyfunc.load_model(str(tmp_path / "two"))
     assert asked[-1] == ("my.models:wealth", {"classes": ["no", "yes"], "trusted": (), "trust_pickle": False})
-    ours.load_model(tmp_path / "two", trust_pickle=True)
+    ours.load_model(tmp_path / "two", trust_pickle=True, trust_reference=True)
     assert asked[-1][1]["trust_pickle"] is True
 
 

@@ -28,7 +28,7 @@ def one_sentence(done: Any, code: int, told: str) -> None:
     [
         (("inspect", "nothing.csv"), 3, "nothing.csv"),
         (("inspect", "train.csv", "--drop", "outcom"), 3, "Did you mean 'outcome'?"),
-        (("inspect", "train.csv", "-o", "schema.txt"), 3, "must end in"),
+        (("inspect", "train.csv", "-o", "schema.txt"), 3, "that ends in"),
         (("explain", "-a", "shop.fasterce", "-r", "nothing.csv"), 3, "nothing.csv"),
         (("explain", "-a", "nothing.fasterce", "-r", "rows.csv"), 5, "nothing.fasterce"),
         (("explain", *ROWS, "--vary", "dept"), 3, "Did you mean 'debt'?"),
