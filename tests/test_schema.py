@@ -382,3 +382,20 @@ def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None
         Schema.infer(pd.DataFrame({"age": [1, 2]}), may_go_missing=["agee"])
     with pytest.raises(SchemaError, match=r"^Column names must come as a list; got the text 'age'.$"):
         Schema.infer(pd.DataFrame({"age": [1, 2]}), may_go_missing="age")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("mutable", "no", "mutable must be true or false"),
+        ("integer", 1, "integer must be true or false"),
+        ("decimals", "x", "decimals must be a whole number"),
+        ("decimals", 10**9, "decimals must be a whole number"),
+        ("lower", "0", "lower must be a number"),
+    ],
+)
+def test_a_field_of_another_type_is_not_guessed_at(field: str, value: object, told: str) -> None:
+    described = Schema.infer(pd.DataFrame({"age": [1, 2]})).to_dict()
+    described["features"][0][field] = value
+    with pytest.raises(SchemaError, match=told):
+        Schema.from_dict(described)

@@ -104,6 +104,8 @@ def test_an_edited_range_is_a_promise() -> None:
         ({"kind": "numeric"}, r"observed must be \[low, high\]"),
         ({"kind": "numeric", "observed": [2, 1]}, "low <= high"),
         ({"kind": "numeric", "observed": [1, 2], "whole": "yes"}, "whole must be true or false"),
+        ({"kind": "numeric", "observed": [1, 2], "decimals": 10**9}, "decimals must be a whole number of places"),
+        ({"kind": "numeric", "observed": [1, 2], "decimals": "2"}, "decimals must be a whole number of places"),
         ({"kind": "categorical", "categories": "own, rent"}, "categories must be a list"),
         ({"kind": "categorical", "categories": []}, "at least one category"),
         ({"kind": "categorical", "categories": ["a"], "change": "up"}, "no order"),

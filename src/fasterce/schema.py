@@ -23,6 +23,7 @@ Missing = Literal["never", "stay", "may_appear"]
 MISSING = -(2.0**100)
 MOST_DECIMALS = 6
 FREE_DIGITS = 4
+MOST_PLACES = 320
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,24 @@ class Feature:
         if values.get("upper") is None:
             values["upper"] = math.inf
         try:
+            _check_types(values)
             return cls(**values)
         except TypeError as error:
             raise SchemaError(f"A feature must have the fields of fasterce.schema.Feature; got {error}.") from error
+
+
+def _check_types(values: Mapping[str, Any]) -> None:
+    """Fields read from a file are of the types they have here: a text that stands for a boolean is not guessed at."""
+    kinds = {"ordered": bool, "declared": bool, "integer": bool, "mutable": bool}
+    for name, kind in kinds.items():
+        if not isinstance(values.get(name, False), kind):
+            raise SchemaError(f"Column {values.get('name')!r}: {name} must be true or false; got {values[name]!r:.60}.")
+    decimals = values.get("decimals", 0)
+    if isinstance(decimals, bool) or not isinstance(decimals, int) or not -MOST_PLACES <= decimals <= MOST_PLACES:
+        raise SchemaError(f"Column {values.get('name')!r}: decimals must be a whole number of places; got {decimals!r:.60}.")
+    for name in ("lower", "upper"):
+        if isinstance(values[name], bool) or not isinstance(values[name], (int, float)):
+            raise SchemaError(f"Column {values.get('name')!r}: {name} must be a number; got {values[name]!r:.60}.")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from fasterce import documents
 from fasterce.constraints import files
 from fasterce.errors import InputError, SchemaError, unknown_name
-from fasterce.schema import Direction, Feature, Schema
+from fasterce.schema import MOST_PLACES, Direction, Feature, Schema
 
 WHAT = "The schema"
 CHANGES: dict[str, tuple[Direction, bool]] = {
@@ -117,10 +117,10 @@ def _restored(name: Any, about: Any) -> Feature:
 
 def _numeric(name: Any, about: Mapping[str, Any]) -> dict[str, Any]:
     whole, decimals = about.get("whole", False), about.get("decimals", 0)
-    if not isinstance(whole, bool) or isinstance(decimals, bool) or not isinstance(decimals, int):
-        raise SchemaError(
-            f"Column {name!r}: whole must be true or false and decimals a whole number; got {whole!r}, {decimals!r}."
-        )
+    if not isinstance(whole, bool):
+        raise SchemaError(f"Column {name!r}: whole must be true or false; got {whole!r:.60}.")
+    if isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= MOST_PLACES:
+        raise SchemaError(f"Column {name!r}: decimals must be a whole number of places; got {decimals!r:.60}.")
     declared = "range" in about
     ends = about.get("range") if declared else about.get("observed")
     lower, upper = _ends(name, "range" if declared else "observed", ends)

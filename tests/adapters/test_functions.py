@@ -60,3 +60,9 @@ def test_bad_arguments() -> None:
         FunctionModel(predict_proba=lambda frame: chances(frame)[:, 1], classes=["a", "b"]).predict(X)
     assert not hasattr(FunctionModel(labels), "predict_proba")
     assert not hasattr(FunctionModel(labels), "classes_")
+
+
+@pytest.mark.parametrize("classes", ["ab", ["a"], ["a", "a"]])
+def test_classes_are_a_list_of_different_labels(classes: Any) -> None:
+    with pytest.raises(InputError, match="at least two different labels"):
+        FunctionModel(predict_proba=lambda frame: np.full((len(frame), 2), 0.5), classes=classes)

@@ -250,6 +250,7 @@ NONSENSE = {
     "nested": ({"predictions": [[1], [[0]], [1]]}, "one label or number a row; got something nested"),
     "ragged": ({"predictions": [[0.5, 0.5], [1.0], [0.5, 0.5]]}, "rows of different lengths"),
     "no chances": ({"predictions": [[0.5, 2.5], [0.1, 0.9], [0.5, 0.5]]}, "between 0 and 1"),
+    "wrong sums": ({"predictions": [[0.9, 0.9], [0.1, 0.9], [0.5, 0.5]]}, "sum to 1"),
     "text chances": ({"predictions": [["0.5", "0.5"]] * 3}, "chances as finite numbers"),
     "error body": ({"error_code": "BAD_REQUEST", "message": "x"}, "'predictions'; got an error"),
     "something else": ({"answer": [1, 1, 0]}, "'predictions'; got something else"),

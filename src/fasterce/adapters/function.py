@@ -28,6 +28,8 @@ class FunctionModel:
             raise InputError(
                 "FunctionModel must be told the classes, in the order of the columns of predict_proba; got none."
             )
+        if classes is not None and (isinstance(classes, (str, bytes)) or len(set(classes)) < max(2, len(classes))):
+            raise InputError(f"classes must be a list of at least two different labels; got {classes!r:.100}.")
         self._labels = predict
         self._chances = predict_proba
         self._classes = None if classes is None else label_array(classes)

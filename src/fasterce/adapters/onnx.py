@@ -1,6 +1,7 @@
 """ONNX models, through ONNX Runtime: one input a column, one matrix, or what you say."""
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike, fspath
@@ -337,7 +338,16 @@ def _only_numbers(rows: pd.DataFrame, held: Any) -> pd.DataFrame:
     """The numbers of a mixed table, for a matrix that is as wide as there are numbers."""
     numbers = [name for name in rows.columns if not is_text(rows[name])]
     fits = held.type in NUMBERS and len(held.shape) > 1 and held.shape[1] == len(numbers)
-    return rows[numbers] if fits and len(numbers) < rows.shape[1] else rows
+    if not fits or len(numbers) == rows.shape[1]:
+        return rows
+    left_out = [name for name in rows.columns if name not in numbers]
+    warnings.warn(
+        f"{WHAT} takes a matrix of {len(numbers)} numbers, so it is not given the text in {shorten(left_out)}: changing it "
+        "can change nothing (inputs= says otherwise).",
+        UserWarning,
+        stacklevel=2,
+    )
+    return rows[numbers]
 
 
 def _outputs(outputs: Sequence[Any]) -> tuple[Any, Any]:

@@ -17,6 +17,8 @@ Columns = Mapping[str, Any]
 LABELS = ("label", "prediction", "predictions", "predict", "output_label", "class")
 CHANCES = ("probability", "probabilities", "predict_proba", "output_probability", "chances")
 SLACK = 1e-6
+# Some servers round what they send.
+SUM_SLACK = 0.01
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Reader:
             raise FarSideError(f"The far side must give {len(self.classes)} chances a row; got {chances.shape[1]}.")
         if (chances < -SLACK).any() or (chances > 1 + SLACK).any():
             raise FarSideError("The far side must give chances between 0 and 1; got other numbers.")
+        if (np.abs(chances.sum(axis=1) - 1) > SUM_SLACK).any():
+            raise FarSideError("The far side must give chances that sum to 1 for every row; got other sums.")
         return Told(None, chances, names)
 
     def _named(self, labels: NDArray[Any]) -> NDArray[Any]:
