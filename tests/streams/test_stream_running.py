@@ -93,6 +93,40 @@ def test_no_rows_in_no_rows_out(explainer: FasterCE, people: pd.DataFrame, tmp_p
         assert found.columns[0] == "row"
 
 
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("out.csv", b"row,status"),
+        ("out.CSV", b"row,status"),
+        ("out.parquet", b"PAR1"),
+        ("out.pq", b"PAR1"),
+        ("out.jsonl", b'{"row": 0'),
+        ("out.ndjson", b'{"row": 0'),
+        ("out.json", b'{"row": 0'),
+    ],
+)
+def test_the_format_goes_by_the_targets_name(
+    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, name: str, begins: bytes
+) -> None:
+    people.head(2).to_csv(tmp_path / "rows.csv", index=False)
+    run(explainer, str(tmp_path / "rows.csv"), str(tmp_path / name), options={"why_not": False})
+    assert (tmp_path / name).read_bytes().startswith(begins)
+    run(explainer, tmp_path / "rows.csv", tmp_path / name, format="csv", options={"why_not": False})
+    assert (tmp_path / name).read_bytes().startswith(b"row,status"), "what was said counts"
+
+
+@pytest.mark.parametrize(
+    ("target", "got"), [("-", "standard output"), ("out", "out'"), ("out.xlsx", "out.xlsx'"), ("out.csv.gz", "out.csv.gz'")]
+)
+def test_a_name_that_tells_no_format_is_refused(
+    explainer: FasterCE, rows_file: Path, tmp_path: Path, target: str, got: str
+) -> None:
+    with pytest.raises(InputError, match=r"format must be one of 'parquet', 'csv', 'jsonl' where .* got None for") as told:
+        run(explainer, rows_file, target if target == "-" else tmp_path / target)
+    assert got in str(told.value)
+    assert not list(tmp_path.iterdir())
+
+
 class Killed(BaseException):
     """Stands for the end of a process."""
 
@@ -301,7 +335,8 @@ def test_a_model_that_fails_for_some_rows_does_not_stop_the_run(
 def test_progress_is_told_chunk_by_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_parquet(tmp_path / "rows.parquet")
     seen: list[tuple[Any, ...]] = []
-    run(explainer, tmp_path / "rows.parquet", tmp_path / "out", chunk_rows=25, progress=lambda *told: seen.append(told))
+    how: dict[str, Any] = {"format": "parquet", "chunk_rows": 25}
+    run(explainer, tmp_path / "rows.parquet", tmp_path / "out", progress=lambda *told: seen.append(told), **how)
     assert [(done, total) for done, total, _, _ in seen] == [(25, 60), (50, 60), (60, 60)]
     assert seen[-1][2] == (pd.read_parquet(tmp_path / "out")["rank"] == 0).sum()
 

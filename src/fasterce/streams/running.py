@@ -62,7 +62,7 @@ def run(
     target: Source,
     *,
     options: Mapping[str, Any] | None = None,
-    format: str = "parquet",
+    format: str | None = None,
     chunk_rows: int = ROWS,
     id_column: str | None = None,
     keep: Sequence[str] = (),
@@ -82,7 +82,7 @@ def run(
     source : a file, or "-" for CSV on standard input, which cannot be resumed.
     target : a file, or "-" for standard output, written chunk by chunk and not resumable either.
     options : arguments of `explain`; a `deadline` is for each chunk.
-    format : "parquet", "csv" or "jsonl".
+    format : "parquet", "csv" or "jsonl"; None goes by the target's suffix, which need not fit one that is given.
     chunk_rows : rows explained at a time; answers do not depend on it.
     id_column, keep : a column that names the rows (`id` in the output), and others to pass through.
     separator, encoding : of a CSV source; None finds the separator and expects UTF-8.
@@ -90,13 +90,13 @@ def run(
     resume : go on with a run that was killed; False starts again.
     progress : called after every chunk with rows done, rows in all (None if unknown), rows found, seconds so far.
     records : where to write audit records too, as JSON lines, made by `record_maker(explainer, explanation, ids=...)`.
-        With format="jsonl" and no `records`, a `record_maker` makes the lines of the target itself.
+        Written as JSON lines with no `records`, a `record_maker` makes the lines of the target itself.
     model_digest : what identifies the model; a run goes on only with the same, and with the same explainer.
     """
     given = dict(options or {})
-    form = formats.choose(format)
+    chosen = formats.choose(format, target)
     _check(explainer, given, source, target, records, record_maker)
-    job = Job(explainer, given, form, record_maker, None if records is None else Path(records))
+    job = Job(explainer, given, formats.FORMATS[chosen], record_maker, None if records is None else Path(records))
     reading: dict[str, Any] = {
         "chunk_rows": chunk_rows,
         "separator": separator,
@@ -116,7 +116,7 @@ def run(
                 "twin": explainer.twin_ is not None,
                 "model": model_digest,
                 "fasterce": versions()["fasterce"],
-                "format": format,
+                "format": chosen,
                 "records": records is not None,
                 **{name: list(value) if name == "keep" else value for name, value in reading.items()},
                 **{f"option {name}": value for name, value in identity.of_options(given).items()},
