@@ -145,7 +145,7 @@ def _to_file(
     job: Job, rows: Rows, target: Path, about: Mapping[str, Any] | None, resume: bool, progress: Progress | None
 ) -> Summary:
     """By way of parts, which a later run goes on with; what cannot be told from another run is started again."""
-    parts = Parts(target, job.form.suffix)
+    parts = Parts(target, job.form.suffix, [] if job.records is None else [job.records])
     with parts.locked():
         parts.begin(about or {}, fresh=about is None or not resume)
         finished = parts.finished()
@@ -153,10 +153,12 @@ def _to_file(
         if finished:
             _tell(progress, total, rows.total)
         for chunk in rows.chunks(len(finished)):
+            _check_rows(total, chunk.first)
             done = _explain(job, chunk)
             parts.add(chunk.number, _files(job, done), done.summary.to_dict())
             total = _tell(progress, total + done.summary, rows.total)
         rows.check_unchanged()
+        _check_rows(total, total.rows if rows.total is None else rows.total)
         parts.publish(target, lambda file: job.form.join(parts.paths(total.chunks), file, _fields(job, rows)))
         if job.records is not None:
             text = formats.JsonLines()
@@ -215,6 +217,15 @@ def _extra(chunk: Chunk) -> pa.Table:
 def _fields(job: Job, rows: Rows) -> pa.Schema:
     extra = ([] if rows.identity is None else [pa.field("id", rows.identity)]) + list(rows.extra)
     return lines.schema(job.explainer, job.options, pa.schema(extra))
+
+
+def _check_rows(total: Summary, expected: int) -> None:
+    """Parts are believed only as far as they fit the source."""
+    if total.rows != expected:
+        raise InputError(
+            f"The parts of the run must hold the first {expected} rows of the source; got {total.rows}: start again with "
+            "resume=False."
+        )
 
 
 def _total(finished: Sequence[Mapping[str, Any]]) -> Summary:
