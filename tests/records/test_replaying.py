@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ def test_records_asked_alike_are_made_again_in_one_call(bank: FasterCE, monkeypa
 def test_one_record_is_enough(bank: FasterCE) -> None:
     again = records.replay(recorded(bank)[2], bank)
     assert again.same
+    assert records.replay(OrderedDict(recorded(bank)[2]), bank).same
     assert again.count == 1
     assert "1 of 1 records were made again" in str(again)
     assert "1 of 1 records were made again" in again._repr_html_()
@@ -141,13 +143,16 @@ def leave_out_the_score_of_a_class(record: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (add_a_field, "Unknown field 'verdict'"),
-        (add_a_field_deep_down, "Unknown field of 'counterfactuals[0].changes[0]' 'note'"),
-        (misspell_an_option, "Unknown field of 'configuration.options' 'budgt'"),
+        (add_a_field, "Unknown field 'verdict'; expected one of 'format'"),
+        (
+            add_a_field_deep_down,
+            "Unknown field 'note'; expected one of 'feature', 'from', 'to'. It stands in 'counterfactuals[0].changes[0]'.",
+        ),
+        (misspell_an_option, "Did you mean 'budget'? It stands in 'configuration.options'."),
         (put_a_list_for_a_value, "list in the field 'input.values[0]'"),
         (put_a_value_for_an_object, "int in the field 'digests'"),
         (put_an_object_for_a_word, "dict in the field 'text'"),
-        (leave_out_the_score_of_a_class, "no field 'values' of 'outcome.score'"),
+        (leave_out_the_score_of_a_class, "no field 'values' in 'outcome.score'."),
     ],
 )
 def test_a_record_of_another_shape_is_refused_before_it_is_replayed(bank: FasterCE, spoil: Any, said: str) -> None:
@@ -155,7 +160,7 @@ def test_a_record_of_another_shape_is_refused_before_it_is_replayed(bank: Faster
     spoil(found[1])
     with pytest.raises(InputError) as caught:
         records.replay(found, bank)
-    assert str(caught.value).startswith(f"Record {found[1]['ids']['record']!r} must fit its schema (see records.validate)")
+    assert str(caught.value).startswith(f"Record {found[1]['ids']['record']!r} must have the fields of its schema")
     assert said in str(caught.value)
 
 
@@ -331,7 +336,7 @@ def test_what_is_no_record_is_one_sentence(bank: FasterCE) -> None:
     with pytest.raises(InputError, match="one value for each of its 5 columns"):
         records.replay(spoilt, bank)
     del record["configuration"]
-    with pytest.raises(InputError, match=r"see records\.validate\); got no field 'configuration'\."):
+    with pytest.raises(InputError, match=r"see records\.validate\); got no field 'configuration' in the record itself\."):
         records.replay(record, bank)
 
 

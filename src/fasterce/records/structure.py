@@ -1,81 +1,112 @@
 """Has a record the fields the schema names, all of them and no others? Quick enough for every record that is replayed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from fasterce.errors import InputError, unknown_name
 from fasterce.records.files import check_format, record_id, schema
 
-Node = Mapping[str, Any]
+COMPOSED = {"object": dict, "array": list}
 
-KINDS: dict[str, type] = {"object": dict, "array": list}
+
+def _kind(value: Any) -> type | None:
+    """None for a single value."""
+    return dict if isinstance(value, dict) else list if isinstance(value, list) else None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What may stand in one place: an object with these fields, a list of these items, a single value, or one of several."""
+
+    takes: frozenset[type]
+    single: bool
+    fields: Mapping[str, "Shape"] | None = None
+    required: tuple[str, ...] = ()
+    closed: bool = False
+    items: "Shape | None" = None
+    choices: tuple["Shape", ...] = ()
+
+    def misfit(self, value: Any) -> tuple[str, str] | None:
+        """Where and what does not fit; None if all of it does."""
+        kind = _kind(value)
+        if not (self.single if kind is None else kind in self.takes):
+            return "", f"{type(value).__name__} in the field"
+        if kind is dict:
+            return self._misfit_of_choices(value) if self.choices else self._misfit_of_fields(value)
+        if kind is list:
+            return self._misfit_of_choices(value) if self.choices else self._misfit_of_items(value)
+        return None
+
+    def _misfit_of_choices(self, value: Any) -> tuple[str, str] | None:
+        """What the first choice of the value's own kind has against it, if all have something."""
+        told = [choice.misfit(value) for choice in self.choices if _kind(value) in choice.takes]
+        return None if None in told else told[0]
+
+    def _misfit_of_fields(self, value: dict[str, Any]) -> tuple[str, str] | None:
+        if self.fields is None:
+            return None
+        for name in self.required:
+            if name not in value:
+                return "", f"no field {name!r} in"
+        for name, part in value.items():
+            shape = self.fields.get(name)
+            if shape is None and self.closed:
+                return "", f"{unknown_name('field', name, self.fields)} It stands in"
+            found = None if shape is None else shape.misfit(part)
+            if found is not None:
+                return f".{name}{found[0]}", found[1]
+        return None
+
+    def _misfit_of_items(self, value: list[Any]) -> tuple[str, str] | None:
+        if self.items is None:
+            return None
+        for place, one in enumerate(value):
+            found = self.items.misfit(one)
+            if found is not None:
+                return f"[{place}]{found[0]}", found[1]
+        return None
 
 
 def check_structure(record: Any) -> None:
     """One sentence where a field is missing, unknown, or not the object or list it must be."""
     check_format(record)
-    wrong = next(_wrong(_schema(), record, ""), None)
-    if wrong is not None:
-        raise InputError(f"Record {record_id(record)!r:.100} must fit its schema (see records.validate); got {wrong}")
+    found = _record_shape().misfit(record)
+    if found is not None:
+        where, what = found
+        place = repr(where.removeprefix(".")) if where else "the record itself"
+        named = f"Record {record_id(record)!r:.100} must have the fields of its schema (see records.validate)"
+        raise InputError(f"{named}; got {what} {place}.")
 
 
 @cache
-def _schema() -> Node:
-    return schema()
+def _record_shape() -> Shape:
+    whole = schema()
+    return _shape(whole, whole["$defs"], {})
 
 
-def _wrong(node: Node, value: Any, where: str) -> Iterator[str]:
-    """What does not fit, first things first."""
-    node = _resolved(node)
+def _shape(node: Mapping[str, Any], known: Mapping[str, Any], made: dict[str, Shape]) -> Shape:
+    """The shape of a part of the schema, whose references are to its own definitions only."""
+    if "$ref" in node:
+        name = node["$ref"].rpartition("/")[2]
+        # A definition that holds itself is not followed into itself.
+        return made[name] if name in made else _shape(known[name], known, made | {name: ANYTHING})
     if "anyOf" in node:
-        yield from _none_fits(node["anyOf"], value, where)
-    elif isinstance(value, dict) and "properties" in node:
-        yield from _wrong_fields(node, value, where)
-    elif isinstance(value, list) and "items" in node:
-        for place, one in enumerate(value):
-            yield from _wrong(node["items"], one, f"{where}[{place}]")
-    elif not _alike(node, value):
-        yield f"{type(value).__name__} in the field {where!r}."
+        choices = tuple(_shape(choice, known, made) for choice in node["anyOf"])
+        takes = frozenset(kind for choice in choices for kind in choice.takes)
+        return Shape(takes, any(choice.single for choice in choices), choices=choices)
+    kinds = node.get("type", ("object", "array", "string"))
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    fields = node.get("properties")
+    return Shape(
+        frozenset(COMPOSED[kind] for kind in kinds if kind in COMPOSED),
+        any(kind not in COMPOSED for kind in kinds),
+        None if fields is None else {name: _shape(part, known, made) for name, part in fields.items()},
+        tuple(node.get("required", ())),
+        node.get("additionalProperties") is False,
+        _shape(node["items"], known, made) if "items" in node else None,
+    )
 
 
-def _none_fits(choices: Sequence[Node], value: Any, where: str) -> Iterator[str]:
-    """The complaint of the first choice of the value's own kind, if none of them fits."""
-    alike = [choice for choice in map(_resolved, choices) if _alike(choice, value)]
-    told = [next(_wrong(choice, value, where), None) for choice in alike]
-    if not told:
-        yield f"{type(value).__name__} in the field {where!r}."
-    elif None not in told:
-        yield str(told[0])
-
-
-def _alike(node: Node, value: Any) -> bool:
-    """Objects where objects belong, lists where lists, single values where neither; a node without a type takes anything."""
-    kinds = node.get("type", ())
-    kinds = (kinds,) if isinstance(kinds, str) else kinds
-    composed = next((kind for kind, python in KINDS.items() if isinstance(value, python)), None)
-    if composed is not None or not kinds:
-        return not kinds or composed in kinds
-    return any(kind not in KINDS for kind in kinds)
-
-
-def _wrong_fields(node: Node, value: Mapping[str, Any], where: str) -> Iterator[str]:
-    known = node["properties"]
-    named = f" of {where!r}" if where else ""
-    for name in node.get("required", ()):
-        if name not in value:
-            yield f"no field {name!r}{named}."
-    if node.get("additionalProperties") is False:
-        for name in value:
-            if name not in known:
-                yield f"something else: {unknown_name(f'field{named}', name, known)}"
-    for name, part in known.items():
-        if name in value:
-            yield from _wrong(part, value[name], f"{where}.{name}" if where else name)
-
-
-def _resolved(node: Node) -> Node:
-    """What a reference stands for; the schema has them to its own definitions only."""
-    while "$ref" in node:
-        node = _schema()["$defs"][node["$ref"].rpartition("/")[2]]
-    return node
+ANYTHING = Shape(frozenset({dict, list}), single=True)
