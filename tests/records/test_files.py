@@ -69,6 +69,8 @@ def test_nothing_is_half_written(found: list[dict[str, Any]], tmp_path: Path) ->
         (b"\n[1]\n", "line 2: A record must be a dictionary; got list."),
         (b"{", "line 1 must be a record as JSON"),
         (b"\xff\xfe", "must be written in UTF-8"),
+        (b'\n{"format": 1, "format": 2}', "line 2: A name must stand once in an object; got 'format' 2 times."),
+        (b'{"a": [{"b": 1, "c": 2, "b": 1}]}', "line 1: A name must stand once in an object; got 'b' 2 times."),
     ],
 )
 def test_a_file_of_something_else_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def test_a_record_holds_what_went_in_by_what_and_what_came_out(bank: FasterCE) -
     assert first["time"] == "2026-11-16T12:00:00.000000Z"
     assert first["digests"] == {"model": DIGEST, "schema": first["digests"]["schema"], "artifact": artifact.digest(bank)}
     assert first["software"]["numpy"] == np.__version__
+    assert first["software"]["scikit-learn"] == sklearn.__version__
     assert first["configuration"]["options"]["n"] == 2
     assert first["configuration"]["options"]["rules"] == [{"rule": "at_most", "k": 2, "name": "few"}]
     assert first["configuration"]["seed"] == 0

@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import joblib
 import pytest
 
 from fasterce import FasterCE, artifact, load, records
-from fasterce.constraints import AtMost, Require
+from fasterce.constraints import AtMost, Near, Require
 from fasterce.errors import InputError
 from records.worlds import Bank, fitted, people, refused
 
@@ -51,7 +52,7 @@ def test_a_fresh_process_with_the_saved_explainer_makes_the_same_records(real: F
     command = [sys.executable, "-c", AGAIN, str(model), str(folder), str(lines)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "20 of 20 records were made again, the same in everything." in done.stdout
+    assert "20 of 20 records were made again, the same in all that is compared." in done.stdout
     assert "digest could not be compared" not in done.stdout
 
 
@@ -69,6 +70,7 @@ def test_records_asked_alike_are_made_again_in_one_call(bank: FasterCE, monkeypa
 def test_one_record_is_enough(bank: FasterCE) -> None:
     again = records.replay(recorded(bank)[2], bank)
     assert again.same
+    assert records.replay(OrderedDict(recorded(bank)[2]), bank).same
     assert again.count == 1
     assert "1 of 1 records were made again" in str(again)
     assert "1 of 1 records were made again" in again._repr_html_()
@@ -81,8 +83,108 @@ def test_a_real_model_makes_records_of_a_batch_again_one_by_one(real: FasterCE) 
         assert again.same, again.differences
 
 
-def test_no_records_are_all_the_same(bank: FasterCE) -> None:
-    assert records.replay([], bank).same
+def test_no_records_prove_nothing(bank: FasterCE, tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_text("\n")
+    for nothing in ([], records.read(tmp_path / "records.jsonl")):
+        with pytest.raises(InputError, match=r"^replay needs at least one record; got none\.$"):
+            records.replay(nothing, bank)
+
+
+def rewritten(value: Any, number: Any) -> Any:
+    """JSON as another tool may write it again."""
+    if isinstance(value, dict):
+        return {name: one if name == "version" else rewritten(one, number) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rewritten(one, number) for one in value]
+    return number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+@pytest.mark.parametrize("number", [float, lambda one: int(one) if float(one).is_integer() else one])
+def test_numbers_are_compared_as_numbers(bank: FasterCE, number: Any) -> None:
+    rules = [AtMost(2), Near("income", percent=50.0), Require("debt <= income")]
+    options: dict[str, Any] = {"n": 2, "rules": rules, "permitted_range": {"income": (10.0, 100.0)}, "budget": 400}
+    found = recorded(bank, **options)
+    other = [rewritten(record, number) for record in found]
+    assert [records.to_json(record) for record in other] != [records.to_json(record) for record in found]
+    again = records.replay(other, bank)
+    assert again.same, again.differences
+    other[0]["counterfactuals"][0]["rank"] = False
+    assert fields(records.replay(other, bank)) == {"counterfactuals[0].rank"}
+
+
+def add_a_field(record: dict[str, Any]) -> None:
+    record["verdict"] = "fair"
+
+
+def add_a_field_deep_down(record: dict[str, Any]) -> None:
+    record["counterfactuals"][0]["changes"][0]["note"] = "seen"
+
+
+def misspell_an_option(record: dict[str, Any]) -> None:
+    record["configuration"]["options"]["budgt"] = 3
+
+
+def put_a_list_for_a_value(record: dict[str, Any]) -> None:
+    record["input"]["values"][0] = [1]
+
+
+def put_a_value_for_an_object(record: dict[str, Any]) -> None:
+    record["digests"] = 3
+
+
+def put_an_object_for_a_word(record: dict[str, Any]) -> None:
+    record["text"] = {"a": 1}
+
+
+def leave_out_the_score_of_a_class(record: dict[str, Any]) -> None:
+    del record["outcome"]["score"]["values"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (add_a_field, "Unknown field 'verdict'; expected one of 'format'"),
+        (
+            add_a_field_deep_down,
+            "Unknown field 'note'; expected one of 'feature', 'from', 'to'. It stands in 'counterfactuals[0].changes[0]'.",
+        ),
+        (misspell_an_option, "Did you mean 'budget'? It stands in 'configuration.options'."),
+        (put_a_list_for_a_value, "list in the field 'input.values[0]'"),
+        (put_a_value_for_an_object, "int in the field 'digests'"),
+        (put_an_object_for_a_word, "dict in the field 'text'"),
+        (leave_out_the_score_of_a_class, "no field 'values' in 'outcome.score'."),
+    ],
+)
+def test_a_record_of_another_shape_is_refused_before_it_is_replayed(bank: FasterCE, spoil: Any, said: str) -> None:
+    found = recorded(bank)
+    spoil(found[1])
+    with pytest.raises(InputError) as caught:
+        records.replay(found, bank)
+    assert str(caught.value).startswith(f"Record {found[1]['ids']['record']!r} must have the fields of its schema")
+    assert said in str(caught.value)
+
+
+def test_a_record_that_hides_that_it_cannot_be_made_again_is_told(bank: FasterCE) -> None:
+    found = recorded(bank, deadline=60.0)
+    found[0] |= {"replayable": True, "why_not_replayable": None}
+    assert {"replayable", "why_not_replayable"} <= fields(records.replay(found, bank))
+
+
+def test_every_field_is_said_to_be_compared_or_not(bank: FasterCE) -> None:
+    (record, *_) = recorded(bank)
+    said = " ".join(str(records.replay(record, bank)).split())
+    proved, taken = said.split("Compared: ")[1].split("Taken from the record and not proved: ")
+    for part in ("digests", "outcome", "target", "rules", "status", "reason", "refusal", "counterfactual", "text"):
+        assert part in proved
+    loose = {
+        **{"ids": {**record["ids"], "subject": "another"}, "time": "2020-01-01T00:00:00.000000Z", "software": {"numpy": "1"}},
+        **{"reasons": {"method": "none", "reasons": []}, "notice": "none", "metrics": record["metrics"] | {"seconds": 99}},
+        **{"human_review": "agreed", "retain_until": "2099-01-01"},
+    }
+    loose["software"] = record["software"] | loose["software"]
+    assert records.replay(record | loose, bank).same
+    for part in (*loose, "input", "options", "threshold", "who set the rules"):
+        assert {"human_review": "human review", "retain_until": "retention"}.get(part, part) in taken
 
 
 def test_another_model_is_told_by_its_answers(bank: FasterCE) -> None:
@@ -234,7 +336,7 @@ def test_what_is_no_record_is_one_sentence(bank: FasterCE) -> None:
     with pytest.raises(InputError, match="one value for each of its 5 columns"):
         records.replay(spoilt, bank)
     del record["configuration"]
-    with pytest.raises(InputError, match=r"see records\.validate.*'configuration'"):
+    with pytest.raises(InputError, match=r"see records\.validate\); got no field 'configuration' in the record itself\."):
         records.replay(record, bank)
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from fasterce import FasterCE
 from fasterce.errors import InputError
-from fasterce.streams import Summary, lines, run
+from fasterce.streams import Summary, lines, parts, run
 
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -91,6 +91,40 @@ def test_no_rows_in_no_rows_out(explainer: FasterCE, people: pd.DataFrame, tmp_p
         found = pd.read_csv(target) if form == "csv" else pd.read_parquet(target)
         assert len(found) == 0
         assert found.columns[0] == "row"
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("out.csv", b"row,status"),
+        ("out.CSV", b"row,status"),
+        ("out.parquet", b"PAR1"),
+        ("out.pq", b"PAR1"),
+        ("out.jsonl", b'{"row": 0'),
+        ("out.ndjson", b'{"row": 0'),
+        ("out.json", b'{"row": 0'),
+    ],
+)
+def test_the_format_goes_by_the_targets_name(
+    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, name: str, begins: bytes
+) -> None:
+    people.head(2).to_csv(tmp_path / "rows.csv", index=False)
+    run(explainer, str(tmp_path / "rows.csv"), str(tmp_path / name), options={"why_not": False})
+    assert (tmp_path / name).read_bytes().startswith(begins)
+    run(explainer, tmp_path / "rows.csv", tmp_path / name, format="csv", options={"why_not": False})
+    assert (tmp_path / name).read_bytes().startswith(b"row,status"), "what was said counts"
+
+
+@pytest.mark.parametrize(
+    ("target", "got"), [("-", "standard output"), ("out", "out'"), ("out.xlsx", "out.xlsx'"), ("out.csv.gz", "out.csv.gz'")]
+)
+def test_a_name_that_tells_no_format_is_refused(
+    explainer: FasterCE, rows_file: Path, tmp_path: Path, target: str, got: str
+) -> None:
+    with pytest.raises(InputError, match=r"format must be one of 'parquet', 'csv', 'jsonl' where .* got None for") as told:
+        run(explainer, rows_file, target if target == "-" else tmp_path / target)
+    assert got in str(told.value)
+    assert not list(tmp_path.iterdir())
 
 
 class Killed(BaseException):
@@ -168,6 +202,141 @@ def test_parts_that_are_damaged_are_made_again(explainer: FasterCE, rows_file: P
     summary = run(explainer, rows_file, target, **how)
     assert target.read_bytes() == expected
     assert (summary.chunks, summary.resumed) == (7, 2)
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def spoil_the_count(path: Path) -> None:
+    about = json.loads(path.read_text())["about"]
+    rewrite(path, about=about | {"rows": 9})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_text("{}"),
+        lambda path: path.write_text('{"files": 5}'),
+        lambda path: path.write_text('{"files": {}, "rows": 10}'),
+        lambda path: path.write_text("[" * 100_000 + "]" * 100_000),
+        lambda path: path.write_text('{"a":' * 50_000 + "1" + "}" * 50_000),
+        lambda path: path.write_bytes(b"\xff\x00"),
+        lambda path: rewrite(path, files={}),
+        lambda path: path.write_bytes(path.with_name("000000000.json").read_bytes()),
+        lambda path: path.with_suffix(".csv").write_bytes(path.with_suffix(".csv").read_bytes().replace(b"no", b"on", 1)),
+        spoil_the_count,
+    ],
+)
+def test_a_part_that_is_not_as_it_was_stored_is_made_again(
+    explainer: FasterCE, rows_file: Path, tmp_path: Path, spoil: Callable[[Path], Any]
+) -> None:
+    target, once = tmp_path / "out.csv", tmp_path / "once.csv"
+    how: dict[str, Any] = {"chunk_rows": 20, "options": {"why_not": False}}
+    whole = run(explainer, rows_file, once, **how)
+    stop_after(explainer, rows_file, target, 2, **how)
+    spoil(tmp_path / ".out.csv.parts" / "000000001.json")
+    summary = run(explainer, rows_file, target, **how)
+    assert target.read_bytes() == once.read_bytes()
+    assert (summary.rows, summary.statuses, summary.resumed) == (61, whole.statuses, 1)
+
+
+@pytest.mark.parametrize("content", ["{}", '{"parts": 2}', '{"parts": 2, "token": "../x", "of": {}}', "[" * 100_000])
+def test_a_run_whose_manifest_is_damaged_starts_again(
+    explainer: FasterCE, rows_file: Path, tmp_path: Path, content: str
+) -> None:
+    target = tmp_path / "out.csv"
+    how: dict[str, Any] = {"chunk_rows": 20, "options": {"why_not": False}}
+    stop_after(explainer, rows_file, target, 1, **how)
+    (tmp_path / ".out.csv.parts" / "run.json").write_text(content)
+    assert run(explainer, rows_file, target, **how).resumed == 0
+    assert len(pd.read_csv(target)) == 61
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_parts_that_hold_fewer_rows_than_the_source_are_not_joined(
+    explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str
+) -> None:
+    source, target = tmp_path / f"rows.{kind}", tmp_path / "out.csv"
+    people.to_csv(source, index=False) if kind == "csv" else people.to_parquet(source)
+    how: dict[str, Any] = {"chunk_rows": 20, "options": {"why_not": False}}
+    stop_after(explainer, source, target, 2, **how)
+    described = tmp_path / ".out.csv.parts" / "000000001.json"
+    content = json.loads(described.read_text())
+    del content["sha256"]
+    content["about"]["rows"] = 19
+    with described.open("wb") as file:
+        parts._dump(file, content)
+    with pytest.raises(InputError, match="must hold the first 40 rows of the source; got 39: start again with resume=False"):
+        run(explainer, source, target, **how)
+    assert not target.exists()
+
+
+def test_nothing_is_written_through_a_link(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+    """Names that can be foreseen are a door for whoever may write in the same folder."""
+    mine, shared = tmp_path / "mine", tmp_path / "shared"
+    mine.mkdir()
+    shared.mkdir()
+    precious = mine / "precious"
+    precious.write_text("mine")
+    target, folder = shared / "out.csv", shared / ".out.csv.parts"
+    how: dict[str, Any] = {"chunk_rows": 61, "options": {"why_not": False}}
+    (shared / ".out.csv.tmp").symlink_to(precious)
+    target.symlink_to(precious)
+    folder.mkdir()
+    for name in ("run.json", "000000000.csv", "000000000.json"):
+        (folder / name).symlink_to(precious)
+        (folder / f"{name}.tmp").symlink_to(precious)
+    run(explainer, rows_file, target, **how)
+    assert precious.read_text() == "mine"
+    assert not target.is_symlink()
+    folder.symlink_to(mine)
+    with pytest.raises(InputError, match=r"must be a folder for the parts of a run; got a link\."):
+        run(explainer, rows_file, target, **how)
+    folder.unlink()
+    folder.mkdir()
+    (folder / "lock").symlink_to(mine / "new")
+    with pytest.raises(InputError, match="expected a place that can be written"):
+        run(explainer, rows_file, target, **how)
+    assert [path.name for path in mine.iterdir()] == ["precious"]
+
+
+ENDS = """
+import os, sys
+from pathlib import Path
+from fasterce.streams.parts import Parts
+
+target, other = Path(sys.argv[1]), Path(sys.argv[2])
+parts = Parts(target, ".csv", [other])
+
+def end(file):
+    file.write(b"half")
+    file.flush()
+    os._exit(9)
+
+with parts.locked():
+    parts.begin({"of": "this"}, fresh=sys.argv[3] == "fresh")
+    if sys.argv[4] == "part":
+        parts.add(0, {"": end}, {})
+    parts.publish(target if sys.argv[4] == "target" else other, end)
+"""
+
+
+def test_what_a_killed_run_left_behind_does_not_pile_up(tmp_path: Path) -> None:
+    target, other = tmp_path / "a" / "out.csv", tmp_path / "b" / "records.jsonl"
+    target.parent.mkdir()
+    other.parent.mkdir()
+    for fresh, at in (("go on", "target"), ("go on", "other"), ("go on", "part"), ("fresh", "target"), ("fresh", "other")):
+        command = [sys.executable, "-c", ENDS, str(target), str(other), fresh, at]
+        assert subprocess.run(command, timeout=120, check=False).returncode == 9
+        assert len(list(tmp_path.rglob("*.tmp"))) == 1
+    work = parts.Parts(target, ".csv", [other])
+    with work.locked():
+        work.begin({"of": "this"}, fresh=False)
+        work.publish(target, lambda file: file.write(b"whole") and None)
+        work.remove()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "out.csv"]
 
 
 def stop_after(explainer: FasterCE, source: Path, target: Path, chunks: int, **how: Any) -> None:
@@ -301,7 +470,8 @@ def test_a_model_that_fails_for_some_rows_does_not_stop_the_run(
 def test_progress_is_told_chunk_by_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_parquet(tmp_path / "rows.parquet")
     seen: list[tuple[Any, ...]] = []
-    run(explainer, tmp_path / "rows.parquet", tmp_path / "out", chunk_rows=25, progress=lambda *told: seen.append(told))
+    how: dict[str, Any] = {"format": "parquet", "chunk_rows": 25}
+    run(explainer, tmp_path / "rows.parquet", tmp_path / "out", progress=lambda *told: seen.append(told), **how)
     assert [(done, total) for done, total, _, _ in seen] == [(25, 60), (50, 60), (60, 60)]
     assert seen[-1][2] == (pd.read_parquet(tmp_path / "out")["rank"] == 0).sum()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import sklearn
 
 from fasterce.artifact.arrays import Named
 from fasterce.artifact.bundle import check_described
@@ -86,8 +87,8 @@ def content_digest(content: Content) -> str:
 
 def versions() -> dict[str, str]:
     """What is running here."""
-    others = {"python": platform.python_version(), "numpy": np.__version__, "pandas": pd.__version__}
-    return {"fasterce": _own_version(), **others}
+    libraries = {"numpy": np.__version__, "pandas": pd.__version__, "scikit-learn": sklearn.__version__}
+    return {"fasterce": _own_version(), "python": platform.python_version(), **libraries}
 
 
 @cache

@@ -31,7 +31,7 @@ def validate(record: Record) -> None:
     error = _best_match(_validator().iter_errors(record))
     if error is not None:
         where = error.json_path.removeprefix("$").removeprefix(".") or "the record itself"
-        raise InputError(f"Record {_id(record)!r}: the field {where!r} must fit the schema; got {_cut(error.message)}.")
+        raise InputError(f"Record {record_id(record)!r}: the field {where!r} must fit the schema; got {_cut(error.message)}.")
 
 
 def check_format(record: Any) -> None:
@@ -47,7 +47,7 @@ def check_format(record: Any) -> None:
         raise InputError(f"A record must have a version from 1 to {VERSION} in its field 'version'; got {version!r:.100}.")
 
 
-def _id(record: Record) -> Any:
+def record_id(record: Record) -> Any:
     ids = record.get("ids")
     return ids.get("record") if isinstance(ids, dict) else None
 
@@ -124,10 +124,20 @@ def read(path: str | os.PathLike[str]) -> list[Record]:
 
 def _line(path: str | os.PathLike[str], number: int, line: str) -> Record:
     try:
-        record = json.loads(line)
+        record = json.loads(line, object_pairs_hook=_once_each)
         check_format(record)
     except InputError as error:
         raise InputError(f"{path}, line {number}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}, line {number} must be a record as JSON; got {error}.") from error
     return dict(record)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a name that stands twice, readers of JSON take one or the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"A name must stand once in an object; got {twice!r:.100} {names.count(twice)} times.")
+    return found

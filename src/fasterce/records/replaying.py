@@ -15,13 +15,25 @@ from fasterce.explainer import FasterCE
 from fasterce.explanation import MODEL_ERROR
 from fasterce.records import configuration
 from fasterce.records.cells import restored, restored_name
-from fasterce.records.files import check_format
 from fasterce.records.making import Record, digests, make
 from fasterce.records.rescoring import SLACK
+from fasterce.records.structure import check_structure
 
-COMPARED = ("outcome", "target", "constraints", "status", "reason", "refusal", "counterfactuals", "text")
+COMPARED = (
+    *("replayable", "why_not_replayable", "outcome", "target", "constraints", "status", "reason", "refusal"),
+    *("counterfactuals", "text"),
+)
+IS_COMPARED = (
+    "Compared: digests, the seed, outcome and score, target, the rules in force, status, reason, refusal, every "
+    "counterfactual and the text."
+)
+IS_TAKEN = (
+    "Taken from the record and not proved: input and options (they are what was asked again), threshold, who set the rules, "
+    "ids, time, software, reasons, notice, metrics, human review, retention."
+)
 # What the model's own arithmetic says may round otherwise in another company of rows.
 MEASURED_BY_THE_MODEL = ("score", "prediction", "progress")
+EXACT = 2**53
 
 Difference = tuple[Any, str, Any, Any]
 
@@ -52,7 +64,7 @@ class Replay(Shown):
     def _sheet(self) -> Sheet:
         changed = len({_key(record) for record, *_ in self.differences})
         again = self.count - changed - len(self.skipped)
-        heading = f"{again} of {self.count} records were made again, the same in everything"
+        heading = f"{again} of {self.count} records were made again, the same in all that is compared"
         if changed:
             heading += f"; {changed} differ"
         if self.skipped:
@@ -61,20 +73,26 @@ class Replay(Shown):
         lines = [(record, field, _short(before), _short(now)) for record, field, before, now in self.differences]
         frame = pd.DataFrame(lines, columns=columns, dtype=object).set_index("record")
         skipped = tuple(f"{record}: {why}" for record, why in self.skipped[:10])
-        return Sheet(f"{heading}.", frame, (*self.notes, *skipped))
+        return Sheet(f"{heading}.", frame, (*self.notes, *skipped, IS_COMPARED, IS_TAKEN))
 
 
 def replay(records: Record | Sequence[Record], explainer: FasterCE, *, model_digest: str | None = None) -> Replay:
-    """Make records again and say what differs: digests first, then every answer. `model_digest` is that of the model
-    the explainer has."""
+    """Make records again and say what differs: digests first, then every answer.
+
+    Input and options are taken from the record, and so is what no explainer can know: ids, time, software, threshold, who
+    set the rules, reasons, metrics, review, retention. `model_digest` is that of the model the explainer has; without it
+    the model is compared by its answers only.
+    """
     listed = [records] if isinstance(records, Mapping) else list(records)
+    if not listed:
+        raise InputError("replay needs at least one record; got none.")
     for record in listed:
-        check_format(record)
+        check_structure(record)
     try:
         return _Replaying(listed, explainer, model_digest).run()
     except FasterCEError:
         raise
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
         raise InputError(
             f"Records must have all that their schema asks for (see records.validate); got {type(error).__name__}: {error}."
         ) from error
@@ -127,7 +145,7 @@ class _Replaying:
                 self._note(k, "configuration.seed", settings["seed"], self.explainer.random_state)
         rows = _rows([self.records[k]["input"] for k in members])
         try:
-            asked = configuration.restored(settings["options"], schema)
+            asked = configuration.restored(_whole(settings["options"]), schema)
             explanation = self.explainer.explain(rows, **asked)
             threshold, set_by = first["outcome"]["threshold"], first["constraints"]["set_by"]
             now = make(self.explainer, explanation, template=settings["wording"], threshold=threshold, constraints_by=set_by)
@@ -170,23 +188,39 @@ def _rows(inputs: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 def _differing(field: str, recorded: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
     """Where two values differ, as deep down as can be said."""
-    if _key(recorded) == _key(now):
-        return
     if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
         for part in recorded:
             yield from _differing(f"{field}.{part}", recorded[part], now[part])
     elif isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
         for place, (one, other) in enumerate(zip(recorded, now, strict=True)):
             yield from _differing(f"{field}[{place}]", one, other)
-    elif not _rounded_alike(field, recorded, now):
+    elif not (_alike(recorded, now) or _rounded_alike(field, recorded, now)):
         yield field, recorded, now
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """40 is 40.0, since whoever writes JSON again may write either; true is not 1."""
+    return bool(one == other) and (type(one) is type(other) or (_is_number(one) and _is_number(other)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _rounded_alike(field: str, recorded: Any, now: Any) -> bool:
     if not any(f".{name}" in field for name in MEASURED_BY_THE_MODEL):
         return False
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (recorded, now))
-    return numbers and math.isclose(recorded, now, rel_tol=SLACK, abs_tol=SLACK)
+    return _is_number(recorded) and _is_number(now) and math.isclose(recorded, now, rel_tol=SLACK, abs_tol=SLACK)
+
+
+def _whole(written: Any) -> Any:
+    """Options as any writer of JSON may have left them: whole numbers as such, since some options take no others."""
+    if isinstance(written, dict):
+        return {name: _whole(value) for name, value in written.items()}
+    if isinstance(written, list):
+        return [_whole(value) for value in written]
+    exact = isinstance(written, float) and abs(written) <= EXACT and written.is_integer()
+    return int(written) if exact else written
 
 
 def _key(value: Any) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fasterce.errors import InputError, unknown_name
+from fasterce.errors import InputError, shorten, unknown_name
 
 COPIED = 2**20
 
@@ -135,12 +135,34 @@ class Parquet(Format):
 
 
 FORMATS: dict[str, Format] = {"parquet": Parquet(), "csv": Csv(), "jsonl": JsonLines()}
+SUFFIXES = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
 
 
-def choose(name: str) -> Format:
+def choose(name: str | None, target: str | Path) -> str:
+    """The format's name as it was given, or by the suffix of the target."""
+    if name is None:
+        return _by_suffix(target)
     if name not in FORMATS:
         raise InputError(unknown_name("format", name, FORMATS))
-    return FORMATS[name]
+    return name
+
+
+def _by_suffix(target: str | Path) -> str:
+    found = SUFFIXES.get(Path(target).suffix.lower())
+    if found is None:
+        got = "standard output" if str(target) == "-" else repr(str(target))
+        raise InputError(
+            f"format must be one of {shorten(FORMATS)} where the target's name does not end in one of "
+            f"{shorten(SUFFIXES)}; got None for {got}."
+        )
+    return found
 
 
 def _csv_lines(rows: Iterable[Sequence[Any]]) -> bytes:

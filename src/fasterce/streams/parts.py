@@ -1,33 +1,40 @@
 """Finished chunks in a folder beside the target: what is there is whole, and a run that was killed goes on after it.
 
 `.NAME.parts/` holds `run.json` (what this is a run of), a data file a chunk, and beside it a small JSON file that is written
-last: a chunk without it was not finished. All files appear by renaming, after their bytes are on the disk.
+last: a chunk without it was not finished. All files appear by renaming, after their bytes are on the disk, and are made under
+names nobody can have put a link in the place of. JSON files carry a digest of themselves and of the data they are about: what
+does not match was not finished.
 """
 
+import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 from fasterce.errors import InputError, shorten
+from fasterce.streams import identity
 
 MANIFEST, LOCK = "run.json", "lock"
-VERSION = 1
+VERSION = 2
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 OURS = re.compile(r"run\.json|lock|\d{9}(\.records)?\.(json|csv|jsonl|parquet)|.*\.tmp")
 
 Write = Callable[[IO[bytes]], None]
 
 
 class Parts:
-    """The work folder of one target."""
+    """The work folder of one target; `others` are files published along with it."""
 
-    def __init__(self, target: Path, suffix: str) -> None:
-        self.target = target
+    def __init__(self, target: Path, suffix: str, others: Sequence[Path] = ()) -> None:
+        self.target, self.outputs = target, (target, *others)
         self.folder = target.parent / f".{target.name}.parts"
         self.suffix = suffix
+        self.token = uuid4().hex
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -35,7 +42,8 @@ class Parts:
         self._check_ours()
         with told(self.folder):
             self.folder.mkdir(exist_ok=True)
-        with (self.folder / LOCK).open("a") as file:
+            descriptor = os.open(self.folder / LOCK, os.O_CREAT | os.O_RDWR | NO_LINK, 0o666)
+        with os.fdopen(descriptor, "r+") as file:
             if not _lock(file):
                 raise InputError(f"Only one run at a time can write {self.target}; got a second while another is at work.")
             yield
@@ -43,11 +51,17 @@ class Parts:
     def begin(self, about: Mapping[str, Any], fresh: bool) -> None:
         """Start afresh, or go on with a run of the same thing; anything else is refused."""
         found = self._manifest()
+        if found is not None:
+            self._sweep(found["token"])
         if found is None or fresh:
-            self._clear()
-            self._put(MANIFEST, lambda file: _dump(file, {"parts": VERSION, "of": about}))
+            with told(self.folder):
+                self._clear()
+            self._put(MANIFEST, lambda file: _dump(file, {"parts": VERSION, "token": self.token, "of": about}))
             return
-        now = json.loads(json.dumps(about))
+        self._check_same(found["of"], json.loads(json.dumps(about)))
+        self.token = found["token"]
+
+    def _check_same(self, found: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         differing = [name for name in sorted({*found, *now}) if found.get(name) != now.get(name)]
         if differing:
             first = f"{differing[0]} was {_brief(found.get(differing[0]))} and is {_brief(now.get(differing[0]))}"
@@ -66,18 +80,16 @@ class Parts:
 
     def add(self, number: int, files: Mapping[str, Write], about: Mapping[str, Any]) -> None:
         """Store a chunk; it counts from the moment all of it is on the disk."""
-        sizes = {kind: self._put(self._name(number, kind), write) for kind, write in files.items()}
-        self._put(f"{number:09d}.json", lambda file: _dump(file, {**about, "files": sizes}))
+        written = {kind: self._put(self._name(number, kind), write) for kind, write in files.items()}
+        described = {"token": self.token, "number": number, "about": about, "files": written}
+        self._put(f"{number:09d}.json", lambda file: _dump(file, described))
 
     def paths(self, count: int, kind: str = "") -> Iterator[Path]:
         return (self.folder / self._name(number, kind) for number in range(count))
 
     def publish(self, target: Path, write: Write) -> None:
         """Put a whole file in the target's place, at the last moment."""
-        temporary = target.parent / f".{target.name}.tmp"
-        _write(temporary, write)
-        os.replace(temporary, target)
-        _sync(target.parent)
+        _replace(self._beside(target, self.token), target, write)
 
     def remove(self) -> None:
         """The manifest first: what is left without it is no run to go on with."""
@@ -86,6 +98,16 @@ class Parts:
             (self.folder / LOCK).unlink()
             self.folder.rmdir()
 
+    def _beside(self, output: Path, token: str) -> Path:
+        """Where an output is written before it is whole: in its own folder, since only there it can be renamed."""
+        return output.parent / f".{output.name}.{token}.tmp"
+
+    def _sweep(self, token: str) -> None:
+        """Away with what a killed run had begun to write."""
+        with told(self.folder):
+            for path in (*(self._beside(output, token) for output in self.outputs), *self.folder.glob("*.tmp")):
+                path.unlink(missing_ok=True)
+
     def _clear(self) -> None:
         (self.folder / MANIFEST).unlink(missing_ok=True)
         for path in self.folder.iterdir():
@@ -93,45 +115,60 @@ class Parts:
                 path.unlink()
 
     def _check_ours(self) -> None:
+        if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
+            got = "a link" if self.folder.is_symlink() else "a file"
+            raise InputError(f"{self.folder} must be a folder for the parts of a run; got {got}.")
         if self.folder.is_dir():
             strange = sorted(path.name for path in self.folder.iterdir() if not OURS.fullmatch(path.name))
             if strange:
                 raise InputError(f"{self.folder} must hold the parts of a run and nothing else; got {shorten(strange, 3)}.")
-        elif self.folder.exists():
-            raise InputError(f"{self.folder} must be a folder for the parts of a run; got a file.")
 
     def _manifest(self) -> dict[str, Any] | None:
         """What the folder holds a run of; None where it holds none that can be gone on with."""
-        content = _load(self.folder / MANIFEST) or {}
-        return content["of"] if content.get("parts") == VERSION and isinstance(content.get("of"), dict) else None
+        content = _load(self.folder / MANIFEST)
+        return content if content is not None and content.get("parts") == VERSION else None
 
     def _about(self, number: int) -> dict[str, Any] | None:
-        about = _load(self.folder / f"{number:09d}.json")
-        if about is None:
+        """What was said of a chunk when it was stored; None where it is not there as it was stored."""
+        described = _load(self.folder / f"{number:09d}.json")
+        if described is None or (described.get("token"), described.get("number")) != (self.token, number):
             return None
-        for kind, size in about["files"].items():
+        for kind, written in described["files"].items():
             path = self.folder / self._name(number, kind)
-            if not path.is_file() or path.stat().st_size != size:
+            if not path.is_file() or identity.of_file(path) != written:
                 return None
+        about: dict[str, Any] = described["about"]
         return about
 
     def _name(self, number: int, kind: str) -> str:
         return f"{number:09d}{self.suffix}" if not kind else f"{number:09d}.{kind}.jsonl"
 
-    def _put(self, name: str, write: Write) -> int:
-        temporary = self.folder / f"{name}.tmp"
-        _write(temporary, write)
-        size = temporary.stat().st_size
-        os.replace(temporary, self.folder / name)
-        _sync(self.folder)
-        return size
+    def _put(self, name: str, write: Write) -> dict[str, Any]:
+        """Write a file of the folder, and say what identifies it."""
+        path = self.folder / name
+        _replace(self.folder / f"{name}.{uuid4().hex}.tmp", path, write)
+        return identity.of_file(path)
 
 
-def _write(path: Path, write: Write) -> None:
-    with told(path), path.open("wb") as file:
+def _replace(temporary: Path, target: Path, write: Write) -> None:
+    """Write a file that was not there, follow no link, and rename it when all of it is on the disk."""
+    with told(target), temporary.open("xb") as file, _away_on_failure(temporary):
         write(file)
         file.flush()
         os.fsync(file.fileno())
+    with told(target), _away_on_failure(temporary):
+        os.replace(temporary, target)
+        _sync(target.parent)
+
+
+@contextmanager
+def _away_on_failure(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
@@ -167,15 +204,22 @@ def _lock(file: IO[str]) -> bool:
 
 
 def _dump(file: IO[bytes], content: Mapping[str, Any]) -> None:
-    file.write(json.dumps(content, indent=1).encode())
+    file.write(json.dumps({**content, "sha256": _digest(content)}, indent=1).encode())
 
 
 def _load(path: Path) -> dict[str, Any] | None:
+    """What `_dump` wrote, to the letter; None for anything else."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
+        if isinstance(content, dict) and content.pop("sha256", None) == _digest(content):
+            return content
+    except (OSError, ValueError, RecursionError):
+        pass
+    return None
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _brief(value: Any) -> str:

@@ -62,7 +62,7 @@ def run(
     target: Source,
     *,
     options: Mapping[str, Any] | None = None,
-    format: str = "parquet",
+    format: str | None = None,
     chunk_rows: int = ROWS,
     id_column: str | None = None,
     keep: Sequence[str] = (),
@@ -82,7 +82,7 @@ def run(
     source : a file, or "-" for CSV on standard input, which cannot be resumed.
     target : a file, or "-" for standard output, written chunk by chunk and not resumable either.
     options : arguments of `explain`; a `deadline` is for each chunk.
-    format : "parquet", "csv" or "jsonl".
+    format : "parquet", "csv" or "jsonl"; None goes by the target's suffix, which need not fit one that is given.
     chunk_rows : rows explained at a time; answers do not depend on it.
     id_column, keep : a column that names the rows (`id` in the output), and others to pass through.
     separator, encoding : of a CSV source; None finds the separator and expects UTF-8.
@@ -90,13 +90,13 @@ def run(
     resume : go on with a run that was killed; False starts again.
     progress : called after every chunk with rows done, rows in all (None if unknown), rows found, seconds so far.
     records : where to write audit records too, as JSON lines, made by `record_maker(explainer, explanation, ids=...)`.
-        With format="jsonl" and no `records`, a `record_maker` makes the lines of the target itself.
+        Written as JSON lines with no `records`, a `record_maker` makes the lines of the target itself.
     model_digest : what identifies the model; a run goes on only with the same, and with the same explainer.
     """
     given = dict(options or {})
-    form = formats.choose(format)
+    chosen = formats.choose(format, target)
     _check(explainer, given, source, target, records, record_maker)
-    job = Job(explainer, given, form, record_maker, None if records is None else Path(records))
+    job = Job(explainer, given, formats.FORMATS[chosen], record_maker, None if records is None else Path(records))
     reading: dict[str, Any] = {
         "chunk_rows": chunk_rows,
         "separator": separator,
@@ -116,7 +116,7 @@ def run(
                 "twin": explainer.twin_ is not None,
                 "model": model_digest,
                 "fasterce": versions()["fasterce"],
-                "format": format,
+                "format": chosen,
                 "records": records is not None,
                 **{name: list(value) if name == "keep" else value for name, value in reading.items()},
                 **{f"option {name}": value for name, value in identity.of_options(given).items()},
@@ -145,7 +145,7 @@ def _to_file(
     job: Job, rows: Rows, target: Path, about: Mapping[str, Any] | None, resume: bool, progress: Progress | None
 ) -> Summary:
     """By way of parts, which a later run goes on with; what cannot be told from another run is started again."""
-    parts = Parts(target, job.form.suffix)
+    parts = Parts(target, job.form.suffix, [] if job.records is None else [job.records])
     with parts.locked():
         parts.begin(about or {}, fresh=about is None or not resume)
         finished = parts.finished()
@@ -153,10 +153,12 @@ def _to_file(
         if finished:
             _tell(progress, total, rows.total)
         for chunk in rows.chunks(len(finished)):
+            _check_rows(total, chunk.first)
             done = _explain(job, chunk)
             parts.add(chunk.number, _files(job, done), done.summary.to_dict())
             total = _tell(progress, total + done.summary, rows.total)
         rows.check_unchanged()
+        _check_rows(total, total.rows if rows.total is None else rows.total)
         parts.publish(target, lambda file: job.form.join(parts.paths(total.chunks), file, _fields(job, rows)))
         if job.records is not None:
             text = formats.JsonLines()
@@ -215,6 +217,15 @@ def _extra(chunk: Chunk) -> pa.Table:
 def _fields(job: Job, rows: Rows) -> pa.Schema:
     extra = ([] if rows.identity is None else [pa.field("id", rows.identity)]) + list(rows.extra)
     return lines.schema(job.explainer, job.options, pa.schema(extra))
+
+
+def _check_rows(total: Summary, expected: int) -> None:
+    """Parts are believed only as far as they fit the source."""
+    if total.rows != expected:
+        raise InputError(
+            f"The parts of the run must hold the first {expected} rows of the source; got {total.rows}: start again with "
+            "resume=False."
+        )
 
 
 def _total(finished: Sequence[Mapping[str, Any]]) -> Summary:
