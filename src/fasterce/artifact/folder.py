@@ -40,11 +40,11 @@ def replace_folder(target: Path, contents: Mapping[str, bytes]) -> None:
         new.mkdir()
         for name, content in contents.items():
             _write(new / name, content)
-        _sync(new)
+        sync(new)
         if target.exists():
             os.rename(target, old)
         os.rename(new, target)
-        _sync(target.parent)
+        sync(target.parent)
     finally:
         if old.exists() and not target.exists():
             os.rename(old, target)
@@ -58,7 +58,8 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
+    """What was renamed in a folder stays renamed, whatever happens to the machine."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
+from fasterce.artifact.folder import sync
 from fasterce.errors import InputError, shorten
 from fasterce.streams import identity
 
@@ -158,7 +159,7 @@ def _replace(temporary: Path, target: Path, write: Write) -> None:
         os.fsync(file.fileno())
     with told(target), _away_on_failure(temporary):
         os.replace(temporary, target)
-        _sync(target.parent)
+        sync(target.parent)
 
 
 @contextmanager
@@ -180,15 +181,6 @@ def told(path: Path) -> Iterator[None]:
         raise InputError(
             f"Cannot write {path}; expected a place that can be written; got {(error.strerror or str(error)).lower()}."
         ) from error
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _lock(file: IO[str]) -> bool:
