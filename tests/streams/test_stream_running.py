@@ -204,6 +204,11 @@ def test_parts_that_are_damaged_are_made_again(explainer: FasterCE, rows_file: P
     assert (summary.chunks, summary.resumed) == (7, 2)
 
 
+def test_numbers_of_numpy_say_how_many_rows_too(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+    summary = run(explainer, rows_file, tmp_path / "out.csv", chunk_rows=np.int64(10), limit=np.int32(15))  # type: ignore[arg-type]
+    assert (summary.rows, summary.chunks) == (15, 2)
+
+
 def rewrite(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 

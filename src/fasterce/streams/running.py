@@ -16,6 +16,7 @@ from fasterce import artifact
 from fasterce.artifact.manifest import versions
 from fasterce.errors import InputError, unknown_name
 from fasterce.explanation import Explanation
+from fasterce.schema import plain
 from fasterce.streams import formats, identity, lines
 from fasterce.streams.parts import Parts, Write
 from fasterce.streams.source import ROWS, Chunk, Rows, Source, open_rows
@@ -118,7 +119,7 @@ def run(
                 "fasterce": versions()["fasterce"],
                 "format": chosen,
                 "records": records is not None,
-                **{name: list(value) if name == "keep" else value for name, value in reading.items()},
+                **{name: list(value) if name == "keep" else plain(value) for name, value in reading.items()},
                 **{f"option {name}": value for name, value in identity.of_options(given).items()},
             }
         return _to_file(job, rows, Path(target), about, resume, progress)
