@@ -27,6 +27,7 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "json",
     ".ndjson": "json",
     ".parquet": "parquet",
+    ".pq": "parquet",
     ".html": "html",
     ".txt": "table",
 }
