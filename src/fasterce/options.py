@@ -140,8 +140,10 @@ def choose_variants(method: str, reading: Any) -> list[tuple[str, Variant]]:
 
 
 def check(wanted: Wanted) -> Wanted:
-    if isinstance(wanted.n, bool) or not isinstance(wanted.n, Integral) or not 1 <= wanted.n <= MOST_ANSWERS:
-        raise InputError(f"n must be a whole number of at least 1 and at most {MOST_ANSWERS}; got {wanted.n!r:.40}.")
+    if isinstance(wanted.n, bool) or not isinstance(wanted.n, Integral) or wanted.n < 1:
+        raise InputError(f"n must be a whole number of at least 1; got {wanted.n!r}.")
+    if wanted.n > MOST_ANSWERS:
+        raise InputError(f"n must be at most {MOST_ANSWERS}; got {wanted.n!r:.40}.")
     for name, value, least in (("step", wanted.step, 1e-6), ("margin", wanted.margin, 0.0)):
         if not isinstance(value, Real) or not least <= float(value) < float("inf"):
             raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")

@@ -292,7 +292,7 @@ def test_records_that_cannot_be_made_again_are_skipped_and_said(bank: FasterCE) 
     assert again.differences == []
     assert [record for record, _ in again.skipped] == [record["ids"]["record"] for record in found[:4]]
     assert "4 of 8 records were made again" in str(again)
-    assert "4 cannot be made again" in str(again)
+    assert "4 cannot be made again" in " ".join(str(again).split())
 
 
 def test_other_versions_are_told_but_are_no_difference(bank: FasterCE) -> None:
