@@ -42,7 +42,11 @@ def is_yaml(path: Path, what: str) -> bool:
 
 def as_yaml(content: Any, **layout: Any) -> str:
     """YAML that `read` reads back."""
-    return str(_yaml().safe_dump(content, sort_keys=False, allow_unicode=True, **layout))
+    written = str(_yaml().safe_dump(content, sort_keys=False, allow_unicode=True, **layout))
+    if all(line.isprintable() for line in written.split("\n")):
+        return written
+    # What some reader takes for the end of a line is spelt out.
+    return str(_yaml().safe_dump(content, sort_keys=False, allow_unicode=False, **layout))
 
 
 def _parse_json(text: str) -> Any:
