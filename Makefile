@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit show show-rules bench bench-scale datasets docs docs-serve pictures clean
+.PHONY: demo test lint types contracts unit show show-rules bench bench-scale bench-memory datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -40,6 +40,9 @@ bench: $(VENV)/.dev  ## beside every rival, each in its own venv: benchmarks/.wo
 
 bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/results/scale.md
 	$(BENCH) benchmarks.scale $(ARGS)
+
+bench-memory: $(VENV)/.dev  ## peak memory of files of growing length: benchmarks/results/memory.md
+	$(BENCH) benchmarks.memory $(ARGS)
 
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs

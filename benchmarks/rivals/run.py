@@ -134,15 +134,16 @@ def loop(
 
 
 def tabled(system: Any, answer: Any) -> tuple[pd.DataFrame | None, str]:
-    """The answer as rows of the table; an answer that is not one is no answer, and says why."""
+    """The answer as rows of the table; none where nothing was found. An answer that is neither is no answer, and says why."""
     if answer is None:
         return None, ""
     try:
         table = system.table(answer)
     except Exception as error:
         return None, f"not a row of the table: {shortened(error)}"
-    kind = type(table).__name__
-    return (table, "") if isinstance(table, pd.DataFrame) else (None, f"not a row of the table: {kind}")
+    if table is None or isinstance(table, pd.DataFrame):
+        return table, ""
+    return None, f"not a row of the table: {type(table).__name__}"
 
 
 def shortened(error: Exception) -> str:

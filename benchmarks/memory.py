@@ -1,0 +1,89 @@
+"""Peak memory of explaining files of growing length, each in a process of its own: `make bench-memory`."""
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measuring import machine, table
+from fasterce import FasterCE, streams
+
+COLUMNS = 15
+CHUNK = 5_000
+OFTEN, RARELY = 0.0, 1.9
+HERE = Path(__file__).parent
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--every-row", action="store_true", help="rows that all have to be searched, not a few in a hundred")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "memory.md")
+    parser.add_argument("--one", nargs=2, metavar=("FILE", "TARGET"), help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.one:
+        measure(*map(Path, options.one))
+        return
+    report = f"{machine()}\n\n{compare(options.rows, options.every_row)}\n"
+    print(report)
+    options.out.write_text(
+        f"# Peak memory of files explained chunk by chunk (`make bench-memory`)\n\n{report}", encoding="utf-8"
+    )
+
+
+def compare(sizes: Sequence[int], every_row: bool) -> str:
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in sizes:
+            found = [asked_elsewhere(Path(folder), rows, every_row, kind) for kind in ("csv", "parquet")]
+            lines.append(
+                [
+                    f"{rows:,}",
+                    *(f"{peak:.0f} MB (before {before:.0f}), {searched:.0%} searched" for before, peak, searched in found),
+                ]
+            )
+    return table(["rows", "CSV to CSV", "Parquet to Parquet"], lines)
+
+
+def asked_elsewhere(folder: Path, rows: int, every_row: bool, kind: str) -> list[float]:
+    source = folder / f"rows.{kind}"
+    frame = people(rows, OFTEN if every_row else RARELY)
+    frame = frame[approve(frame) == "no"].sample(rows, replace=True, random_state=0) if every_row else frame
+    frame.to_csv(source, index=False) if kind == "csv" else frame.to_parquet(source, row_group_size=rows)
+    command = [sys.executable, "-m", "benchmarks.memory", "--one", str(source), str(folder / f"out.{kind}")]
+    return [float(part) for part in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
+
+
+def measure(source: Path, target: Path) -> None:
+    training = people(500, OFTEN)
+    explainer = FasterCE(approve, autoencoder=(same, same), progress=False).fit(training)
+    before = peak()
+    done = streams.run(explainer, source, target, options={"target": "yes", "why_not": False}, chunk_rows=CHUNK)
+    print(before, peak(), done.found / done.rows)
+
+
+def people(rows: int, ease: float) -> pd.DataFrame:
+    drawn = np.random.default_rng(0).normal(ease, 1, (rows, COLUMNS)).round(3)
+    return pd.DataFrame(drawn, columns=[f"c{k}" for k in range(COLUMNS)])
+
+
+def approve(frame: pd.DataFrame) -> np.ndarray:
+    return np.where(frame["c0"] + 0.3 * frame["c1"] > 0.5, "yes", "no")
+
+
+def same(matrix: np.ndarray) -> np.ndarray:
+    return matrix
+
+
+def peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()
