@@ -1,10 +1,10 @@
 """alibi (PyPI): `proto` is CounterfactualProto, which the paper calls ICEGP; `cfrl` is CounterfactualRLTabular.
 
 CounterfactualProto has the settings of alibi's example on Adult (numbers in -1..1, one-hot columns, 500 iterations, 5 steps
-of c) and k-d trees for prototypes (theta 10) as its example on housing; it is given the black box as a Keras model where its weights are known, else as a function with
-numerical gradients. CFRL learns an autoencoder and a policy first and answers in one pass after that; of the manual's
-10,000 training steps it gets 2,000 (CFRL_STEPS sets another number). The packages its text explainers need are not
-installed: stand-ins are imported instead.
+of c) and k-d trees for prototypes (theta 10) as its example on housing. It is given the black box as a Keras model where its
+weights are known, else as a function with numerical gradients. CFRL learns an autoencoder and a policy first and answers in
+one pass after that; of the manual's 10,000 training steps it gets 2,000 (CFRL_STEPS sets another number). The packages its
+text explainers need are not installed: stand-ins are imported instead.
 """
 
 import os
