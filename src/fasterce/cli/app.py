@@ -11,6 +11,7 @@ from fasterce.cli.demo import demo
 from fasterce.cli.explain import explain
 from fasterce.cli.fit import fit
 from fasterce.cli.inspect import inspect
+from fasterce.cli.keys import keys
 from fasterce.cli.replay import replay
 from fasterce.cli.report import report
 
@@ -48,3 +49,4 @@ def about(
 for command in (demo, inspect, fit, explain, report, check, replay):
     app.command()(command)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})(bench)
+app.add_typer(keys)
