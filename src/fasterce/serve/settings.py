@@ -6,7 +6,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Served:
-    """An artifact to serve: the folder, the model if the folder does not bring it, and types a skops model may hold."""
+    """An artifact to serve: the folder, the model if the folder does not bring it, types a skops model may hold, and a file
+    of people to pick on the page."""
 
     name: str
     folder: Path
@@ -14,6 +15,8 @@ class Served:
     trusted: tuple[str, ...] = ()
     classes: str | None = None
     title: str | None = None
+    applicants: Path | None = None
+    applicants_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,6 @@ class Settings:
     retention_days: int | None = None
     keys: Path | None = None
     origins: tuple[str, ...] = ()
-    applicants: Path | None = None
-    applicants_id: str | None = None
-    wording: Path | None = None
     page: bool = True
     grace: float = 8.0
     log_level: str = "info"
