@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 @dataclass(frozen=True)
 class Served:
