@@ -63,7 +63,7 @@ def learn(name: str, folder: Path) -> None:
     loaded = load_model(file)
     explainer = FasterCE(loaded.model, data.schema, random_state=0).fit(data.X)
     explainer.save(folder / "artifact", model_file=loaded)
-    refused = data.X[loaded.model.predict(data.X) != data.wanted].sample(PEOPLE, random_state=0)
+    refused = data.X[loaded.model.predict(data.X) != data.wanted].sample(frac=1, random_state=0).head(PEOPLE)
     refused.rename_axis(WHO).set_axis(range(1001, 1001 + len(refused))).to_csv(folder / "people.csv", index_label=WHO)
 
 
