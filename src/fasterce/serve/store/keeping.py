@@ -74,7 +74,7 @@ def _open(url: URL, timeout: float) -> Database:
 
 
 class Store:
-    """Records, kept. Whatever is asked ends within the timeout, if need be with a StoreError, and works again when the database does."""
+    """Records, kept: whatever is asked ends within the timeout, if need be with a StoreError; a database that is back is used."""
 
     def __init__(self, database: Database, retention_days: int | None, timeout: float) -> None:
         self._database, self._retention_days, self._timeout = database, retention_days, timeout
