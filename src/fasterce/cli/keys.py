@@ -1,7 +1,5 @@
 """`fasterce keys`: who may ask the service, and for what."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,20 +9,11 @@ from rich.table import Table
 
 from fasterce.cli.console import say, show
 from fasterce.cli.exits import guarded
-from fasterce.errors import InputError
 from fasterce.serve import keys as known
 
 keys = typer.Typer(name="keys", help="Who may ask `fasterce serve`, and for what.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The file of keys, as given to `fasterce serve --keys`.")]
-
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    try:
-        yield
-    except known.KeysError as error:
-        raise InputError(str(error)) from error
 
 
 @keys.command()
@@ -36,8 +25,7 @@ def new(
     expires: Annotated[str | None, typer.Option(help="The last day it is good for, such as 2030-12-31 (UTC).")] = None,
 ) -> None:
     """Make a key, shown once, and add its hash to the file."""
-    with _in_words():
-        token = known.new_key(file, name, scope, expires)
+    token = known.new_key(file, name, scope, expires)
     typer.echo(token)
     say("This is the only time the key is shown; the file has its hash.")
 
@@ -46,8 +34,7 @@ def new(
 @guarded
 def list_keys(file: File) -> None:
     """Show whose keys there are, what for and until when."""
-    with _in_words():
-        found = known.read(file)
+    found = known.read(file)
     table = Table("name", "scopes", "expires", "created")
     today = datetime.now(UTC).date()
     for key in found:
@@ -63,6 +50,5 @@ def revoke(
     file: File,
 ) -> None:
     """Take a key out of the file."""
-    with _in_words():
-        known.revoke_key(file, name)
+    known.revoke_key(file, name)
     say(f"The key of {name!r} is no longer good.")

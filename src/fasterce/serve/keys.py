@@ -12,13 +12,15 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NewType
 from uuid import uuid4
+
+from fasterce.errors import InputError, shorten
 
 KeyName = NewType("KeyName", str)
 
@@ -34,7 +36,7 @@ MOST_BYTES = 4 << 20
 log = logging.getLogger("fasterce.serve.keys")
 
 
-class KeysError(Exception):
+class KeysError(InputError):
     """The file of keys, or what is to be written into it, is not what was expected."""
 
 
@@ -152,7 +154,7 @@ def revoke_key(path: Path, name: str) -> None:
     with _changing(path) as keys:
         left = [key for key in keys if key.name != name]
         if len(left) == len(keys):
-            raise KeysError(f"The name must be one of {_listed(key.name for key in keys)} in {path}; got {name!r:.100}.")
+            raise KeysError(f"The name must be one of {shorten(key.name for key in keys)} in {path}; got {name!r:.100}.")
         keys[:] = left
 
 
@@ -185,17 +187,17 @@ def _key(entry: Any, where: str) -> Key:
     """An entry, checked field by field."""
     fields = ("name", "sha256", "scopes", "expires", "created")
     if not isinstance(entry, Mapping) or set(entry) != set(fields):
-        raise KeysError(f"{where} must have the fields {_listed(fields)}; got others.")
+        raise KeysError(f"{where} must have the fields {shorten(fields)}; got others.")
     name, hashed, scopes, expires = entry["name"], entry["sha256"], entry["scopes"], entry["expires"]
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise KeysError(f"{where}: the name must be 1 to 100 letters, digits, spaces or . _ @ -; got {name!r:.100}.")
     if not isinstance(hashed, str) or not HASH.fullmatch(hashed):
         raise KeysError(f"{where}: 'sha256' must be 64 digits from 0 to f; got something else.")
     if not isinstance(scopes, list) or not scopes:
-        raise KeysError(f"{where} must have at least one scope of {_listed(SCOPES)}; got none.")
+        raise KeysError(f"{where} must have at least one scope of {shorten(SCOPES)}; got none.")
     for scope in scopes:
         if scope not in SCOPES:
-            raise KeysError(f"{where}: a scope must be one of {_listed(SCOPES)}; got {scope!r:.100}.")
+            raise KeysError(f"{where}: a scope must be one of {shorten(SCOPES)}; got {scope!r:.100}.")
     if not isinstance(entry["created"], str):
         raise KeysError(f"{where}: 'created' must be a time; got {type(entry['created']).__name__}.")
     return Key(name, hashed, tuple(scopes), _day(expires, where), entry["created"])
@@ -212,11 +214,6 @@ def _day(given: Any, where: str) -> str | None:
 
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _listed(names: Iterable[str]) -> str:
-    found = list(names)
-    return ", ".join(repr(name) for name in found[:8]) + (f", … ({len(found)} in all)" if len(found) > 8 else "") or "none"
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
