@@ -20,8 +20,8 @@ COMMANDS = {
     "check": "fasterce.cli.check:check",
     "replay": "fasterce.cli.replay:replay",
     "serve": "fasterce.cli.serve:serve",
-    "keys": "fasterce.cli.keys:keys",
     "bench": "fasterce.cli.bench:bench",
+    "keys": "fasterce.cli.keys:keys",
 }
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 SETTINGS = {"bench": PASSED_ON}

@@ -27,9 +27,7 @@ PURGE_EVERY = 3600.0
 KEEP_ALIVE = 30
 
 
-def run(
-    settings: Settings, tell: Callable[[str], None] = lambda sentence: print(sentence, file=sys.stderr, flush=True)
-) -> None:
+def run(settings: Settings, tell: Callable[[str], None] = lambda sentence: print(sentence, file=sys.stderr, flush=True)) -> None:
     """Serve until told to end; `tell` hears where it listens. Raises StartFailed."""
     logs.set_up(settings.log_level)
     with listening(settings.host, settings.port) as listener:
@@ -156,3 +154,5 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 def url_of(listener: socket.socket) -> str:
     host, port, *_ = listener.getsockname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+

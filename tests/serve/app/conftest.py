@@ -65,9 +65,7 @@ class ScriptedDesk:
 
     def record(self, question: Question) -> Kept:
         identity = str(uuid4())
-        body = json.dumps(
-            {"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"row": ROW}]}
-        )
+        body = json.dumps({"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"row": ROW}]})
         return Kept(identity, question.request_id, None, None, "credit", self.status, "2026-11-16T00:00:00Z", None, body)
 
     def load(self) -> Load:

@@ -88,9 +88,7 @@ class Nursery:
     """The process that makes engines; `news(what, number, value)` is called when one is born or gone, `lost()` when the
     nursery itself is."""
 
-    def __init__(
-        self, environment: dict[str, str], news: Callable[[bytes, int, int], None], lost: Callable[[], None]
-    ) -> None:
+    def __init__(self, environment: dict[str, str], news: Callable[[bytes, int, int], None], lost: Callable[[], None]) -> None:
         self.environment = environment
         self.news, self.lost = news, lost
         self.control: socket.socket | None = None
