@@ -14,7 +14,7 @@ import pytest
 from fasterce import FasterCE, Schema
 from fasterce.surrogate import train
 
-MOODS = ["calm", "raises", "nan", "shape", "count", "hangs", "slow", "exits", "killed", "eats", "lies"]
+MOODS = ["calm", "raises", "nan", "shape", "count", "hangs", "slow", "exits", "killed", "eats", "lies", "grows"]
 LITTLE_TRAINED = {"EDITED_A_FEATURE": 300, "FEWEST_EDITED": 1_000, "STEPS_A_FEATURE": 10, "FEWEST_STEPS": 60}
 
 
@@ -83,6 +83,10 @@ class Moody:
             os.kill(os.getpid(), signal.SIGKILL)
         if (mood == "eats").any():
             return np.ones((1 << 45, 2))
+        if (mood == "grows").any():
+            held = []
+            while True:
+                held.append(np.ones(1 << 22))
         if (mood == "count").any():
             return found[:-1]
         if (mood == "shape").any():
@@ -134,3 +138,8 @@ def as_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def refused(count: int = 12, seed: int = 1) -> pd.DataFrame:
     data = people(200, seed)
     return data[Moody(calm=True).predict(data) == "bad"].head(count).reset_index(drop=True)
+
+
+def dies() -> Any:
+    """A model that takes its process with it when it is loaded."""
+    os._exit(9)

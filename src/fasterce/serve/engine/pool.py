@@ -19,8 +19,7 @@ from fasterce.serve.settings import Settings
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 BEGIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from fasterce.serve.engine.modules import needed_modules
-from fasterce.serve.engine.process import nurse; "
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from fasterce.serve.engine.process import nurse; "
     "nurse(int(sys.argv[1]), json.loads(sys.argv[3]))"
 )
 # Seconds before an engine is made again after one could not load, doubled each time.
