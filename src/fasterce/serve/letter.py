@@ -47,7 +47,7 @@ def letter(record: Record, *, organisation: str = ORGANISATION, contact: str = C
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(_subject(record))}</title>\n<style>{_style()}</style>\n</head>\n"
-        f'<body class="letter-page">\n<main class="letter">\n{body}\n</main>\n</body>\n</html>\n'
+        f'<body class="letter-page">\n<main><article class="letter">\n{body}\n</article></main>\n</body>\n</html>\n'
     )
 
 

@@ -25,7 +25,7 @@ def german() -> Served:
 def limit() -> Served:
     """A number is wanted here, and some names are not to be trusted."""
     frame = people(200).replace({"job": {"smith": HOSTILE}})
-    explainer = fitted(_Limit(), frame)
+    explainer = fitted(_Limit(), frame, task="regression")
     shown = frame.head(20)
     shown.index = [HOSTILE, *(f"L-{k}" for k in range(1, 20))]
     ends = Limit().predict(frame)

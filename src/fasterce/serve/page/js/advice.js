@@ -4,6 +4,7 @@ import { wantedWords } from "./decision.js";
 import { h } from "./dom.js";
 import { named } from "./fields.js";
 import { icon } from "./icons.js";
+import { clearAll, limitCount } from "./limits.js";
 import { features, freeze, setGoal, setRange, state, tell } from "./state.js";
 import { percent, plain } from "./words.js";
 
@@ -52,7 +53,7 @@ function inTheWay(why) {
   const rules = why.blocking.map(loosening), mine = rules.filter((one) => one.label);
   const lines = rules.map((one, k) =>
     h("li", { class: "blocking" }, icon("lock", 16), h("span", { class: "blocking-rule" }, one.rule),
-      one.label && (rules.length === 1 || !rules.some((each) => each.policy)) && rules.length === 1 ? h("button", { class: "button button-primary button-small", type: "button", "data-keep": `loosen-${k}`, onclick: one.told }, icon("unlock", 15), one.label) : null,
+      one.label && rules.length === 1 ? h("button", { class: "button button-primary button-small", type: "button", "data-keep": `loosen-${k}`, onclick: one.told }, icon("unlock", 15), one.label) : null,
       one.policy ? h("span", { class: "tag" }, "set by policy") : null));
   const all = () => {
     mine.forEach((one) => one.lift());
@@ -64,6 +65,7 @@ function inTheWay(why) {
     rules.length > 1 && mine.length === rules.length ? h("button", { class: "button button-primary button-small", type: "button", "data-keep": "loosen-all", onclick: all }, icon("unlock", 15), `Allow ${rules.length === 2 ? "both" : `all ${rules.length}`} to change`) : null,
     why.unlocked.length ? h("p", { class: "advice-lead" }, "Without it, this would do:".replace("it", rules.length === 1 ? "it" : "them")) : null,
     h("ul", { class: "changes" }, why.unlocked.map((change) => changeLine(change, null))),
+    !mine.length && limitCount() ? h("button", { class: "button button-small", type: "button", "data-keep": "lift-mine", onclick: clearAll }, icon("unlock", 15), `Lift ${limitCount() === 1 ? "the limit" : `the ${limitCount()} limits`} set here`) : null,
   ];
 }
 

@@ -5,7 +5,7 @@ import { chanceOf } from "./gauge.js";
 import { icon } from "./icons.js";
 import { lockButton } from "./limits.js";
 import { feature, features, setGoal, state } from "./state.js";
-import { amount, ARROW, count, difference, effort, labelOf, LETTERS, METHODS, number, outcome, percent, plain, readable, realism, robustness, value } from "./words.js";
+import { amount, ARROW, count, difference, effort, inline, labelOf, LETTERS, METHODS, number, outcome, percent, plain, readable, realism, robustness, value } from "./words.js";
 
 const nameOf = (name) => {
   const known = feature(name);
@@ -41,6 +41,19 @@ function outcomeOf(one, record) {
   return chance === null ? named : `${named} · ${percent(chance)}`;
 }
 
+// Two kinds of answer that change the same make one card with both names.
+export function distinct(record) {
+  const known = new Map();
+  for (const one of record.counterfactuals) {
+    const change = JSON.stringify(one.changes), first = known.get(change);
+    if (first) first.methods.push(one.method);
+    else known.set(change, { ...one, methods: [one.method] });
+  }
+  return [...known.values()];
+}
+
+const titleOf = (one) => [...new Set(one.methods)].map((name, k) => (k ? inline : String)(METHODS[name]?.title ?? readable(name))).join(", ");
+
 function card(one, k, record, tryIt) {
   const wanted = wantedWords(record), letter = LETTERS[k] ?? String(k + 1);
   const robust = robustness(one.robust), cost = effort(one.distance);
@@ -52,13 +65,13 @@ function card(one, k, record, tryIt) {
     h("article", { "aria-labelledby": heading },
       h("header", { class: "card-head" },
         h("span", { class: "badge", "aria-hidden": "true" }, letter),
-        h("div", {}, h("h3", { id: heading }, h("span", { class: "visually-hidden" }, `Alternative ${letter}: `), METHODS[one.method]?.title ?? readable(one.method)), h("p", { class: "card-sub" }, count(one.n_changed, "change")))),
+        h("div", {}, h("h3", { id: heading }, h("span", { class: "visually-hidden" }, `Alternative ${letter}: `), titleOf(one)), h("p", { class: "card-sub" }, count(one.n_changed, "change")))),
       h("ul", { class: "changes" }, one.changes.map((change) => changeLine(change, `card-lock-${k}-${change.feature}`))),
-      h("p", { class: "then" }, icon("yes", 18), h("span", { class: "visually-hidden" }, "Then the decision is "), h("strong", {}, outcomeOf(one, record))),
+      h("div", { class: "verdict" }, h("p", { class: "then" }, icon("yes", 18), h("span", { class: "visually-hidden" }, "Then the decision is "), h("strong", {}, outcomeOf(one, record))),
       h("div", { class: "measures" },
-        meter("Effort", { ...cost, text: `${count(one.n_changed, "detail")}, ${number(one.distance, 2)} in all` }),
+        meter("Effort", { ...cost, text: `distance ${number(one.distance, 2)} over ${count(one.n_changed, "detail")}` }),
         meter("Realism", realism(one.nn_ratio, wanted), "choose “Compare” to measure it"),
-        meter("Robustness", robust, "choose how safe it must be to measure it")),
+        meter("Robustness", robust, "choose how safe it must be to measure it"))),
       robust && !robust.sure ? unsure(k) : null,
       h("div", { class: "card-foot" },
         h("button", { class: "button button-small", type: "button", "data-keep": `try-${k}`, "aria-label": `Try alternative ${letter}`, onclick: () => tryIt(one) }, icon("try", 14), "Try this"),
@@ -72,7 +85,7 @@ function unsure(k) {
 
 export function showAlternatives(tryIt, advice) {
   const { record, ms, looking } = state.answer;
-  const found = record.counterfactuals;
+  const found = distinct(record);
   const head = h("div", { class: "section-head" },
     h("h2", { id: "alternatives-heading", tabindex: -1 }, title(record)),
     h("p", { class: "section-note" }, found.length ? `${count(found.length, "alternative")}, each confirmed by the model` : ""));

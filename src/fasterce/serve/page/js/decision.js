@@ -11,7 +11,7 @@ export const wantedWords = (record) => {
   if (!target) return "another outcome";
   if (target.kind === "number") {
     const [low, high] = [target.low, target.high].map((end) => (end === null ? null : amount(end)));
-    return low === null ? `at most ${high}` : high === null ? `at least ${low}` : `${low} to ${high}`;
+    return low === null && high === null ? "any number" : low === null ? `at most ${high}` : high === null ? `at least ${low}` : `${low} to ${high}`;
   }
   return target.kind === "any other" ? "another outcome" : outcome(schema, target.class);
 };

@@ -80,11 +80,17 @@ function numeric(feature, set, withSlider) {
     h("button", { class: "step", type: "button", tabindex: -1, "aria-hidden": "true", onclick: by(sign) }, icon(name, 14));
   const control = h("div", { class: "number-control" }, h("div", { class: "stepper" }, stepper("minus", -1), input, stepper("plus", 1)), slider);
   const show = (value) => {
-    if (document.activeElement !== input || read() !== value) input.value = value ?? "";
+    if (document.activeElement !== input || read() !== value) input.value = value === null || value === undefined ? "" : tidy(feature, value);
     if (slider) paint(value ?? low);
   };
   if (feature.missing) input.placeholder = "not known";
   return { control, input, show };
+}
+
+// A number that came in single precision is shown as it was written.
+function tidy(feature, value) {
+  const near = rounded(feature, value);
+  return Math.abs(near - value) <= 1e-6 * Math.abs(value) ? near : value;
 }
 
 function categorical(feature, set) {

@@ -1,4 +1,5 @@
 // A half circle: how far the score is, what is needed, and where the alternatives would be.
+import { distinct } from "./cards.js";
 import { svg } from "./dom.js";
 import { amount, LETTERS, outcome, percent } from "./words.js";
 
@@ -29,7 +30,7 @@ function ofNumber(record, schema, score) {
     label: "predicted",
     band: [goal.low === null || goal.low === undefined ? 0 : share(goal.low), goal.high === null || goal.high === undefined ? 1 : share(goal.high)],
     tick: null,
-    marks: record.counterfactuals.map((one) => share(one.score.value)),
+    marks: distinct(record).map((one) => share(one.score.value)),
     said: `The model predicts ${amount(score.value)}.`,
   };
 }
@@ -56,7 +57,7 @@ function ofChance(record, schema, score) {
     band: null,
     tick,
     needed: tick === null ? null : two || asked !== null ? `${percent(tick)} needed` : `${percent(tick)} is ahead`,
-    marks: record.counterfactuals.map((one) => chanceOf(one.score, about)),
+    marks: distinct(record).map((one) => chanceOf(one.score, about)),
     said: `${percent(share)} chance of ${named}${tick === null ? "" : two || asked !== null ? `, ${percent(tick)} needed` : `, another is ahead with ${percent(tick)}`}.`,
   };
 }
@@ -66,7 +67,7 @@ export function gauge(read, { marks = true, small = false } = {}) {
   if (read.band) parts.push(svg("path", { class: "gauge-band", d: arc(...read.band, RADIUS + 12) }));
   if (read.share > 0.004) parts.push(svg("path", { class: "gauge-fill", d: arc(0, read.share), pathLength: 1 }));
   if (read.tick !== null) {
-    const [x1, y1] = point(read.tick, RADIUS - 13), [x2, y2] = point(read.tick, RADIUS + 13);
+    const [x1, y1] = point(read.tick, RADIUS - 13), [x2, y2] = point(read.tick, RADIUS + 9);
     parts.push(svg("line", { class: "gauge-tick", x1, y1, x2, y2 }));
   }
   if (marks) parts.push(...marksOf(read));
@@ -83,7 +84,7 @@ function marksOf(read) {
   return known.map((one) => {
     const at = Math.min(Math.max(one.share, last + 0.055), 1);
     last = at;
-    const [cx, cy] = point(one.share, RADIUS), [x, y] = point(at, RADIUS + 19);
+    const [cx, cy] = point(one.share, RADIUS), [x, y] = point(at, RADIUS + (read.band ? 25 : 20));
     return svg("g", { class: "gauge-mark" }, svg("circle", { cx, cy, r: 3 }), svg("text", { x, y }, one.letter));
   });
 }

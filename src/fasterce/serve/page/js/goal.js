@@ -31,16 +31,18 @@ function wanted() {
   const { target } = state.schema;
   if (target.kind === "number") return wantedRange(target);
   const classes = target.classes.map((one) => ({ value: one, name: outcome(state.schema, one) }));
-  const other = { value: classes.length > 2 ? "any other" : null, name: classes.length > 2 ? "Any other" : "The other one", about: "Whatever the model does not say now" };
-  const choices = [...classes, other];
-  const chosen = state.wanted ?? other.value;
+  const other = { value: "any other", name: "Any other", about: "Whatever the model does not say now" };
+  // Of two classes, none chosen means the one the model does not say.
+  const choices = classes.length > 2 ? [...classes, other] : classes;
+  const chosen = state.wanted ?? (classes.length > 2 ? other.value : state.answer?.record.target?.class);
   return (choices.length > MOST_BUTTONS ? dropdown : segmented)("Outcome wanted", choices, chosen, (value) => setGoal({ wanted: value }));
 }
 
 function wantedRange(target) {
-  const low = target.low ?? 0, high = target.high ?? low + 1, step = handy({ decimals: 6 }, low, high);
+  const ends = [target.low ?? 0, target.high ?? (target.low ?? 0) + 1], step = handy({ decimals: 6 }, ...ends);
+  const low = Math.floor(ends[0] / step) * step, high = Math.ceil(ends[1] / step) * step;
   const says = h("output", { class: "limit-says is-set" });
-  const thumb = (which, at) => h("input", { type: "range", class: `thumb thumb-${which}`, min: low, max: high, step, value: state.wanted[at] ?? (at ? high : low), "aria-label": `Outcome wanted, ${which}`, "data-keep": `wanted-${which}` });
+  const thumb = (which, at) => h("input", { type: "range", class: `thumb thumb-${which}`, min: low, max: high, step, value: state.wanted[at] ?? ends[at], "aria-label": `Outcome wanted, ${which}`, "data-keep": `wanted-${which}` });
   const least = thumb("lowest", 0), most = thumb("highest", 1);
   const track = h("div", { class: "between", role: "group", "aria-label": "Outcome wanted" }, h("span", { class: "between-fill" }), least, most);
   const share = (value) => `${(100 * (value - low)) / (high - low)}%`;
@@ -49,12 +51,13 @@ function wantedRange(target) {
     track.style.setProperty("--from", share(from));
     track.style.setProperty("--to", share(to));
     least.classList.toggle("on-top", from > (low + high) / 2);
-    says.textContent = `${amount(from)} – ${amount(to)}`;
+    says.textContent = to >= high ? `at least ${amount(from)}` : from <= low ? `at most ${amount(to)}` : `${amount(from)} – ${amount(to)}`;
   };
   const changed = (moved) => {
     if (Number(least.value) > Number(most.value)) (moved === least ? least : most).value = (moved === least ? most : least).value;
     show();
-    setGoal({ wanted: [Number(least.value), Number(most.value)] });
+    const open = [Number(least.value) <= low, Number(most.value) >= high];
+    setGoal({ wanted: open[0] && open[1] ? [low, null] : [open[0] ? null : Number(least.value), open[1] ? null : Number(most.value)] });
   };
   least.addEventListener("input", () => changed(least));
   most.addEventListener("input", () => changed(most));

@@ -27,7 +27,8 @@ export async function keep() {
 
 // The letter's own element; a parsed document runs nothing, and its style is the page's letter.css.
 function sheetOf(html) {
-  const parsed = new DOMParser().parseFromString(html, "text/html").querySelector(".letter");
+  const plain = html.replace(/<style>[^]*?<\/style>/, "");
+  const parsed = new DOMParser().parseFromString(plain, "text/html").querySelector(".letter");
   return parsed ? document.importNode(parsed, true) : h("p", {}, "The letter could not be read.");
 }
 

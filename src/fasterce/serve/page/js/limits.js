@@ -44,7 +44,7 @@ export function limitsPanel() {
 
 export const limitCount = () => state.frozen.size + Object.keys(state.ranges).filter((name) => !state.frozen.has(name)).length;
 
-function clearAll() {
+export function clearAll() {
   state.ranges = {};
   state.frozen.clear();
   setRange("", null);

@@ -2,7 +2,7 @@
 import { advice } from "./advice.js";
 import * as api from "./api.js";
 import { Latest } from "./asking.js";
-import { showAlternatives } from "./cards.js";
+import { distinct, showAlternatives } from "./cards.js";
 import { showBroken, showDecision, showEmpty, showWaiting } from "./decision.js";
 import { find, h, replace } from "./dom.js";
 import { showGoal } from "./goal.js";
@@ -56,6 +56,7 @@ function received(answer, since) {
 function shown(record, ms, looking) {
   state.answer = { record, ms, looking, longer: {} };
   for (const part of ["goal", "alternatives"]) find(part).hidden = false;
+  if (state.wanted === null) showGoal();
   showDecision({ keep, whatif: () => whatif.open([]) });
   showAlternatives((one) => whatif.open(one.changes), (of, still) => advice(of, still, longer));
   tell("answer");
@@ -70,7 +71,7 @@ function longer() {
 function say(record) {
   const { prediction } = record.outcome;
   const decision = prediction === null ? "No decision" : `Decision: ${outcome(state.schema, prediction)}`;
-  announce(`${decision}. ${count(record.counterfactuals.length, "alternative")}.`);
+  announce(`${decision}. ${count(distinct(record).length, "alternative")}.`);
 }
 
 function pulse(ms) {

@@ -5,7 +5,7 @@ import { editor } from "./fields.js";
 import { icon } from "./icons.js";
 import { limitCount, limitsPanel } from "./limits.js";
 import { features, on, setPerson, setValue, state } from "./state.js";
-import { count, value } from "./words.js";
+import { count, labelOf, value } from "./words.js";
 
 const SHOWN = 30;
 let editors = new Map();
@@ -39,8 +39,8 @@ export function summary(one) {
   const telling = features().filter((feature) => row[feature.name] !== undefined && row[feature.name] !== null);
   const numbers = telling.filter((feature) => feature.kind === "numeric").slice(0, 2);
   const words = telling.filter((feature) => feature.kind !== "numeric").slice(0, 1);
-  const said = (feature) => (feature.kind === "numeric" ? `${feature.label ?? feature.name} ${value(feature, row[feature.name])}` : value(feature, row[feature.name]));
-  return [...numbers, ...words].map((feature) => said(feature).replaceAll("_", " ")).join(" · ");
+  const said = (feature) => (feature.kind === "numeric" ? `${labelOf(feature)} ${value(feature, row[feature.name])}` : value(feature, row[feature.name]));
+  return [...numbers, ...words].map(said).join(" · ");
 }
 
 export function showPicker(known) {

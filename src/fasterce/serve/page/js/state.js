@@ -40,9 +40,10 @@ export function start(schema) {
 
 function firstWanted(target) {
   if (target.wanted !== undefined && target.wanted !== null) return target.wanted;
-  if (target.kind !== "number") return null;
-  const low = target.low ?? 0, high = target.high ?? 1;
-  return [low + 0.6 * (high - low), high];
+  if (target.kind !== "number") return target.classes.length > 2 ? "any other" : null;
+  const low = target.low ?? 0, high = target.high ?? low + 1;
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(high - low || 1)));
+  return [Number((low + 0.6 * (high - low)).toFixed(digits)), null];
 }
 
 export function setPerson(person, values) {

@@ -88,7 +88,8 @@ export function effort(distance) {
   return { word, text: "of all the steps one could take", share: distance / (distance + 1.5) };
 }
 
-export function realism(ratio, wanted) {
+export function realism(ratio, outcome) {
+  const wanted = `“${outcome}”`;
   if (ratio === null || ratio === undefined) return null;
   const [word, text] =
     ratio <= 1.1 ? ["Usual", `as usual among people with ${wanted}`]
@@ -101,5 +102,5 @@ export function realism(ratio, wanted) {
 export function robustness(share) {
   if (share === null || share === undefined) return null;
   const word = share >= 0.95 ? "Very safe" : share >= SURE ? "Safe" : share >= 0.6 ? "Shaky" : "Fragile";
-  return { word, text: `holds under ${percent(share)} of small differences`, share, sure: share >= SURE };
+  return { word, text: share === 1 ? "holds under every small difference tried" : `holds under ${percent(share)} of small differences`, share, sure: share >= SURE };
 }
