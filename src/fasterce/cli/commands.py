@@ -19,6 +19,7 @@ COMMANDS = {
     "report": "fasterce.cli.report:report",
     "check": "fasterce.cli.check:check",
     "replay": "fasterce.cli.replay:replay",
+    "serve": "fasterce.cli.serve:serve",
     "bench": "fasterce.cli.bench:bench",
 }
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -11,6 +11,7 @@ from uuid import uuid4
 from fasterce.serve.app import logs
 from fasterce.serve.app.house import House
 from fasterce.serve.app.problems import RETRY_SOON, Problem, retry_after
+from fasterce.serve.settings import LOCAL
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -21,7 +22,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 READ_SECONDS = 10.0
 ASKING = re.compile(r"/v1/explain|/v2/models/[^/]+(/versions/[^/]+)?/infer")
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 QUIET = ("/v2/health/", "/metrics", "/page/")
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -41,7 +41,7 @@ class Gate:
 
     def __init__(self, app: App, house: House) -> None:
         self.app, self.house = app, house
-        self.local_only = house.settings.host in LOCAL_HOSTS
+        self.local_only = house.settings.host in LOCAL
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,8 +163,8 @@ def rendered(problem: Problem, path: str, request_id: str) -> bytes:
 
 
 def is_local(host: str) -> bool:
-    name = host if host.startswith("[") and host.endswith("]") else host.rpartition(":")[0] or host
-    return name.lower() in LOCAL_HOSTS
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    return name.strip("[]").lower() in LOCAL
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
