@@ -33,6 +33,9 @@ def serve(
     ] = None,
     applicants_id: Annotated[str | None, typer.Option("--id", help="The column of --applicants that names them.")] = None,
     title: Annotated[list[str] | None, typer.Option(help="[NAME=]TEXT: what the page calls it (repeat).")] = None,
+    wording: Annotated[
+        Path | None, typer.Option(help="File of the sentences in records and letters, JSON or YAML; see docs/records.md.")
+    ] = None,
     host: Annotated[str, option(NETWORK, "--host", help="Address to listen on.")] = Settings.host,
     port: Annotated[int, option(NETWORK, "--port", min=0, max=65535, help="0 takes a free one.")] = Settings.port,
     origin: Annotated[
@@ -66,6 +69,7 @@ def serve(
         raise InputError(unknown_name("--log-level", log_level, ("debug", "info", "warning", "error")))
     settings = Settings(
         artifacts=tuple(served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)),
+        wording=wording,
         host=host,
         port=port,
         origins=tuple(origin or ()),

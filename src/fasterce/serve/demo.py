@@ -4,6 +4,7 @@ The first start trains them and their explainers and keeps them in a folder; lat
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -49,6 +50,7 @@ def learn(name: str, folder: Path) -> None:
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType  # noqa: PLC0415
 
     from fasterce import FasterCE, datasets  # noqa: PLC0415
+    from fasterce.constraints import Near  # noqa: PLC0415
     from fasterce.demo import balanced, black_box  # noqa: PLC0415
     from fasterce.models import load_model  # noqa: PLC0415
 
@@ -61,7 +63,8 @@ def learn(name: str, folder: Path) -> None:
     file = folder / "model.onnx"
     file.write_bytes(skl2onnx.convert_sklearn(pipeline, initial_types=inputs, target_opset=17).SerializeToString())
     loaded = load_model(file)
-    explainer = FasterCE(loaded.model, data.schema, random_state=0).fit(data.X)
+    schema = replace(data.schema, rules=(*data.schema.rules, Near("age", up=3)))
+    explainer = FasterCE(loaded.model, schema, random_state=0).fit(data.X)
     explainer.save(folder / "artifact", model_file=loaded)
     refused = data.X[loaded.model.predict(data.X) != data.wanted].sample(frac=1, random_state=0).head(PEOPLE)
     refused.rename_axis(WHO).set_axis(range(1001, 1001 + len(refused))).to_csv(folder / "people.csv", index_label=WHO)

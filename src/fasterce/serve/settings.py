@@ -33,6 +33,7 @@ class Settings:
     deadline_ms, most_deadline_ms : if the request names none, and the most it may name.
     most_rows, most_body : of one request; bytes.
     retention_days : after which records are deleted; None keeps them.
+    wording : a file of the sentences of records (`records.Wording`).
     grace : seconds for accepted work after SIGTERM.
     """
 
@@ -54,6 +55,7 @@ class Settings:
     retention_days: int | None = None
     keys: Path | None = None
     origins: tuple[str, ...] = ()
+    wording: Path | None = None
     page: bool = True
     grace: float = 8.0
     log_level: str = "info"

@@ -37,7 +37,7 @@ class Postgres:
         subprocess.run([str(find_program(program)), *arguments], user=self._user, cwd="/", check=True, capture_output=True)
 
     def start(self) -> None:
-        options = ["-c", "listen_addresses=", "-k", str(self.folder), "-c", "shared_buffers=16MB", "-c", "max_connections=30"]
+        options = ["-c", "listen_addresses=", "-k", str(self.folder), "-c", "fsync=off"]
         command = [str(find_program("postgres")), "-D", str(self.folder / "data"), *options]
         log = (self.folder / "log").open("ab")
         self._server = subprocess.Popen(command, user=self._user, cwd="/", stdout=log, stderr=log)
@@ -74,4 +74,6 @@ class Postgres:
 
     def workers(self) -> list[int]:
         """The processes that serve the stores that are open."""
-        return [row[0] for row in self.ask("postgres", "SELECT pid FROM pg_stat_activity WHERE application_name = 'fasterce'")]
+        return [
+            row[0] for row in self.ask("postgres", "SELECT pid FROM pg_stat_activity WHERE application_name = 'fasterce'")
+        ]

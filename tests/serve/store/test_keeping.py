@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
@@ -33,7 +33,9 @@ def test_a_record_is_found_again_as_it_was(url: str) -> None:
 
 def test_records_are_found_by_subject_decision_and_request_newest_first(url: str) -> None:
     made = [
-        record(k, subject=f"s{k % 2}", decision=f"d{k % 3}", request=f"q{k % 5}", time=f"2026-01-{k + 1:02d}T00:00:00.000000Z")
+        record(
+            k, subject=f"s{k % 2}", decision=f"d{k % 3}", request=f"q{k % 5}", time=f"2026-01-{k + 1:02d}T00:00:00.000000Z"
+        )
         for k in range(20)
     ]
 
@@ -104,7 +106,7 @@ def test_what_no_database_takes_is_refused(file: Path, fields: dict[str, object]
 
 
 def test_the_longest_fields_and_a_large_body_are_taken(url: str) -> None:
-    long = {name: "🙂" * 500 for name in ("request", "decision", "subject")}
+    long = dict.fromkeys(("request", "decision", "subject"), "🙂" * 500)
 
     async def work() -> None:
         async with opened(url) as store:
@@ -262,6 +264,7 @@ def test_a_record_is_kept_through_its_last_day(url: str) -> None:
 days = st.integers(-40, 40)
 
 
+@settings(max_examples=30)
 @given(made=st.lists(st.tuples(days, st.none() | days), max_size=25), retention=st.none() | st.integers(1, 40))
 def test_exactly_what_is_due_is_purged(
     made: list[tuple[int, int | None]], retention: int | None, tmp_path_factory: pytest.TempPathFactory

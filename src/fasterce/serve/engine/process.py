@@ -23,10 +23,10 @@ COMMAND = struct.Struct(">cI")
 NEWS = struct.Struct(">cIi")
 RAISE, END = b"r", b"e"
 BORN, GONE = b"b", b"g"
-# Imported once, before any engine is made; what is not installed is left out.
+# Imported once, before any engine is made; what is not installed is left out. skops is not here: it imports PyTorch.
 PRELOADED = (
-    *("fasterce.serve.engine.answering", "onnxruntime", "skl2onnx", "onnxmltools", "sklearn.pipeline", "sklearn.compose"),
-    *("sklearn.linear_model", "sklearn.ensemble", "sklearn.neural_network", "skops.io"),
+    *("fasterce.serve.engine.answering", "onnxruntime", "sklearn.pipeline", "sklearn.compose"),
+    *("sklearn.linear_model", "sklearn.ensemble", "sklearn.neural_network"),
 )
 PR_SET_PDEATHSIG = 1
 FIRST_TO_GO = "1000"

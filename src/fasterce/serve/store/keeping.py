@@ -26,6 +26,8 @@ DEFAULT_URL = "sqlite:///fasterce-records.db"
 MOST_WAITING = 4096
 MOST_READERS = 256
 MOST_FOUND = 1000
+# The share of the timeout after which a transaction is ended if somebody has waited for the whole of it.
+STALLED = 0.75
 # Between two steps of a long deletion other servers on the same file get their turn.
 BREATH = 0.01
 
@@ -74,7 +76,7 @@ def _open(url: URL, timeout: float) -> Database:
 
 
 class Store:
-    """Records, kept: whatever is asked ends within the timeout, if need be with a StoreError; a database that is back is used."""
+    """Records, kept; whatever is asked ends within the timeout, if need be with a StoreError, and works when the database does."""
 
     def __init__(self, database: Database, retention_days: int | None, timeout: float) -> None:
         self._database, self._retention_days, self._timeout = database, retention_days, timeout
@@ -171,7 +173,7 @@ class Store:
         try:
             return await asyncio.wait_for(work.waiting, self._timeout)
         except TimeoutError:
-            self._transactions.abort_older_than(self._timeout)
+            self._transactions.abort_older_than(self._timeout * STALLED)
             raise StoreError(
                 f"Records in {self.place} must be answered for within {self._timeout:g} s; got no answer."
             ) from None
@@ -200,7 +202,7 @@ class Store:
     def _run(self, engine: Engine, job: Callable[[Connection], Any], works: Sequence[Work], doing: str) -> None:
         """Whatever happens, the thread goes on and nobody is left waiting."""
         try:
-            result = twice(partial(self._transactions.begin, engine), job)
+            result = twice(partial(self._transactions.begin, engine), job, lambda: any(not work.given_up for work in works))
         except Exception as error:
             for work in works:
                 work.error = type(error)(str(error)) if isinstance(error, StoreError) else told(self.place, doing, error)

@@ -34,8 +34,12 @@ class Work:
     def size(self) -> int:
         return max(1, len(self.rows))
 
+    @property
+    def given_up(self) -> bool:
+        return self.waiting.done()
+
     def tell(self) -> None:
-        if self.waiting.done():
+        if self.given_up:
             return
         if self.error is not None:
             self.waiting.set_exception(self.error)
@@ -74,8 +78,7 @@ class Lane:
 
     def _run(self) -> None:
         while works := self._take():
-            # Who has given up is not written for.
-            wanted = [work for work in works if not work.waiting.done()]
+            wanted = [work for work in works if not work.given_up]
             if wanted:
                 self._do(wanted)
                 _tell_all(wanted)

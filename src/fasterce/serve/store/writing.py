@@ -19,13 +19,13 @@ LONGEST = 500
 SAME_ID = "A record's id must be its own; got one that another record has."
 
 
-def twice(begin: Begin, work: Callable[[Connection], Any]) -> Any:
+def twice(begin: Begin, work: Callable[[Connection], Any], wanted: Callable[[], bool]) -> Any:
     """A connection that was lost meanwhile is made again, once. Writing is safe to repeat: the same record is kept once."""
     try:
         with begin() as connection:
             return work(connection)
     except DBAPIError as error:
-        if not error.connection_invalidated:
+        if not error.connection_invalidated or not wanted():
             raise
     with begin() as connection:
         return work(connection)
