@@ -2,8 +2,26 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+from fasterce.lazily import attributes
+
+if TYPE_CHECKING:
+    from fasterce.unfitted import NotFittedError
+else:
+    __getattr__, __dir__ = attributes(__name__, {"NotFittedError": "fasterce.unfitted"})
+
+__all__ = [
+    "ArtifactError",
+    "FasterCEError",
+    "InputError",
+    "MissingExtraError",
+    "ModelError",
+    "NotFittedError",
+    "SchemaError",
+    "shorten",
+    "unknown_name",
+]
 
 
 class FasterCEError(Exception):
@@ -24,10 +42,6 @@ class ModelError(FasterCEError, RuntimeError):
 
 class ArtifactError(FasterCEError):
     """A saved explainer is missing, damaged, foreign or too new."""
-
-
-class NotFittedError(FasterCEError, SklearnNotFittedError):
-    """The explainer was asked before `fit`."""
 
 
 class MissingExtraError(FasterCEError, ImportError):

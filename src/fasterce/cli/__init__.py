@@ -12,6 +12,6 @@ def main() -> None:
             'Error: The command line needs typer, which is not installed; expected: pip install "fasterce[cli]".\n'
         )
         raise SystemExit(7) from None
-    from fasterce.cli.app import app  # noqa: PLC0415
+    from fasterce.cli.commands import make_app, needed  # noqa: PLC0415
 
-    app()
+    make_app(needed(sys.argv[1:]))()

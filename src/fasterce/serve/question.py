@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fasterce.errors import FasterCEError
+
 
 @dataclass(frozen=True)
 class Question:
@@ -82,7 +84,7 @@ class Load:
     generation: int
 
 
-class Unanswered(Exception):
+class Unanswered(FasterCEError):
     """There is no answer; the sentence says why and holds nothing of a person's data."""
 
 

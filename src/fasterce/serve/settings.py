@@ -3,10 +3,13 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 @dataclass(frozen=True)
 class Served:
-    """An artifact to serve: the folder, the model if the folder does not bring it, and types a skops model may hold."""
+    """An artifact to serve: the folder, the model if the folder does not bring it, types a skops model may hold, and a file
+    of people to pick on the page."""
 
     name: str
     folder: Path
@@ -14,6 +17,8 @@ class Served:
     trusted: tuple[str, ...] = ()
     classes: str | None = None
     title: str | None = None
+    applicants: Path | None = None
+    applicants_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Settings:
     deadline_ms, most_deadline_ms : if the request names none, and the most it may name.
     most_rows, most_body : of one request; bytes.
     retention_days : after which records are deleted; None keeps them.
+    wording : a file of the sentences of records (`records.Wording`).
     grace : seconds for accepted work after SIGTERM.
     """
 
@@ -49,8 +55,6 @@ class Settings:
     retention_days: int | None = None
     keys: Path | None = None
     origins: tuple[str, ...] = ()
-    applicants: Path | None = None
-    applicants_id: str | None = None
     wording: Path | None = None
     page: bool = True
     grace: float = 8.0

@@ -78,7 +78,7 @@ def _as_given(value: Any) -> Any:
 
 def settings_out(settings: Settings) -> Header:
     """What an engine needs to know."""
-    artifacts = [asdict(served) | {"folder": str(served.folder)} for served in settings.artifacts]
+    artifacts = [asdict(served) | {"folder": str(served.folder), "applicants": None} for served in settings.artifacts]
     wording = None if settings.wording is None else str(settings.wording)
     return {"artifacts": artifacts, "wording": wording, "most_memory_mb": settings.most_memory_mb}
 

@@ -1,0 +1,71 @@
+"""Where each command is, so that a call imports the one it needs and not NumPy for `fasterce serve` or `--version`."""
+
+from collections.abc import Iterable
+from importlib import import_module, metadata
+from typing import Annotated
+
+import typer
+
+EPILOG = (
+    "Exit codes: 0 done, 1 an unforeseen error, 2 wrong usage, 3 bad input, 4 the model, 5 the artifact, "
+    "6 check or replay found a difference, 7 an extra is not installed, 130 interrupted."
+)
+# In the order a person needs them; a function is a command, a Typer a group of them.
+COMMANDS = {
+    "demo": "fasterce.cli.demo:demo",
+    "inspect": "fasterce.cli.inspect:inspect",
+    "fit": "fasterce.cli.fit:fit",
+    "explain": "fasterce.cli.explain:explain",
+    "report": "fasterce.cli.report:report",
+    "check": "fasterce.cli.check:check",
+    "replay": "fasterce.cli.replay:replay",
+    "serve": "fasterce.cli.serve:serve",
+    "bench": "fasterce.cli.bench:bench",
+    "keys": "fasterce.cli.keys:keys",
+}
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+SETTINGS = {"bench": PASSED_ON}
+
+
+def needed(arguments: list[str]) -> list[str]:
+    """The commands that these arguments can mean: all of them, if it takes all to answer (help, completion, a slip)."""
+    first = arguments[0] if arguments else ""
+    if first == "--version":
+        return []
+    return [first] if first in COMMANDS else list(COMMANDS)
+
+
+def make_app(names: Iterable[str]) -> typer.Typer:
+    """The command line with these commands alone."""
+    app = typer.Typer(
+        name="fasterce",
+        help="Counterfactual explanations: what would have had to be different?",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_about)
+    for name in names:
+        module, _, attribute = COMMANDS[name].partition(":")
+        command = getattr(import_module(module), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name, context_settings=SETTINGS.get(name))(command)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fasterce {metadata.version('fasterce')}")
+        raise typer.Exit
+
+
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,74 @@
+"""`make demo-serve`: two black boxes on bundled data behind the service and its page.
+
+The first start trains them and their explainers and keeps them in a folder; later ones only serve.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from fasterce.serve.running import run
+from fasterce.serve.settings import Served, Settings
+
+FOLDER = Path(".demo-serve")
+TITLES = {"german_credit": "Consumer credit (German Credit)", "adult": "Income (Adult)"}
+WHO = "applicant"
+PEOPLE = 300
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m fasterce.serve.demo", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--port", type=int, default=Settings.port)
+    options = parser.parse_args()
+    artifacts = tuple(served(options.folder, name) for name in TITLES)
+    records = f"sqlite:///{options.folder / 'records.db'}"
+    print(f"Open http://127.0.0.1:{options.port} in a browser; Ctrl-C ends it.")
+    run(Settings(artifacts, port=options.port, records=records, retention_days=30, log_level="warning"))
+
+
+def served(folder: Path, name: str) -> Served:
+    made = folder / name
+    if not made.exists():
+        print(f"Training a black box and an explainer on {name} (once) …", flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        staged = Path(mkdtemp(dir=folder, prefix=f".{name}-"))
+        try:
+            learn(name, staged)
+            staged.rename(made)
+        finally:
+            rmtree(staged, ignore_errors=True)
+    return Served(name, made / "artifact", title=TITLES[name], applicants=made / "people.csv", applicants_id=WHO)
+
+
+def learn(name: str, folder: Path) -> None:
+    """A scikit-learn pipeline as ONNX inside the artifact, and people it refuses. What training needs is imported here: the
+    front of the service starts without it."""
+    import skl2onnx  # noqa: PLC0415
+    from skl2onnx.common.data_types import FloatTensorType, StringTensorType  # noqa: PLC0415
+
+    from fasterce import FasterCE, datasets  # noqa: PLC0415
+    from fasterce.constraints import Near  # noqa: PLC0415
+    from fasterce.demo import balanced, black_box  # noqa: PLC0415
+    from fasterce.models import load_model  # noqa: PLC0415
+
+    data = datasets.load(name)
+    pipeline = black_box().fit(*balanced(data.X, data.y))
+    inputs = [
+        (column, FloatTensorType([None, 1]) if data.schema[column].numeric else StringTensorType([None, 1]))
+        for column in data.X.columns
+    ]
+    file = folder / "model.onnx"
+    file.write_bytes(skl2onnx.convert_sklearn(pipeline, initial_types=inputs, target_opset=17).SerializeToString())
+    loaded = load_model(file)
+    schema = replace(data.schema, rules=(*data.schema.rules, Near("age", up=3)))
+    explainer = FasterCE(loaded.model, schema, random_state=0).fit(data.X)
+    explainer.save(folder / "artifact", model_file=loaded)
+    refused = data.X[loaded.model.predict(data.X) != data.wanted].sample(frac=1, random_state=0).head(PEOPLE)
+    refused.rename_axis(WHO).set_axis(range(1001, 1001 + len(refused))).to_csv(folder / "people.csv", index_label=WHO)
+
+
+if __name__ == "__main__":
+    main()
