@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import skl2onnx
-from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+import skops.io
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -46,11 +45,8 @@ def keep(folder: Path, pipeline: Any, X: pd.DataFrame, schema: Schema | None) ->
     """An artifact that brings its model."""
     folder.mkdir()
     schema = schema or Schema.infer(X)
-    inputs = [
-        (name, FloatTensorType([None, 1]) if schema[name].numeric else StringTensorType([None, 1])) for name in X.columns
-    ]
-    file = folder / "model.onnx"
-    file.write_bytes(skl2onnx.convert_sklearn(pipeline, initial_types=inputs, target_opset=17).SerializeToString())
+    file = folder / "model.skops"
+    skops.io.dump(pipeline, file)
     loaded = load_model(file)
     explainer = FasterCE(loaded.model, schema, random_state=0, progress=False).fit(X)
     explainer.save(folder / "artifact", model_file=loaded)
