@@ -17,7 +17,7 @@ from fasterce.adapters.base import (
     check_chances,
     is_text,
     label_array,
-    matrix,
+    side_by_side,
     sigmoid,
     softmax,
     two_columns,
@@ -189,16 +189,18 @@ class OnnxModel:
 
     def _feed(self, rows: pd.DataFrame) -> dict[str, Array]:
         if len(self._inputs) == 1 and not self._given and not self._is_column(self._inputs[0], rows):
-            return {self._inputs[0].name: self._matrix(self._inputs[0], _only_numbers(rows, self._inputs[0]))}
-        return {held.name: self._columns(held, rows) for held in self._inputs}
+            numbers = _only_numbers(rows, self._inputs[0])
+            return {self._inputs[0].name: self._matrix(self._inputs[0], [numbers[name] for name in numbers.columns])}
+        own = {str(name): name for name in rows.columns}
+        tidy = {re.sub(r"\W", "_", text): name for text, name in own.items()}
+        return {held.name: self._matrix(held, self._columns(held, rows, own, tidy)) for held in self._inputs}
 
     def _is_column(self, held: Any, rows: pd.DataFrame) -> bool:
         width = held.shape[1] if len(held.shape) > 1 else 1
         return held.name in map(str, rows.columns) and (rows.shape[1] == 1 or width == 1)
 
-    def _columns(self, held: Any, rows: pd.DataFrame) -> Array:
-        own = {str(name): name for name in rows.columns}
-        tidy = {re.sub(r"\W", "_", text): name for text, name in own.items()}
+    def _columns(self, held: Any, rows: pd.DataFrame, own: Mapping[str, Any], tidy: Mapping[str, Any]) -> list[pd.Series]:
+        """What an input is fed: the columns named for it, or the one it is named like."""
         wanted = self._given.get(held.name)
         if wanted is None:
             found = own.get(held.name, tidy.get(held.name))
@@ -208,19 +210,19 @@ class OnnxModel:
         strangers = [name for name in wanted if name not in rows.columns]
         if strangers:
             raise InputError(unknown_name(f"column for the input {held.name!r}", strangers[0], rows.columns))
-        return self._matrix(held, rows[wanted])
+        return [rows[name] for name in wanted]
 
-    def _matrix(self, held: Any, rows: pd.DataFrame) -> Array:
+    def _matrix(self, held: Any, columns: Sequence[pd.Series]) -> Array:
         width = held.shape[1] if len(held.shape) > 1 else 1
-        if isinstance(width, int) and width != rows.shape[1]:
+        if isinstance(width, int) and width != len(columns):
             raise InputError(
-                f"{WHAT} must be given {width} columns in its input {held.name!r}; got {rows.shape[1]}: "
-                f"{shorten(rows.columns)}."
+                f"{WHAT} must be given {width} columns in its input {held.name!r}; got {len(columns)}: "
+                f"{shorten(column.name for column in columns)}."
             )
         if held.type == TEXT:
-            found = np.stack([self._text(rows[name], held) for name in rows.columns], axis=1)
+            found = np.stack([self._text(column, held) for column in columns], axis=1)
         elif held.type in NUMBERS:
-            found = self._numeric(held, rows)
+            found = self._numeric(held, columns)
         else:
             raise ModelError(f"{WHAT} must take tensors of numbers or text; its input {held.name!r} is {held.type}.")
         return found[:, 0] if len(held.shape) == 1 else found
@@ -232,22 +234,23 @@ class OnnxModel:
                 f"{WHAT} must not be given missing text, since its input {held.name!r} is text; got some in column "
                 f"{column.name!r} (missing_text= says what stands for it)."
             )
-        words = column.astype(object).map(str, na_action="ignore")
-        return np.asarray(np.where(absent, self._missing_text, words.to_numpy(dtype=object)), dtype=object)
+        words = np.array([str(value) for value in column.tolist()], dtype=object)
+        words[absent] = self._missing_text
+        return words
 
-    def _numeric(self, held: Any, rows: pd.DataFrame) -> Array:
+    def _numeric(self, held: Any, columns: Sequence[pd.Series]) -> Array:
         what = f"{WHAT}'s input {held.name!r} ({held.type})"
-        numbers = matrix(rows, what)
+        numbers = side_by_side(columns, what)
         if held.type in FRACTIONS:
             return numbers.astype(NUMBERS[held.type])
         absent = np.isnan(numbers).any(axis=0)
         if absent.any():
             raise InputError(
-                f"{what} must not be given missing values; got some in column {rows.columns[absent.argmax()]!r}."
+                f"{what} must not be given missing values; got some in column {columns[absent.argmax()].name!r}."
             )
         broken = (numbers != np.round(numbers)).any(axis=0)
         if broken.any():
-            raise InputError(f"{what} must be given whole numbers; got others in column {rows.columns[broken.argmax()]!r}.")
+            raise InputError(f"{what} must be given whole numbers; got others in column {columns[broken.argmax()].name!r}.")
         return numbers.astype(NUMBERS[held.type])
 
     def _read_classes(self, classes: Sequence[Any] | None) -> None:

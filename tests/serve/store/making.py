@@ -16,12 +16,6 @@ from fasterce.serve.store import Store, open_store
 Result = TypeVar("Result")
 
 TESTS = Path(__file__).parents[2]
-# The package without what its `__init__` imports: a child starts in a fraction of a second.
-BARE = f"""
-import sys, types
-sys.modules["fasterce"] = types.ModuleType("fasterce")
-sys.modules["fasterce"].__path__ = [{str(TESTS.parent / "src" / "fasterce")!r}]
-"""
 
 
 def record(id: object, **fields: Any) -> Kept:
@@ -59,5 +53,6 @@ async def ids(store: Store, **wanted: Any) -> list[str]:
 
 
 def in_a_child(script: str, *arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", BARE + textwrap.dedent(script), *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(TESTS)})
+    command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
+    roots = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": roots})

@@ -95,7 +95,7 @@ def test_other_tables_in_the_same_database_are_left_alone(url: str) -> None:
 
 
 LIGHT = """
-    import asyncio
+    import asyncio, sys
     from fasterce.serve.store import open_store
     asyncio.run(open_store(sys.argv[1]).close())
     print([name for name in ("numpy", "pandas", "sklearn", "alembic", "psycopg") if name in sys.modules])

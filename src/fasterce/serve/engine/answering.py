@@ -21,7 +21,7 @@ from fasterce.records.making import Record
 from fasterce.records.wording import without_place
 from fasterce.serve.engine.describing import schema_body
 from fasterce.serve.engine.rows import RowReader
-from fasterce.serve.engine.wishes import field_of, wishes
+from fasterce.serve.engine.wishes import refused, wishes
 from fasterce.serve.question import Description, Kept, NoSuchArtifact, Question, Refused
 from fasterce.serve.settings import Served, Settings
 
@@ -103,8 +103,8 @@ class Answering:
         admitted = [question for question, refusal in zip(questions, refusals, strict=True) if refusal is None]
         try:
             found, made = self._records(loaded, admitted)
-        except Refused as refused:
-            return Answered(tuple(refused if refusal is None else refusal for refusal in refusals))
+        except Refused as to_all:
+            return Answered(tuple(to_all if refusal is None else refusal for refusal in refusals))
         kept = iter(made)
         outcomes = tuple(
             tuple(_kept(loaded.description.name, next(kept)) for _ in question.rows) if refusal is None else refusal
@@ -118,8 +118,8 @@ class Answering:
         try:
             loaded.reader.check(question.rows)
             _check_ids(question)
-        except Refused as refused:
-            return refused
+        except Refused as wrong:
+            return wrong
         return None
 
     def _records(self, loaded: Loaded, questions: Sequence[Question]) -> tuple[Explanation | None, list[Record]]:
@@ -153,7 +153,7 @@ def _explain(loaded: Loaded, frame: pd.DataFrame, questions: Sequence[Question])
             warnings.simplefilter("ignore")
             found = loaded.explainer.explain(frame, **wanted, deadline=max(left - kept_back, LEAST_SECONDS)).in_pandas()
     except InputError as error:
-        raise Refused(str(error), field_of(error)) from error
+        raise refused(error) from error
     return found if found.cut_short else replace(found, options={**found.options, "deadline": None})
 
 

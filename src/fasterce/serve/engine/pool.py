@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fasterce.serve.engine import wire
+from fasterce.serve.engine.modules import needed_modules
 from fasterce.serve.engine.process import BORN, COMMAND, END, GONE, NEWS, RAISE
 from fasterce.serve.question import Description, Question, ReloadFailed, StartFailed
 from fasterce.serve.settings import Settings
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-BEGIN = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from {} import nurse; nurse(int(sys.argv[1]))"
-PROCESS = "fasterce.serve.engine.process"
+BEGIN = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from fasterce.serve.engine.process import nurse; "
+    "nurse(int(sys.argv[1]), json.loads(sys.argv[3]))"
+)
 # Seconds before an engine is made again after one could not load, doubled each time.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 NURSERY_ENDS = 2.0
@@ -88,8 +91,8 @@ class Nursery:
     """The process that makes engines; `news(what, number, value)` is called when one is born or gone, `lost()` when the
     nursery itself is."""
 
-    def __init__(self, environment: dict[str, str], news: Callable[[bytes, int, int], None], lost: Callable[[], None]) -> None:
-        self.environment = environment
+    def __init__(self, settings: Settings, news: Callable[[bytes, int, int], None], lost: Callable[[], None]) -> None:
+        self.settings = settings
         self.news, self.lost = news, lost
         self.control: socket.socket | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -98,12 +101,13 @@ class Nursery:
     def start(self) -> None:
         self.control, other = socket.socketpair()
         path = sys.path if "" in sys.path else ["", *sys.path]
-        command = [sys.executable, "-c", BEGIN.format(PROCESS), str(other.fileno()), json.dumps(path)]
+        modules = json.dumps(needed_modules(self.settings.artifacts))
+        command = [sys.executable, "-c", BEGIN, str(other.fileno()), json.dumps(path), modules]
         with other:
             # A session of its own: what the terminal or a process manager sends the front is for the front to act on.
             self.process = subprocess.Popen(
                 command,
-                env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), **self.environment},
+                env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), **self.settings.environment},
                 pass_fds=(other.fileno(),),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -193,7 +197,7 @@ class Pool:
         self._again: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._one_reload = asyncio.Lock()
-        self._nursery = Nursery(dict(settings.environment), self._hear, self._orphaned)
+        self._nursery = Nursery(settings, self._hear, self._orphaned)
 
     async def start(self) -> None:
         """Returns when the first engine is ready; the others follow."""

@@ -13,8 +13,9 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from fasterce.serve.engine import wire
 from fasterce.serve.question import Refused, Unanswered
@@ -23,26 +24,38 @@ COMMAND = struct.Struct(">cI")
 NEWS = struct.Struct(">cIi")
 RAISE, END = b"r", b"e"
 BORN, GONE = b"b", b"g"
-# Imported once, before any engine is made; what is not installed is left out. skops is not here: it imports PyTorch.
-PRELOADED = (
-    *("fasterce.serve.engine.answering", "onnxruntime", "sklearn.pipeline", "sklearn.compose"),
-    *("sklearn.linear_model", "sklearn.ensemble", "sklearn.neural_network"),
-)
+ANSWERING = "fasterce.serve.engine.answering"
 PR_SET_PDEATHSIG = 1
 FIRST_TO_GO = "1000"
 
 
-def nurse(descriptor: int) -> None:
-    """Import what engines need, then make and end them as told, until the front is gone."""
+class WithoutTorch:
+    """Hides PyTorch from libraries that look whether it is there: explaining does not need it, and it is large."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "torch":
+            raise ModuleNotFoundError("PyTorch is not imported in advance.", name=name)
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+
+
+def nurse(descriptor: int, modules: Sequence[str]) -> NoReturn:
+    """Import what engines need, then make and end them as told, until the front is gone. What is not installed is left to
+    the engines, who can say what they need it for."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    for name in PRELOADED:
-        with suppress(ImportError):
-            importlib.import_module(name)
+    with WithoutTorch():
+        for name in (ANSWERING, *modules):
+            with suppress(ImportError):
+                importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    with socket.socket(fileno=descriptor) as control:
-        Nursery(control).run()
+    Nursery(socket.socket(fileno=descriptor)).run()
+    os._exit(0)
 
 
 class Nursery:
@@ -68,8 +81,10 @@ class Nursery:
         except OSError:
             return
         finally:
-            for number in list(self.pids):
+            signal.set_wakeup_fd(-1)
+            for number, pid in self.pids.items():
                 self._end(number)
+                os.waitpid(pid, 0)
 
     def _obey(self) -> bool:
         """One command; False if there is nobody left to command."""

@@ -12,8 +12,10 @@ from fasterce.serve.question import Refused
 
 PLAIN = ("method", "n", "override", "robust", "realism", "diversity", "budget", "why_not")
 KNOWN = (*PLAIN, "target", "target_score", "freeze", "vary", "ranges", "rules", "distance")
+TYPES = {"method": str, "override": bool, "why_not": bool}
+WORDS = {str: "a text", bool: "true or false"}
 # What `explain` calls some of them in its sentences.
-ELSEWHERE = {"features_to_vary": "vary", "permitted_range": "ranges", "reading": "method", "class": "target"}
+ELSEWHERE = {"features_to_vary": "vary", "permitted_range": "ranges"}
 
 
 def wishes(explainer: FasterCE, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,6 +23,9 @@ def wishes(explainer: FasterCE, options: Mapping[str, Any]) -> dict[str, Any]:
     for name in options:
         if name not in KNOWN:
             raise Refused(unknown_name("option", name, KNOWN), str(name)[:100])
+    for name, kind in TYPES.items():
+        if not isinstance(options.get(name), (kind, type(None))):
+            raise Refused(f"{name} must be {WORDS[kind]}; got {type(options[name]).__name__}.", name)
     known = {str(name): name for name in explainer.schema_.names}
     wanted: dict[str, Any] = {name: options[name] for name in PLAIN if options.get(name) is not None}
     wanted["target"] = _named("target", lambda: _target(explainer, options.get("target")))
@@ -34,12 +39,16 @@ def wishes(explainer: FasterCE, options: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def field_of(error: Exception) -> str:
-    """Which option a sentence of `explain` is about, as the request names it."""
-    words = str(error).replace("'", " ").split()
-    first = words[1] if words[:1] == ["Unknown"] and len(words) > 1 else words[0] if words else ""
-    name = ELSEWHERE.get(first.rstrip(":"), first.rstrip(":"))
-    return name if name in KNOWN else ""
+def refused(error: Exception) -> Refused:
+    """A sentence of `explain` about an option, as the request names it."""
+    sentence = str(error)
+    if sentence.startswith(("The rule", "Rule")):
+        return Refused(sentence, "rules")
+    for theirs, ours in ELSEWHERE.items():
+        sentence = sentence.replace(theirs, ours)
+    words = sentence.split()
+    first = words[1] if words[0] == "Unknown" else words[0]
+    return Refused(sentence, first if first in KNOWN else "")
 
 
 def _named(field: str, read: Callable[[], Any]) -> Any:

@@ -4,6 +4,8 @@ import sqlite3
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from fasterce.errors import FasterCEError
+
 FAULTS = {
     "SQLITE_BUSY": "another program holds it locked",
     "SQLITE_CANTOPEN": "the file cannot be opened",
@@ -16,7 +18,7 @@ FAULTS = {
 }
 
 
-class StoreError(Exception):
+class StoreError(FasterCEError):
     """Records cannot be kept, found or deleted now; the sentence says why."""
 
 

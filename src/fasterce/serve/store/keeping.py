@@ -76,7 +76,7 @@ def _open(url: URL, timeout: float) -> Database:
 
 
 class Store:
-    """Records, kept; whatever is asked ends within the timeout, if need be with a StoreError, and works when the database does."""
+    """Records, kept. What is asked ends within the timeout, if need be in a StoreError, and works when the database does."""
 
     def __init__(self, database: Database, retention_days: int | None, timeout: float) -> None:
         self._database, self._retention_days, self._timeout = database, retention_days, timeout

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from fasterce.errors import MissingExtraError
 from fasterce.serve.store.database import Database
 
 # Any number will do, as long as all servers take the same.
@@ -37,8 +38,6 @@ def _need_psycopg() -> None:
     try:
         import psycopg  # noqa: F401, PLC0415 - an extra
     except ImportError as error:
-        from fasterce.errors import MissingExtraError  # noqa: PLC0415 - brings scikit-learn, which the front does without
-
         raise MissingExtraError("psycopg", "postgres", "Keeping records in PostgreSQL") from error
 
 
