@@ -30,7 +30,7 @@ def test_with_several_it_does():
     first, second = made(["a=x", "b=y"], ["b=m.onnx"], ["a=p.csv"])
     assert (first.model, second.model) == (None, "m.onnx")
     assert first.applicants == Path("p.csv")
-    with pytest.raises(InputError, match="--model: Unknown artifact 'm.onnx'"):
+    with pytest.raises(InputError, match=r"--model: Unknown artifact 'm\.onnx'"):
         made(["a=x", "b=y"], ["m.onnx"])
 
 

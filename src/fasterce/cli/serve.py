@@ -42,10 +42,12 @@ def serve(
         list[str] | None, option(NETWORK, "--origin", help="Another site whose pages may ask, https://… (repeat).")
     ] = None,
     no_page: Annotated[bool, option(NETWORK, "--no-page", help="The routes alone.")] = False,
-    workers: Annotated[int, option(LIMITS, "--workers", min=1, max=256, help="Processes that explain; a spare comes on top.")] = (
-        Settings.workers
-    ),
-    deadline_ms: Annotated[int, option(LIMITS, "--deadline-ms", min=1, help="For requests that name none.")] = Settings.deadline_ms,
+    workers: Annotated[
+        int, option(LIMITS, "--workers", min=1, max=256, help="Processes that explain; a spare comes on top.")
+    ] = (Settings.workers),
+    deadline_ms: Annotated[
+        int, option(LIMITS, "--deadline-ms", min=1, help="For requests that name none.")
+    ] = Settings.deadline_ms,
     most_rows: Annotated[int, option(LIMITS, "--most-rows", min=1, help="Rows of one request.")] = Settings.most_rows,
     most_waiting: Annotated[
         int, option(LIMITS, "--most-waiting", min=1, help="Rows waiting or being explained before 429.")
@@ -68,7 +70,9 @@ def serve(
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(unknown_name("--log-level", log_level, ("debug", "info", "warning", "error")))
     settings = Settings(
-        artifacts=tuple(served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)),
+        artifacts=tuple(
+            served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)
+        ),
         wording=wording,
         host=host,
         port=port,
@@ -107,7 +111,8 @@ def served(
     if len(folders) < len(artifacts):
         raise InputError(f"Every artifact needs a name of its own, NAME=FOLDER; got {', '.join(artifacts)}.")
     model, people, title = (
-        by_name(given, folders, what) for given, what in ((models, "--model"), (applicants, "--applicants"), (titles, "--title"))
+        by_name(given, folders, what)
+        for given, what in ((models, "--model"), (applicants, "--applicants"), (titles, "--title"))
     )
     for name, folder in folders.items():
         listed = Path(people[name]) if name in people else None

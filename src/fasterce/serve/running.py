@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
@@ -27,7 +26,9 @@ PURGE_EVERY = 3600.0
 KEEP_ALIVE = 30
 
 
-def run(settings: Settings, tell: Callable[[str], None] = lambda sentence: print(sentence, file=sys.stderr, flush=True)) -> None:
+def run(
+    settings: Settings, tell: Callable[[str], None] = lambda sentence: print(sentence, file=sys.stderr, flush=True)
+) -> None:
     """Serve until told to end; `tell` hears where it listens. Raises StartFailed."""
     logs.set_up(settings.log_level)
     with listening(settings.host, settings.port) as listener:
@@ -154,5 +155,3 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 def url_of(listener: socket.socket) -> str:
     host, port, *_ = listener.getsockname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-

@@ -17,14 +17,26 @@ from fasterce.serve.question import Answer, Description, Kept, Load, NoSuchArtif
 from fasterce.serve.settings import Served, Settings
 from fasterce.serve.store import open_store
 
+NUMBER = {"kind": "numeric", "categories": None, "ordered": False, "change": "any"}
 FEATURES = [
-    {"name": "duration", "label": "duration", "kind": "numeric", "whole": True, "decimals": 0, "low": 4, "high": 72, "promised": True,
-     "categories": None, "ordered": False, "change": "any", "missing": False, "typical": 24},
-    {"name": "amount", "label": "amount", "kind": "numeric", "whole": False, "decimals": 2, "low": 0, "high": 9e4, "promised": False,
-     "categories": None, "ordered": False, "change": "any", "missing": True, "typical": 3000.0},
-    {"name": "housing", "label": "housing", "kind": "categorical", "whole": False, "decimals": None, "low": None, "high": None,
-     "promised": False, "categories": ["own", "rent"], "ordered": False, "change": "never", "missing": False, "typical": "own"},
-]  # fmt: skip
+    NUMBER
+    | {"name": "duration", "label": "duration", "whole": True, "decimals": 0, "low": 4, "high": 72}
+    | {"promised": True, "missing": False, "typical": 24},
+    NUMBER
+    | {"name": "amount", "label": "amount", "whole": False, "decimals": 2, "low": 0, "high": 9e4}
+    | {"promised": False, "missing": True, "typical": 3000.0},
+    {
+        "name": "housing",
+        "label": "housing",
+        "kind": "categorical",
+        "whole": False,
+        "decimals": None,
+        "low": None,
+        "high": None,
+    }
+    | {"promised": False, "categories": ["own", "rent"], "ordered": False, "change": "never", "missing": False}
+    | {"typical": "own"},
+]
 SCHEMA = {
     "artifact": "credit",
     "title": "Credit",
@@ -65,7 +77,9 @@ class ScriptedDesk:
 
     def record(self, question: Question) -> Kept:
         identity = str(uuid4())
-        body = json.dumps({"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"row": ROW}]})
+        body = json.dumps(
+            {"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"row": ROW}]}
+        )
         return Kept(identity, question.request_id, None, None, "credit", self.status, "2026-11-16T00:00:00Z", None, body)
 
     def load(self) -> Load:

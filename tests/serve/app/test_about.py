@@ -1,5 +1,6 @@
-from fasterce.serve.question import ReloadFailed
 from tests.serve.app.conftest import FEATURES, ROW, error_of
+
+from fasterce.serve.question import ReloadFailed
 
 
 def test_artifacts_and_their_schema(client):
@@ -14,7 +15,11 @@ def test_people_to_pick(make_client):
     people = [{"duration": "12", "amount": "", "housing": "rent"}, {"duration": "24", "amount": "3.5", "housing": "own"}]
     client = make_client(people=people)
     told = client.get("/v1/applicants", params={"query": "OWN"}).json()
-    assert told == {"total": 1, "first": 0, "people": [{"id": "2", "values": {"duration": 24, "amount": 3.5, "housing": "own"}}]}
+    assert told == {
+        "total": 1,
+        "first": 0,
+        "people": [{"id": "2", "values": {"duration": 24, "amount": 3.5, "housing": "own"}}],
+    }
     assert client.get("/v1/applicants").json()["people"][0]["values"]["amount"] is None
     assert client.get("/v1/applicants", params={"first": 1, "count": 1}).json()["people"][0]["id"] == "2"
 

@@ -1,9 +1,9 @@
 import json
 
 import pytest
+from tests.serve.app.conftest import ROW, error_of
 
 from fasterce.serve.question import Busy, EngineLost, Late, NotReady, Refused
-from tests.serve.app.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
 
@@ -32,7 +32,14 @@ def test_a_preview_is_not_kept(client):
 
 
 def test_options_reach_the_desk_as_they_were_sent(client, desk):
-    sent = {"method": "sparse", "n": 3, "freeze": ["amount"], "ranges": {"duration": [6, None]}, "robust": 0.9, "target": "good"}
+    sent = {
+        "method": "sparse",
+        "n": 3,
+        "freeze": ["amount"],
+        "ranges": {"duration": [6, None]},
+        "robust": 0.9,
+        "target": "good",
+    }
     client.post("/v1/explain", json={**ASK, **sent, "subjects": ["p1"], "decision_ids": ["d1"], "constraints_by": "policy 1"})
     question = desk.asked[0]
     assert {name: question.options[name] for name in sent} == sent

@@ -1,9 +1,9 @@
 import json
 
 import pytest
+from tests.serve.app.conftest import ROW, error_of
 
 from fasterce.serve.app.gate import is_local
-from tests.serve.app.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
 JSON = {"content-type": "application/json"}
@@ -61,7 +61,14 @@ def test_no_other_site_may_ask_unless_it_was_named(make_client):
 
 @pytest.mark.parametrize(
     ("host", "local"),
-    [("localhost", True), ("127.0.0.1:8000", True), ("[::1]:80", True), ("[::1]", True), ("evil.example:8000", False), ("", False)],
+    [
+        ("localhost", True),
+        ("127.0.0.1:8000", True),
+        ("[::1]:80", True),
+        ("[::1]", True),
+        ("evil.example:8000", False),
+        ("", False),
+    ],
 )
 def test_names_of_this_machine(host, local):
     assert is_local(host) is local
@@ -82,7 +89,11 @@ def test_the_log_says_what_happened_and_nothing_of_the_person(client, capfd):
     from fasterce.serve.app import logs
 
     logs.set_up("info")
-    client.post("/v1/explain", json={"rows": [{**ROW, "amount": 987654.25}], "subjects": ["SECRET-5"]}, headers={"x-request-id": "r-1"})
+    client.post(
+        "/v1/explain",
+        json={"rows": [{**ROW, "amount": 987654.25}], "subjects": ["SECRET-5"]},
+        headers={"x-request-id": "r-1"},
+    )
     client.post("/v1/explain", json={"rows": [{**ROW, "housing": "SECRET-6"}]})
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     first = next(line for line in lines if line.get("request_id") == "r-1")

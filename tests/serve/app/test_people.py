@@ -1,14 +1,16 @@
 import pytest
+from tests.serve.app.conftest import FEATURES
 
 from fasterce.serve.app.people import People
 from fasterce.serve.question import StartFailed
-from tests.serve.app.conftest import FEATURES
 
 
 def test_from_csv_and_parquet_alike(tmp_path):
     import pandas as pd
 
-    frame = pd.DataFrame({"who": ["a", "b"], "duration": [12, 24], "amount": [None, 3.5], "housing": ["own", "rent"], "more": [1, 2]})
+    frame = pd.DataFrame(
+        {"who": ["a", "b"], "duration": [12, 24], "amount": [None, 3.5], "housing": ["own", "rent"], "more": [1, 2]}
+    )
     frame.to_csv(tmp_path / "people.csv", index=False)
     frame.to_parquet(tmp_path / "people.parquet")
     found = [People.read(tmp_path / name, "who", FEATURES).people for name in ("people.csv", "people.parquet")]

@@ -29,7 +29,9 @@ class Asked(Strict):
     rows: list[dict[str, Cell]] = Field(min_length=1, description="The people asked about: column by column")
     method: Literal["closest", "sparse", "realistic", "all"] = "closest"
     n: int = Field(1, ge=1, le=100, strict=True, description="How many different answers a row")
-    target: Scalar | Ends | None = Field(None, description="The wanted class, or [low, high] of a number; null: the other class")
+    target: Scalar | Ends | None = Field(
+        None, description="The wanted class, or [low, high] of a number; null: the other class"
+    )
     target_score: Ends | None = Field(None, description="[low, high] of the wanted chance of the class target")
     freeze: list[Column] = Field([], description="Columns that must not change")
     vary: list[Column] | None = Field(None, description="The only columns that may change")
@@ -39,12 +41,18 @@ class Asked(Strict):
     robust: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = Field(
         None, description="The share of small shakes under which an answer must hold"
     )
-    distance: Literal["percentile", "gower", "mad"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = "percentile"
+    distance: Literal["percentile", "gower", "mad"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = (
+        "percentile"
+    )
     realism: Share = 0.5
     diversity: Share = 0.5
-    budget: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(None, description="The most rows the model is asked about")
+    budget: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
+        None, description="The most rows the model is asked about"
+    )
     why_not: StrictBool = Field(True, description="Where there is no answer, find out which rule stands in the way")
-    deadline_ms: Annotated[int, Field(strict=True, ge=1)] | None = Field(None, description="After which an answer is of no use")
+    deadline_ms: Annotated[int, Field(strict=True, ge=1)] | None = Field(
+        None, description="After which an answer is of no use"
+    )
     row_ids: list[Whole | Name] | None = Field(None, description="One a row: its label in the record")
     decision_ids: list[Name] | None = Field(None, description="One a row: the decision it is about")
     subjects: list[Name] | None = Field(None, description="One a row: whom it is about; kept as a pseudonym only")
@@ -134,8 +142,8 @@ class Reloaded(BaseModel):
 
 
 Datatype = Literal[
-    *("BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP16", "FP32", "FP64", "BYTES")
-]
+    "BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP16", "FP32", "FP64", "BYTES"
+]  # fmt: skip
 
 
 class Tensor(BaseModel):
@@ -172,4 +180,3 @@ class Inferred(BaseModel):
     model_version: str
     id: str | None = None
     outputs: list[TensorSaid]
-

@@ -54,7 +54,11 @@ async def answered(house: House, asked: Asked, request: Request) -> tuple[Answer
         raise problem_of(error) from None
     house.metrics.answered(answer)
     statuses = [record.status for record in answer.records]
-    facts = {"artifact": question.artifact, "rows": len(statuses), "statuses": {one: statuses.count(one) for one in set(statuses)}}
+    facts = {
+        "artifact": question.artifact,
+        "rows": len(statuses),
+        "statuses": {one: statuses.count(one) for one in set(statuses)},
+    }
     request.state.facts = facts | {"batch_rows": answer.batch_rows}
     kept = asked.keep and house.store is not None
     if kept and statuses != [INVALID]:
@@ -66,7 +70,9 @@ def question_of(house: House, asked: Asked, request_id: str) -> Question:
     """Checked as far as the schema goes; the engines check the rest."""
     settings = house.settings
     if len(asked.rows) > settings.most_rows:
-        raise Problem(413, "too_many_rows", f"Expected at most {settings.most_rows} rows in a request; got {len(asked.rows)}.")
+        raise Problem(
+            413, "too_many_rows", f"Expected at most {settings.most_rows} rows in a request; got {len(asked.rows)}."
+        )
     try:
         description = house.desk.describe(asked.artifact)
     except Unanswered as error:
@@ -74,7 +80,12 @@ def question_of(house: House, asked: Asked, request_id: str) -> Question:
     rows = house.rows_of(description)
     rows.check(asked.rows)
     distance = asked.distance if isinstance(asked.distance, dict) else {}
-    for where, names in (("freeze", asked.freeze), ("vary", asked.vary or []), ("ranges", asked.ranges), ("distance", distance)):
+    for where, names in (
+        ("freeze", asked.freeze),
+        ("vary", asked.vary or []),
+        ("ranges", asked.ranges),
+        ("distance", distance),
+    ):
         rows.check_names(list(names), where)
     return Question(
         artifact=description.name,

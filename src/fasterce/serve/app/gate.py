@@ -31,8 +31,11 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-POLICY = (
-    b"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+POLICY = b"; ".join(
+    (
+        *(b"default-src 'self'", b"img-src 'self' data:", b"object-src 'none'", b"base-uri 'none'", b"form-action 'self'"),
+        b"frame-ancestors 'none'",
+    )
 )
 
 
@@ -67,7 +70,9 @@ class Gate:
         """What can be refused before anything is read."""
         headers = dict(scope["headers"])
         if self.local_only and not is_local(headers.get(b"host", b"").decode("latin-1")):
-            raise Problem(421, "wrong_host", "This server answers on this machine alone; expected Host localhost or 127.0.0.1.")
+            raise Problem(
+                421, "wrong_host", "This server answers on this machine alone; expected Host localhost or 127.0.0.1."
+            )
         if scope["method"] != "POST":
             return
         length = headers.get(b"content-length", b"0")
@@ -133,7 +138,9 @@ class Visit:
 
     def route(self) -> str:
         """The pattern, not the path: a path may hold an id, and there are too many of them."""
-        return getattr(self.scope.get("route"), "path", None) or ("page" if self.scope["path"].startswith("/page/") else "other")
+        return getattr(self.scope.get("route"), "path", None) or (
+            "page" if self.scope["path"].startswith("/page/") else "other"
+        )
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -45,7 +45,9 @@ async def ready(house: HouseHere) -> dict[str, bool]:
 
 
 @router.get("/v2/models/{name}", dependencies=[Depends(needs(EXPLAIN))], responses=documented(401, 403, 404))
-@router.get("/v2/models/{name}/versions/{version}", dependencies=[Depends(needs(EXPLAIN))], responses=documented(401, 403, 404))
+@router.get(
+    "/v2/models/{name}/versions/{version}", dependencies=[Depends(needs(EXPLAIN))], responses=documented(401, 403, 404)
+)
 async def metadata(house: HouseHere, name: str, version: str | None = None) -> dict[str, Any]:
     found = of_version(house, name, version)
     inputs = [{"name": one["name"], "datatype": NUMBERS[one["kind"]], "shape": [-1]} for one in found.schema["features"]]

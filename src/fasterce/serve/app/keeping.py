@@ -8,7 +8,7 @@ from fasterce.serve.app.house import House
 from fasterce.serve.app.problems import RETRY_SOON, Problem, retry_after
 from fasterce.serve.question import Kept
 from fasterce.serve.settings import Settings
-from fasterce.serve.store import StoreError
+from fasterce.serve.store import StoreError, UnstorableError
 
 
 async def keep(house: House, records: Sequence[Kept]) -> None:
@@ -16,6 +16,8 @@ async def keep(house: House, records: Sequence[Kept]) -> None:
     started = perf_counter()
     try:
         await house.store.put(records)
+    except UnstorableError as error:
+        raise Problem(422, "unstorable", str(error)) from None
     except StoreError as error:
         house.metrics.unkept.inc()
         raise unkept(error) from None

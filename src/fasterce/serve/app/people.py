@@ -15,7 +15,9 @@ MOST_PAGE = 100
 class People:
     """Rows as JSON objects, each with the text it is found by."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]], id_column: str | None, features: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], id_column: str | None, features: Sequence[Mapping[str, Any]]
+    ) -> None:
         self.people: list[dict[str, Any]] = []
         for place, row in zip(range(MOST), rows, strict=False):
             values = {feature["name"]: cell(row.get(feature["name"]), feature) for feature in features}
@@ -62,7 +64,10 @@ def cell(value: Any, feature: Mapping[str, Any]) -> Any:
         return None
     if feature["kind"] == "numeric":
         return number(value)
-    return next((known for known in feature["categories"] if str(known) == str(value)), value if isinstance(value, str) else str(value))
+    return next(
+        (known for known in feature["categories"] if str(known) == str(value)),
+        value if isinstance(value, str) else str(value),
+    )
 
 
 def number(value: Any) -> Any:
