@@ -282,3 +282,13 @@ def test_a_server_that_may_only_be_read_is_left_for_one_that_may_be_written_to(p
             assert sorted(await ids(store)) == ["a", "b", "d"]
 
     run(work())
+
+
+def test_of_several_servers_the_one_that_is_there_is_taken(postgres: Postgres, tmp_path: Path) -> None:
+    async def work() -> None:
+        url = postgres.new_database()
+        async with opened(url.replace("?host=", f"?host={tmp_path}&host=")) as store:
+            await store.put([record("a")])
+            assert await ids(store) == ["a"]
+
+    run(work())
