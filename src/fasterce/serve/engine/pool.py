@@ -40,7 +40,11 @@ class HungError(LostError):
 
 
 class LoadError(Exception):
-    """An engine could not be made; the sentence says why."""
+    """An engine could not be made; the sentence says why, and `kind` what sort of error of ours it was, if it was one."""
+
+    def __init__(self, sentence: str, kind: str = "") -> None:
+        super().__init__(sentence)
+        self.kind = kind
 
 
 @dataclass
@@ -179,15 +183,15 @@ class Nursery:
     async def stop(self) -> None:
         """Engines end with it."""
         self._forget()
-        if self.process is None:
+        process, self.process = self.process, None
+        if process is None:
             return
         loop = asyncio.get_running_loop()
         until = loop.time() + NURSERY_ENDS
-        while self.process.poll() is None:
+        while process.poll() is None:
             if loop.time() > until:
-                self.process.kill()
+                process.kill()
             await asyncio.sleep(0.005)
-        self.process = None
 
 
 class Pool:
@@ -216,7 +220,7 @@ class Pool:
             await self._raised(self._new(first))
         except LoadError as error:
             await self.close()
-            raise StartFailed(str(error)) from error
+            raise StartFailed(str(error), error.kind) from error
         self.generation = first
         self._fill()
 
@@ -360,7 +364,7 @@ class Pool:
             raise
         if "ready" not in told:
             self._end(engine)
-            raise LoadError(str(told.get("failed", "An engine could not load the artifacts.")))
+            raise LoadError(str(told.get("failed", "An engine could not load the artifacts.")), str(told.get("kind", "")))
         self._admit(engine, [wire.description_in(one) for one in told["ready"]])
 
     def _admit(self, engine: Engine, loaded: Sequence[Description]) -> None:
