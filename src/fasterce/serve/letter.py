@@ -115,7 +115,8 @@ def _answer(record: Record) -> str:
 def _alternative(record: Record, place: int, one: Mapping[str, Any]) -> str:
     title = f"Possibility {place + 1}" if len(record["counterfactuals"]) > 1 else "The change"
     answer = escape(_label(_words(record), one["prediction"]))
-    return f'{_changes(record, one["changes"], title)}\n<p class="letter-then">The model was asked: <strong>{answer}</strong>.</p>'
+    said = f'<p class="letter-then">The model was asked again; its answer would be <strong>{answer}</strong>.</p>'
+    return f"{_changes(record, one['changes'], title)}\n{said}"
 
 
 def _unlocked(record: Record) -> str:
