@@ -93,6 +93,9 @@ def test_a_put_that_is_refused_takes_no_neighbour_with_it(url: str) -> None:
         ({"request": "q" * 501}, "'request' must have at most 500 characters; got 501"),
         ({"status": None}, "must have 'status'"),
         ({"time": 5}, "'time' must be text; got int"),
+        ({"time": "2026-01-01T00:00:00+01:00"}, "'time' must be as in"),
+        ({"retain_until": "for ever"}, "'retain_until' must be as in 2030-01-31"),
+        ({"retain_until": ""}, "'retain_until' must be as in 2030-01-31"),
     ],
 )
 def test_what_no_database_takes_is_refused(file: Path, fields: dict[str, object], said: str) -> None:
