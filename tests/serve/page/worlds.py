@@ -1,37 +1,57 @@
-"""What the page is shown with: German Credit with a logistic regression, and a bank that answers numbers."""
+"""What the page is shown with: German Credit, and a bank that answers numbers and has names that are not to be trusted."""
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
+import skops.io
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from fasterce import FasterCE, datasets
+from fasterce import FasterCE, Schema, datasets
 from fasterce.demo import preprocessing
-from records.worlds import SAME, Limit, fitted, people
-from serve.page.stub import Served
+from fasterce.models import load_model
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
+WHO = "applicant"
+PEOPLE = 60
 
 
-def german() -> Served:
+def german(folder: Path) -> None:
     data = datasets.load("german_credit")
-    model = make_pipeline(preprocessing(), LogisticRegression(max_iter=1000)).fit(data.X, data.y)
-    explainer = FasterCE(model, data.schema, random_state=0, autoencoder=SAME, progress=False).fit(data.X)
-    refused = data.X[model.predict(data.X) == "bad"].head(60)
-    refused.index = [f"A-{1000 + k}" for k in range(len(refused))]
-    return Served(explainer, "German credit", refused, wanted="good")
+    pipeline = make_pipeline(preprocessing(), LogisticRegression(max_iter=1000)).fit(data.X, data.y)
+    fitted = keep(folder, pipeline, data.X, data.schema)
+    refused = data.X[fitted.model.predict(data.X) == "bad"].head(PEOPLE)
+    write(refused, [f"A-{1000 + k}" for k in range(len(refused))], folder)
 
 
-def limit() -> Served:
-    """A number is wanted here, and some names are not to be trusted."""
-    frame = people(200).replace({"job": {"smith": HOSTILE}})
-    explainer = fitted(_Limit(), frame, task="regression")
-    shown = frame.head(20)
-    shown.index = [HOSTILE, *(f"L-{k}" for k in range(1, 20))]
-    ends = Limit().predict(frame)
-    return Served(explainer, f"Credit limit {HOSTILE}", shown, (float(np.min(ends)), float(np.max(ends))))
+def hostile(folder: Path) -> None:
+    """A credit limit: a number is wanted. Column, category and person try to be more than text."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            "income": rng.normal(50, 15, 300).clip(5, 120).round(1),
+            "debt": rng.gamma(2.0, 10.0, 300).round(2),
+            f"job {HOSTILE}": rng.choice(["clerk", "nurse", HOSTILE], 300),
+        }
+    )
+    limits = 100 * (people["income"] - 0.8 * people["debt"] + 6 * (people.iloc[:, 2] == "nurse"))
+    keep(folder, make_pipeline(preprocessing(), LinearRegression()).fit(people, limits), people, None)
+    write(people.head(PEOPLE), [HOSTILE, *(f"L-{k}" for k in range(1, PEOPLE))], folder)
 
 
-class _Limit(Limit):
-    def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        return super().predict(frame).round(2)
+def keep(folder: Path, pipeline: Any, X: pd.DataFrame, schema: Schema | None) -> FasterCE:
+    """An artifact that brings its model."""
+    folder.mkdir()
+    schema = schema or Schema.infer(X)
+    file = folder / "model.skops"
+    skops.io.dump(pipeline, file)
+    loaded = load_model(file)
+    explainer = FasterCE(loaded.model, schema, random_state=0, progress=False).fit(X)
+    explainer.save(folder / "artifact", model_file=loaded)
+    return explainer
+
+
+def write(people: pd.DataFrame, names: list[str], folder: Path) -> None:
+    people.set_axis(names).to_csv(folder / "people.csv", index_label=WHO)

@@ -26,7 +26,7 @@ from fasterce.serve.question import Description, Kept, NoSuchArtifact, Question,
 from fasterce.serve.settings import Served, Settings
 
 PSEUDONYM_KEY = "FASTERCE_PSEUDONYM_KEY"
-CONTRADICTS = "The model gave another answer, or none, when it was asked the same once more; nothing it says of this row holds."
+CONTRADICTS = "The model gave another answer, or none, when it was asked the same again; nothing it says of this row holds."
 # Of the time there is, what is kept for making records: so many seconds, and never more than this share.
 KEPT_BACK, MOST_KEPT_BACK = 0.05, 0.3
 LEAST_SECONDS = 0.001

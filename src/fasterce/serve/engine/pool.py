@@ -14,7 +14,7 @@ from typing import Any
 from fasterce.serve.engine import wire
 from fasterce.serve.engine.modules import needed_modules
 from fasterce.serve.engine.process import BORN, COMMAND, END, GONE, NEWS, RAISE
-from fasterce.serve.question import Description, Question, ReloadFailed, StartFailed
+from fasterce.serve.question import Description, ReloadFailed, StartFailed
 from fasterce.serve.settings import Settings
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -28,7 +28,11 @@ NURSERY_ENDS = 2.0
 
 
 class LostError(Exception):
-    """The engine that was asked is gone."""
+    """The engine that was asked is gone; `began` if it had taken up the question, which may then be what it died of."""
+
+    def __init__(self, began: bool = False) -> None:
+        super().__init__()
+        self.began = began
 
 
 class HungError(LostError):
@@ -71,15 +75,21 @@ class Engine:
 
     async def ask(self, message: bytes) -> tuple[wire.Header, bytes]:
         """Send and wait; LostError if it is gone before it has answered."""
-        assert self._reader is not None
         assert self._writer is not None
+        began = False
         try:
             self._writer.write(message)
             await self._writer.drain()
-            header, body = wire.lengths(await self._reader.readexactly(wire.LENGTHS.size))
-            return json.loads(await self._reader.readexactly(header)), await self._reader.readexactly(body)
+            while "taken" in (told := await self._next())[0]:
+                began = True
+            return told
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-            raise LostError from error
+            raise LostError(began) from error
+
+    async def _next(self) -> tuple[wire.Header, bytes]:
+        assert self._reader is not None
+        header, body = wire.lengths(await self._reader.readexactly(wire.LENGTHS.size))
+        return json.loads(await self._reader.readexactly(header)), await self._reader.readexactly(body)
 
     def close(self) -> None:
         self.gone, self.ready = True, False
@@ -117,16 +127,15 @@ class Nursery:
 
     def engine(self, number: int) -> socket.socket:
         """A new engine; the front's end of its socket."""
-        if self.control is None:
-            self.start()
-        own, other = socket.socketpair()
         try:
+            if self.control is None:
+                self.start()
+            own, other = socket.socketpair()
             with other:
                 assert self.control is not None
                 socket.send_fds(self.control, [COMMAND.pack(RAISE, number)], [other.fileno()])
         except OSError as error:
-            own.close()
-            raise LoadError("The process that makes engines is gone.") from error
+            raise LoadError(f"No process could be made for an engine: {error}.") from error
         return own
 
     def end(self, number: int) -> None:
@@ -240,15 +249,14 @@ class Pool:
         if engine.retired:
             self._end(engine)
 
-    async def ask(self, engine: Engine, questions: Sequence[Question], seconds: float) -> tuple[wire.Header, bytes]:
+    async def ask(self, engine: Engine, message: bytes, seconds: float) -> tuple[wire.Header, bytes]:
         """What the engine says within so many seconds; if it does not, it is ended."""
-        message = wire.packed({"questions": [wire.question_out(one) for one in questions]})
         try:
             async with asyncio.timeout(seconds):
                 return await engine.ask(message)
         except TimeoutError as error:
             self._end(engine)
-            raise HungError from error
+            raise HungError(began=True) from error
         except (LostError, asyncio.CancelledError):
             self._end(engine)
             raise
@@ -265,9 +273,11 @@ class Pool:
                 failed = [one for one in await asyncio.gather(*others, return_exceptions=True) if one is not None]
                 if failed:
                     raise failed[0] if isinstance(failed[0], LoadError) else LoadError("An engine could not be made.")
-            except LoadError as error:
+            except BaseException as error:
                 self._drop(after)
-                raise ReloadFailed(str(error)) from error
+                if isinstance(error, LoadError):
+                    raise ReloadFailed(str(error)) from error
+                raise
             self._change_to(after)
             return list(after.descriptions.values())
 

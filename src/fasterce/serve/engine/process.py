@@ -37,10 +37,10 @@ class WithoutTorch:
             raise ModuleNotFoundError("PyTorch is not imported in advance.", name=name)
 
     def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     def __exit__(self, *_: object) -> None:
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
 
 
 def nurse(descriptor: int, modules: Sequence[str]) -> NoReturn:
@@ -102,7 +102,12 @@ class Nursery:
 
     def _raise(self, number: int, descriptor: int) -> None:
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(descriptor)
+            self._tell(GONE, number, -(error.errno or 1))
+            return
         if pid == 0:
             try:
                 self._become_engine(parent, descriptor)
@@ -146,7 +151,7 @@ class Nursery:
 
 
 def settle(parent: int) -> None:
-    """An engine ends with its nursery, is the first to go when memory is short, and does not write over the front's output."""
+    """An engine ends with its nursery, is the first to go when memory is short, and writes nothing to the front's output."""
     with suppress(OSError):
         os.setpgid(0, 0)
     if sys.platform == "linux":
@@ -185,18 +190,20 @@ def work(connection: socket.socket) -> None:
         connection.sendall(wire.packed({"ready": ready}))
         while True:
             header, _ = wire.receive(connection)
+            connection.sendall(wire.packed({"taken": len(header["questions"])}))
             connection.sendall(reply(answering, header))
 
 
 def reply(answering: Any, header: wire.Header) -> bytes:
     """The answers to a batch, or that something went wrong that nobody foresaw."""
     try:
-        answered = answering.answer([wire.question_in(one) for one in header["questions"]])
+        answered = answering.answer(wire.questions_in(header))
     except Unanswered as error:
         return wire.packed({"broken": str(error)})
     except Exception as error:
         return wire.packed({"broken": type(error).__name__})
-    outcomes, texts = [], []
+    outcomes: list[dict[str, Any]] = []
+    texts: list[bytes] = []
     for outcome in answered.outcomes:
         if isinstance(outcome, Refused):
             outcomes.append({"refused": str(outcome), "field": outcome.field})

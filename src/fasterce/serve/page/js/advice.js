@@ -4,7 +4,7 @@ import { wantedWords } from "./decision.js";
 import { h } from "./dom.js";
 import { named } from "./fields.js";
 import { icon } from "./icons.js";
-import { clearAll, limitCount } from "./limits.js";
+import { clearAll, limitCount, spoken } from "./limits.js";
 import { features, freeze, setGoal, setRange, state, tell } from "./state.js";
 import { percent, plain } from "./words.js";
 
@@ -19,7 +19,7 @@ export function loosening(text) {
       .sort((one, other) => String(other.name).length - String(one.name).length)[0];
     if (ranged) return { label: `Allow any ${named(ranged)}`, rule: `${cap(named(ranged))} is limited`, lift: () => delete state.ranges[ranged.name], told: () => setRange(ranged.name, null) };
   }
-  return { label: null, rule: cap(said.replace(/ \((schema|permitted_range|features_to_vary)\)$/, "").replaceAll("_", " ")), policy: true };
+  return { label: null, rule: cap(spoken(said.replace(/ \((schema|permitted_range|features_to_vary)\)$/, ""))), policy: true };
 }
 
 const cap = (text) => text[0].toUpperCase() + text.slice(1);
@@ -33,10 +33,12 @@ export function advice(record, looking, more) {
 function refusal(record, looking, more) {
   const { refusal: why } = record;
   if (looking) return box(h("p", { class: "waiting" }, "Finding out what stands in the way …"));
-  if (record.status === "stopped") return box(h("p", {}, "The search was stopped before it found an answer."), h("button", { class: "button", type: "button", "data-keep": "more-time", onclick: more }, "Look longer"));
-  if (!why) return box(h("p", {}, plain(record.reason ?? "Nothing was found.")));
+  if (record.status === "stopped") return box(h("p", {}, "The search was stopped before it found an answer."), longer(more, "Look longer"));
+  if (!why) return box(h("p", {}, plain(record.reason ?? "Nothing was found.")), longer(more, "Find out what stands in the way"));
   return box(progress(why.progress), why.blocking.length ? inTheWay(why) : h("p", {}, nothing(why)), safer());
 }
+
+const longer = (more, label) => h("button", { class: "button button-small", type: "button", "data-keep": "longer", onclick: more }, icon("search", 15), label);
 
 const nothing = (why) => (why.unlocked.length ? "A wider search found a way that keeps to the rules:" : why.ruled ? "Nothing was found even without the limits." : "Nothing was found.");
 

@@ -18,7 +18,7 @@ export const wantedWords = (record) => {
 
 export function showEmpty(known) {
   const rows = known.list.map((one) =>
-    h("li", {}, h("button", { class: "row-button", type: "button", onclick: () => pick(one) }, h("span", { class: "option-name" }, String(one.id ?? one.label)), h("span", { class: "option-about" }, summary(one)), icon("arrow", 16))));
+    h("li", {}, h("button", { class: "row-button", type: "button", onclick: () => pick(one) }, h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one)), icon("arrow", 16))));
   replace(
     find("decision"),
     h("div", { class: "empty" },

@@ -5,6 +5,7 @@ import { icon } from "./icons.js";
 import { announce, inform, settle } from "./notices.js";
 import { question, state } from "./state.js";
 
+const LONG = 10_000;
 let busy = false;
 
 export async function keep() {
@@ -12,13 +13,14 @@ export async function keep() {
   busy = true;
   find("keep")?.setAttribute("aria-busy", "true");
   try {
-    const answer = await api.explain(question(state.values, { keep: true, why_not: true }));
+    const answer = await api.explain(question(state.values, { keep: true, why_not: true, deadline_ms: LONG }));
     settle();
-    const id = answer.records[0].ids.record;
-    show(id, await api.letter(id));
+    const [record] = answer.records;
+    if (!answer.kept) throw new api.Trouble("failed", "This service keeps no records, so there is no letter either.");
+    show(record.ids.record, await api.letter(record.ids.record));
   } catch (trouble) {
     if (trouble.kind === "input") document.dispatchEvent(new CustomEvent("trouble", { detail: trouble }));
-    else inform(trouble, keep);
+    else inform(trouble, trouble.kind === "failed" ? null : keep);
   } finally {
     busy = false;
     find("keep")?.removeAttribute("aria-busy");

@@ -30,7 +30,7 @@ export function limitsPanel() {
     ? h("details", { class: "policy" }, h("summary", {}, `${count(fixed.length, "detail")} fixed by policy`), h("ul", {}, fixed.map((one) => h("li", {}, icon("lock", 14), labelOf(one)))))
     : null;
   const rules = state.schema.rules?.length
-    ? h("details", { class: "policy" }, h("summary", {}, `${count(state.schema.rules.length, "rule")} always in force`), h("ul", {}, state.schema.rules.map((rule) => h("li", {}, plain(rule)))))
+    ? h("details", { class: "policy" }, h("summary", {}, `${count(state.schema.rules.length, "rule")} always in force`), h("ul", {}, state.schema.rules.map((rule) => h("li", {}, spoken(rule)))))
     : null;
   const clear = h("button", { class: "quiet", type: "button", id: "clear-limits", onclick: clearAll }, icon("back", 15), "Lift all limits");
   const element = h("div", { class: "limits" }, lines.map((line) => line.element), policy, rules, clear);
@@ -40,6 +40,12 @@ export function limitsPanel() {
   };
   show();
   return { element, show };
+}
+
+// A rule's sentence with the names people know in place of the columns'.
+export function spoken(rule) {
+  const known = features().filter((one) => String(rule).includes(one.name)).sort((one, other) => other.name.length - one.name.length);
+  return known.reduce((text, one) => text.replaceAll(one.name, labelOf(one)), plain(rule));
 }
 
 export const limitCount = () => state.frozen.size + Object.keys(state.ranges).filter((name) => !state.frozen.has(name)).length;

@@ -18,18 +18,18 @@ import { count, outcome } from "./words.js";
 
 const FIRST_SHOWN = 6;
 const REASONS_AFTER = 180;
-const LONGER = 10_000;
-let reasons = null;
+const LONG = 6_000, LONGER = 20_000;
+let reasons = null, patience = LONG;
 
 const asking = new Latest((signal) => api.explain(question(state.values), signal), received, failed);
 
 // Why there is no answer takes a few more searches: asked for when nothing else is.
 const explaining = new Latest(
-  (signal) => api.explain(question(state.values, { why_not: true, ...state.answer.longer }), signal),
+  (signal) => api.explain(question(state.values, { why_not: true, deadline_ms: patience }), signal),
   (answer) => shown(answer.records[0], state.answer?.ms ?? answer.ms, false),
   (trouble) => {
     if (state.answer) shown(state.answer.record, state.answer.ms, false);
-    failed(trouble);
+    if (trouble.kind !== "late") failed(trouble);
   },
 );
 
@@ -37,6 +37,7 @@ function ask() {
   if (!state.person) return;
   clearTimeout(reasons);
   explaining.forget();
+  patience = LONG;
   asking.soon();
 }
 
@@ -54,7 +55,7 @@ function received(answer, since) {
 }
 
 function shown(record, ms, looking) {
-  state.answer = { record, ms, looking, longer: {} };
+  state.answer = { record, ms, looking };
   for (const part of ["goal", "alternatives"]) find(part).hidden = false;
   if (state.wanted === null) showGoal();
   showDecision({ keep, whatif: () => whatif.open([]) });
@@ -64,7 +65,8 @@ function shown(record, ms, looking) {
 }
 
 function longer() {
-  state.answer.longer = { deadline_ms: LONGER };
+  patience = LONGER;
+  shown(state.answer.record, state.answer.ms, true);
   explaining.soon();
 }
 
@@ -90,9 +92,17 @@ function failed(trouble) {
   inform(trouble, ask);
 }
 
+// By the field, or, where that is the row as a whole, by the column named in the sentence.
+function meant(one) {
+  const found = api.placeOf(one.field);
+  if (found.name) return found;
+  const quoted = /[Cc]olumn '([^']+)'/.exec(one.message);
+  return quoted && /^rows/.test(one.field) ? { part: "rows", name: quoted[1] } : found;
+}
+
 // A fault is shown beside the control it is about, where there is one.
 function atField(one) {
-  const { part, name } = api.placeOf(one.field);
+  const { part, name } = meant(one);
   if (!name || !feature(name)) return false;
   state.faults[part === "rows" ? name : `${part}.${name}`] = one.message;
   return true;
@@ -139,10 +149,10 @@ async function begin() {
   showWaiting();
   try {
     const found = await api.artifacts();
-    state.artifacts = found.artifacts ?? found;
+    state.artifacts = found.artifacts;
     const asked = place.get("artifact");
     const known = state.artifacts.some((one) => one.name === asked);
-    await enter(known ? asked : found.default ?? state.artifacts[0].name);
+    await enter(known ? asked : state.artifacts[0].name);
   } catch (trouble) {
     showBroken(trouble.kind === "key" ? "Sign in to go on." : trouble.message);
     inform(trouble, begin);

@@ -19,23 +19,23 @@ export function typical() {
 export const newPerson = () => setPerson({ id: null, typed: true }, typical());
 
 export function pick(one) {
-  setPerson({ id: String(one.id ?? one.label ?? ""), typed: false }, one.row ?? one.values ?? {});
+  setPerson({ id: String(one.id), typed: false }, one.values);
 }
 
 // The people there are, or null where the service keeps no list.
 export async function people(text, first = 0, size = SHOWN, signal = undefined) {
   try {
     const found = await applicants(state.artifact, text, first, size, signal);
-    return { total: found.total ?? found.applicants.length, list: found.applicants };
+    return { total: found.total, list: found.people };
   } catch (error) {
-    if (error instanceof Trouble && (error.kind === "gone" || error.status === 422)) return null;
+    if (error instanceof Trouble && error.kind === "gone") return null;
     throw error;
   }
 }
 
 // A few details by which one tells people apart.
 export function summary(one) {
-  const row = one.row ?? one.values ?? {};
+  const row = one.values;
   const telling = features().filter((feature) => row[feature.name] !== undefined && row[feature.name] !== null);
   const numbers = telling.filter((feature) => feature.kind === "numeric").slice(0, 2);
   const words = telling.filter((feature) => feature.kind !== "numeric").slice(0, 1);
@@ -84,7 +84,7 @@ function combobox() {
       found = answer?.list ?? [];
       const lines = found.map((one, k) =>
         h("li", { role: "option", id: `${list}-${k}`, "aria-selected": "false", onmousedown: (event) => event.preventDefault(), onclick: () => choose(one) },
-          h("span", { class: "option-name" }, String(one.id ?? one.label)), h("span", { class: "option-about" }, summary(one))));
+          h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one))));
       const more = (answer?.total ?? 0) - found.length;
       options.replaceChildren(...lines, found.length ? (more > 0 ? h("li", { class: "option-more", role: "presentation" }, `${count(more, "more person", "more people")}: type to narrow down`) : "") : h("li", { class: "option-more", role: "presentation" }, "Nobody of that name"));
       options.hidden = false;
