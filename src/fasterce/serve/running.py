@@ -18,6 +18,7 @@ from fasterce.serve.app import create_app, logs
 from fasterce.serve.app.house import House
 from fasterce.serve.app.people import People
 from fasterce.serve.engine.desk import Desk
+from fasterce.serve.engine.nursery import Begun
 from fasterce.serve.keys import Keys
 from fasterce.serve.question import StartFailed, Unanswered
 from fasterce.serve.settings import Settings
@@ -30,16 +31,20 @@ LAST_WORDS = 1.0
 
 
 def run(
-    settings: Settings, tell: Callable[[str], None] = lambda sentence: print(sentence, file=sys.stderr, flush=True)
+    settings: Settings,
+    tell: Callable[[str], None] = lambda sentence: print(sentence, file=sys.stderr, flush=True),
+    begun: Begun | None = None,
 ) -> None:
-    """Serve until told to end; `tell` hears where it listens. Raises StartFailed."""
+    """Serve until told to end; `tell` hears where it listens. Raises StartFailed. `begun` is what `nursery.begin` gave."""
     logs.set_up(settings.log_level)
     with listening(settings.host, settings.port) as listener:
-        asyncio.run(serve(settings, listener, tell))
+        asyncio.run(serve(settings, listener, tell, begun))
 
 
-async def serve(settings: Settings, listener: socket.socket, tell: Callable[[str], None]) -> None:
-    house = await opened(settings)
+async def serve(
+    settings: Settings, listener: socket.socket, tell: Callable[[str], None], begun: Begun | None = None
+) -> None:
+    house = await opened(settings, begun)
     purges = asyncio.create_task(purging(house))
     server = Server(house, lambda: tell(f"Listening on {url_of(listener)}"))
     try:
@@ -53,10 +58,10 @@ async def serve(settings: Settings, listener: socket.socket, tell: Callable[[str
         logs.say("closed")
 
 
-async def opened(settings: Settings) -> House:
+async def opened(settings: Settings, begun: Begun | None = None) -> House:
     """Keys, records, engines: whatever is wrong is said before anybody is answered."""
     keys = Keys.load(settings.keys) if settings.keys is not None else None
-    desk = Desk(settings)
+    desk = Desk(settings, begun)
     store = None
     try:
         starting = asyncio.create_task(desk.start())

@@ -132,4 +132,4 @@ def told(answer: Answer) -> list[TensorSaid]:
 
 def first_of(record: str) -> str:
     found = json.loads(record)["counterfactuals"]
-    return json.dumps(found[0]["row"]) if found else ""
+    return json.dumps(found[0]["values"]) if found else ""
