@@ -106,7 +106,7 @@ def test_all_engines_killed_at_once_are_back_in_seconds(few: Service) -> None:
 
 
 def test_nobody_works_for_a_client_who_has_left(few: Service) -> None:
-    """Those who wait in the queue are dropped; those being explained make room when their engine is done."""
+    """Those who wait in the queue are dropped at once; an engine that goes on for nobody is ended soon."""
     body = few.client.build_request("POST", "/v1/explain", json={"rows": [row(mood="hangs")], "deadline_ms": 20_000})
     raw = body.method.encode() + b" /v1/explain HTTP/1.1\r\n"
     raw += b"".join(name + b": " + value + b"\r\n" for name, value in body.headers.raw) + b"\r\n" + body.content
@@ -121,6 +121,8 @@ def test_nobody_works_for_a_client_who_has_left(few: Service) -> None:
         connection.close()
     wait_for(lambda: few.metric("fasterce_rows{") <= FEW - waiting, 2.0 + NOISE)
     wait_for(lambda: few.metric("fasterce_requests_in_flight") == 1)
+    wait_for(lambda: few.metric("fasterce_rows{") == 0, 4.0 + 2 * NOISE)
+    assert few.explain(row()).status_code == 200
 
 
 def test_without_records_there_is_no_answer(few: Service) -> None:
@@ -175,3 +177,24 @@ def test_many_hangs_leave_nothing_behind(few: Service) -> None:
     sleep(0.05)
     assert len(few.engines()) == 2
     assert not [pid for pid in engines if alive(pid)]
+
+
+def test_ctrl_c_twice_ends_it_at_once(few: Service) -> None:
+    """The last of this server: what is under way is not waited for."""
+    family = few.family()
+    with ThreadPoolExecutor(1) as threads:
+        hanging = threads.submit(few.explain, row(mood="hangs"), deadline_ms=60_000)
+        wait_for(lambda: few.metric("fasterce_rows{") == 1)
+        began = monotonic()
+        few.process.send_signal(signal.SIGINT)
+        wait_for(lambda: not listens(few.port))
+        assert few.end(signal.SIGINT) == 0
+        assert monotonic() - began < 3.0 + 2 * NOISE
+        hanging.exception()
+    assert "Traceback" not in few.said
+    wait_for(lambda: not any(alive(pid) for pid in family), 2.0 + NOISE)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as trying:
+        return trying.connect_ex(("127.0.0.1", port)) == 0
