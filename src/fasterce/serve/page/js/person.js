@@ -44,7 +44,7 @@ export function summary(one) {
 }
 
 export function showPicker(known) {
-  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon("plus", 16), "Type in a person");
+  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon(known ? "plus" : "back", 16), known ? "Type in a person" : "Start over");
   replace(find("picker"), known ? combobox() : h("p", { class: "picker-none" }, "Details typed here stay on this page until you keep a record."), typed);
 }
 
