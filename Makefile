@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit postgres chromium show show-rules bench bench-scale bench-memory datasets docs docs-serve pictures clean
+.PHONY: demo demo-serve test lint types contracts unit postgres chromium show show-rules
+.PHONY: bench bench-scale bench-memory datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -27,6 +28,9 @@ unit: $(VENV)/.dev postgres chromium
 
 postgres:  ## the programs the tests of the store need, if they can be installed
 	scripts/install_postgres.sh
+
+demo-serve: $(VENV)/.serve  ## the service and its page on two bundled datasets, http://127.0.0.1:8000
+	$(BIN)/python -m fasterce.serve.demo $(ARGS)
 
 chromium:  ## the browser the tests of the page need, if it can be installed
 	scripts/install_chromium.sh
@@ -74,10 +78,15 @@ $(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) -e '.[demo]'
 	touch $@
 
+$(VENV)/.serve: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) torch
+	$(PIP) -e '.[demo,serve]'
+	touch $@
+
 $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) torch
 	$(PIP) -e '.[dev]'
-	touch $@ $(VENV)/.demo
+	touch $@ $(VENV)/.demo $(VENV)/.serve
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -15,7 +15,7 @@ from fasterce.errors import ModelError
 from fasterce.serve.engine.answering import PSEUDONYM_KEY, Answered, Answering
 from fasterce.serve.question import Question, Refused
 from fasterce.serve.settings import Served, Settings
-from serve.models import Moody, as_json, limit, refused
+from serve.models import Moody, as_json, refused
 
 APART = ("ids", "time", "metrics")
 PEOPLE = refused(16)
@@ -50,16 +50,16 @@ def content(one: dict[str, Any]) -> dict[str, Any]:
 
 BAD_CELLS: list[tuple[str, Any]] = [
     *(("age", value) for value in ("x", 30.5, None, [1], {"a": 1}, 10**400, "40")),
-    *(("income", value) for value in ("nan", None, -1.0, 201, False)),
+    *(("income", value) for value in ("nan", None, -1.0, 201)),
     *(("job", value) for value in ("king", 3, None, ["nurse"])),
     ("owner", "true"),
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.lists(st.integers(0, len(ROWS) - 1), min_size=1, max_size=6),
-    st.lists(st.sampled_from([*BAD_CELLS[:11], *BAD_CELLS[12:]]), max_size=3),
+    st.lists(st.sampled_from(BAD_CELLS), max_size=3),
     st.sampled_from(["raises", "count", "lies", ""]),
     st.sampled_from([{}, {"method": "sparse"}, {"n": 2, "freeze": ["job"]}, {"ranges": {"income": [None, 90]}}]),
 )
@@ -97,7 +97,7 @@ def test_a_record_can_be_replayed(answering: Answering, folder: Path) -> None:
     assert replayed.same, replayed
 
 
-@pytest.mark.parametrize(("column", "value"), BAD_CELLS[:11] + BAD_CELLS[12:])
+@pytest.mark.parametrize(("column", "value"), BAD_CELLS)
 def test_a_bad_cell_is_invalid_input_and_says_where(answering: Answering, column: str, value: Any) -> None:
     found = record(answering.answer([question(ROWS[0] | {column: value})]))
     assert found["status"] == "invalid_input"
@@ -198,11 +198,12 @@ def test_options_mean_what_they_mean_in_python(answering: Answering) -> None:
     near = ROWS[0]["income"] * 1.2 + 0.1
     assert all(one["values"][1] <= near for one in found["counterfactuals"])
     said = [rule["text"] for rule in found["constraints"]["rules"] if rule["source"] == "rules"]
-    assert len(said) == 2 or len(said) == 3
+    assert any("income" in sentence for sentence in said)
+    assert any("age" in sentence for sentence in said)
 
 
 def test_a_number_is_wanted_by_its_bounds(answering: Answering) -> None:
-    row = {name: value for name, value in ROWS[0].items()}
+    row = ROWS[0]
     found = record(answering.answer([question(row, artifact="limit", target=[6000, None])]))
     assert found["status"] == "found"
     assert found["counterfactuals"][0]["prediction"] >= 6000
@@ -301,4 +302,3 @@ def test_company_does_not_spoil_single_precision(answering: Answering) -> None:
     """A number that 32 bits cannot hold exactly is asked as training had it."""
     found = record(answering.answer([question(ROWS[0] | {"debt": 25.3})]))
     assert found["input"]["values"][2] == float(pd.Series([25.3], dtype="float32")[0])
-    assert limit is not None

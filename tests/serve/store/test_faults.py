@@ -75,7 +75,7 @@ def test_a_relative_address_is_a_file_here(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_locked_database_is_told_and_used_again(file: Path) -> None:
     async def work() -> None:
-        async with opened(f"sqlite:///{file}") as store:
+        async with opened(f"sqlite:///{file}", timeout=2) as store:
             await store.put([record("before")])
             other = sqlite3.connect(file, isolation_level=None)
             other.execute("BEGIN IMMEDIATE")
@@ -259,5 +259,36 @@ def test_a_slow_database_is_told_in_time(postgres: Postgres) -> None:
             postgres.ask(name, "DROP TRIGGER slow ON fasterce_records")
             await store.put([record("c")])
             assert sorted(await ids(store)) == ["a", "c"]
+
+    run(work())
+
+
+def test_a_server_that_may_only_be_read_is_left_for_one_that_may_be_written_to(postgres: Postgres) -> None:
+    async def work() -> None:
+        async with opened(postgres.new_database()) as store:
+            name = store.place.rsplit("/", 1)[1]
+            await store.put([record("a")])
+            driver = store._database.writer.raw_connection()
+            driver.driver_connection.execute("SET default_transaction_read_only = on")  # type: ignore[union-attr]
+            driver.driver_connection.commit()  # type: ignore[union-attr]
+            driver.close()
+            await store.put([record("b")])
+            postgres.ask("postgres", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+            store._database.writer.dispose()
+            assert "read-only" in await refused(store.put([record("c")]))
+            assert await store.get("b") is not None
+            postgres.ask("postgres", f"ALTER DATABASE {name} RESET ALL")
+            await store.put([record("d")])
+            assert sorted(await ids(store)) == ["a", "b", "d"]
+
+    run(work())
+
+
+def test_of_several_servers_the_one_that_is_there_is_taken(postgres: Postgres, tmp_path: Path) -> None:
+    async def work() -> None:
+        url = postgres.new_database()
+        async with opened(url.replace("?host=", f"?host={tmp_path}&host=")) as store:
+            await store.put([record("a")])
+            assert await ids(store) == ["a"]
 
     run(work())

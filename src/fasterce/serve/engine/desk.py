@@ -7,7 +7,8 @@ from typing import Any
 
 from fasterce.serve.engine import wire
 from fasterce.serve.engine.gathering import Queue, Waiting
-from fasterce.serve.engine.pool import Engine, HungError, LostError, Pool
+from fasterce.serve.engine.nursery import Begun
+from fasterce.serve.engine.pool import Engine, LostError, Pool
 from fasterce.serve.question import (
     Answer,
     Busy,
@@ -26,6 +27,7 @@ from fasterce.serve.settings import Settings
 LATE = "There was no answer within the time allowed."
 LOST = "The process that was to answer was lost, and again when another was asked."
 CLOSING = "The service is closing."
+ABOUT_TO_FINISH = 0.1
 LEAST_RETRY, MOST_RETRY = 0.1, 10.0
 # How much of the time a row took lately counts beside what was known before.
 NEWEST = 0.2
@@ -36,13 +38,13 @@ MUCH_LATER = 0.1
 class Desk:
     """Gathers questions, has engines answer them, and sees to it that nobody waits longer than they said.
 
-    All of it runs on one event loop; nothing here blocks.
+    All of it runs on one event loop; nothing here blocks. `begun` is what `nursery.begin` gave, if it was called before.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, begun: Begun | None = None) -> None:
         self.settings = settings
         self._queue = Queue(settings.most_batch, settings.gather_ms / 1000)
-        self._pool = Pool(settings, self._dispatch)
+        self._pool = Pool(settings, self._dispatch, begun)
         self._running: set[asyncio.Task[None]] = set()
         self._running_rows = 0
         self._row_seconds = 0.02
@@ -81,7 +83,7 @@ class Desk:
         try:
             waiting = Waiting(question, loop.create_future())
         except (TypeError, ValueError, RecursionError) as error:
-            raise Refused("The options must be plain JSON.") from error
+            raise Refused("Rows, options and ids must be plain JSON.") from error
         handle = loop.call_later(max(question.until - monotonic(), 0.0), self._be_late, waiting)
         self._queue.add(waiting)
         self._queue.note_crowd(self._queue.rows + self._running_rows)
@@ -178,16 +180,18 @@ class Desk:
         """One batch on one engine. Whoever is not answered, and not late, is asked about once more."""
         began, rows = monotonic(), sum(one.rows for one in batch)
         try:
-            told, texts = await self._pool.ask(engine, [one.question for one in batch], self._patience(batch))
+            message = wire.questions_out([one.written for one in batch], [one.question.until for one in batch])
+            told, texts = await self._pool.ask(engine, message, self._patience(batch))
             if "outcomes" in told:
                 self._row_seconds += NEWEST * ((monotonic() - began) / rows - self._row_seconds)
                 self._hand_out(engine, batch, told, memoryview(texts))
             else:
                 self._ask_again(batch)
-        except HungError:
-            self._ask_again(batch)
-        except LostError:
-            self._ask_again(batch)
+        except LostError as lost:
+            if lost.began:
+                self._ask_again(batch)
+            else:
+                self._ask_elsewhere(batch)
         except asyncio.CancelledError:
             for waiting in batch:
                 _fail(waiting, NotReady(CLOSING))
@@ -201,9 +205,10 @@ class Desk:
             self._dispatch()
 
     def _patience(self, batch: Sequence[Waiting]) -> float:
-        """Seconds until the engine is ended: when all are late, or some have been for long."""
+        """Seconds until the engine is ended: when all are late, or some have been for long. One that is about to finish is
+        cheaper to wait for than to replace."""
         ends = [one.question.until for one in batch]
-        return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0)
+        return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0) + ABOUT_TO_FINISH
 
     def _hand_out(self, engine: Engine, batch: Sequence[Waiting], told: wire.Header, texts: memoryview) -> None:
         first_late = min(one.question.until for one in batch)
@@ -228,6 +233,12 @@ class Desk:
                 _fail(waiting, EngineLost(LOST))
             else:
                 self._ask_alone(waiting)
+
+    def _ask_elsewhere(self, batch: Sequence[Waiting]) -> None:
+        """The engine was gone before it had seen them."""
+        for waiting in reversed(batch):
+            if waiting.open:
+                self._queue.add_again(waiting)
 
     def _ask_alone(self, waiting: Waiting) -> None:
         if waiting.open:

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from time import monotonic
 
+from fasterce.serve.engine import wire
 from fasterce.serve.question import Answer, Question
 
 # Seconds: with less than this left a question is asked only in the company of those with about as much.
@@ -16,17 +17,19 @@ REMEMBERED = 0.1
 
 @dataclass(eq=False)
 class Waiting:
-    """A question on its way; `key` is what those asked together have in common. `alone` if it must not have company,
-    `tries` how often an engine was lost over it."""
+    """A question on its way, `written` for an engine; `key` is what those asked together have in common. `alone` if it must
+    not have company, `tries` how often an engine was lost over it."""
 
     question: Question
     future: asyncio.Future[Answer]
+    written: str = ""
     key: str = ""
     alone: bool = False
     tries: int = 0
     since: float = field(default_factory=monotonic)
 
     def __post_init__(self) -> None:
+        self.written = wire.question_out(self.question)
         self.key = f"{self.question.artifact}\n{json.dumps(self.question.options, sort_keys=True)}"
 
     @property

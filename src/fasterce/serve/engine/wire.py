@@ -16,6 +16,7 @@ from fasterce.serve.question import Description, Kept, Question
 from fasterce.serve.settings import Served, Settings
 
 LENGTHS = struct.Struct(">IQ")
+NAMES = tuple(field.name for field in fields(Kept) if field.name != "body")
 MOST_HEADER, MOST_BODY = 1 << 30, 1 << 32
 
 Header = dict[str, Any]
@@ -49,17 +50,30 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return bytes(received)
 
 
-def question_out(question: Question) -> Header:
-    """A question for another process: the time left instead of a moment on this one's clock."""
-    named = {field.name: getattr(question, field.name) for field in fields(question)}
-    left = named.pop("until") - monotonic()
-    return named | {"rows": [dict(row) for row in question.rows], "options": dict(question.options), "left": left}
+def question_out(question: Question) -> str:
+    """A question for another process, all but the time it has; written once however often it is asked."""
+    named = {field.name: getattr(question, field.name) for field in fields(question) if field.name != "until"}
+    return json.dumps(named | {"rows": [dict(row) for row in question.rows], "options": dict(question.options)})
 
 
-def question_in(written: Header) -> Question:
-    left = written.pop("left")
-    lists = {name: tuple(value) for name, value in written.items() if isinstance(value, list)}
-    return Question(**written | lists, until=monotonic() + left)
+def questions_out(written: Sequence[str], untils: Sequence[float]) -> bytes:
+    """A batch: for each question the time left instead of a moment on this process's clock."""
+    now = monotonic()
+    left = json.dumps([until - now for until in untils])
+    header = f'{{"left": {left}, "questions": [{", ".join(written)}]}}'.encode()
+    return LENGTHS.pack(len(header), 0) + header
+
+
+def questions_in(header: Header) -> list[Question]:
+    now = monotonic()
+    return [
+        Question(**{name: _as_given(value) for name, value in written.items()}, until=now + left)
+        for written, left in zip(header["questions"], header["left"], strict=True)
+    ]
+
+
+def _as_given(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def settings_out(settings: Settings) -> Header:
@@ -88,17 +102,15 @@ def description_in(written: Header) -> Description:
 def records_out(kept: Sequence[Kept]) -> tuple[list[list[Any]], list[bytes]]:
     """All but the text in the header, with the length of the text in its place."""
     texts = [one.body.encode() for one in kept]
-    named = [
-        [*(getattr(one, field.name) for field in fields(one) if field.name != "body"), len(text)]
-        for one, text in zip(kept, texts, strict=True)
-    ]
+    named = [[*(getattr(one, name) for name in NAMES), len(text)] for one, text in zip(kept, texts, strict=True)]
     return named, texts
 
 
-def records_in(named: Sequence[Sequence[Any]], texts: memoryview) -> tuple[tuple[Kept, ...], int]:
+def records_in(written: Sequence[Sequence[Any]], texts: memoryview) -> tuple[tuple[Kept, ...], int]:
     """The records at the beginning of `texts`, and how long they are together."""
     found, start = [], 0
-    for *values, length in named:
-        found.append(Kept(*values, str(texts[start : start + length], "utf-8")))
+    for *values, length in written:
+        named = dict(zip(NAMES, values, strict=True))
+        found.append(Kept(**named, body=str(texts[start : start + length], "utf-8")))
         start += length
     return tuple(found), start

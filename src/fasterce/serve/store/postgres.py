@@ -15,6 +15,7 @@ from fasterce.serve.store.database import Database
 # Any number will do, as long as all servers take the same.
 MIGRATING = 0xFA57E2CE
 LOCK_SECONDS = 30.0
+READ_ONLY = "25006"
 
 
 def open_postgres(url: URL, timeout: float) -> Database:
@@ -22,7 +23,9 @@ def open_postgres(url: URL, timeout: float) -> Database:
     _need_psycopg()
     place = url.set(query={}).render_as_string(hide_password=True)
     address = url.set(drivername="postgresql+psycopg")
-    writer = _engine(address, timeout)
+    # Of several servers, or after one has taken over, records go to the one that may be written to.
+    writer = _engine(address, timeout, target_session_attrs="read-write")
+    event.listen(writer, "handle_error", _leave_one_that_may_only_be_read)
     return Database(
         place,
         writer,
@@ -41,8 +44,8 @@ def _need_psycopg() -> None:
         raise MissingExtraError("psycopg", "postgres", "Keeping records in PostgreSQL") from error
 
 
-def _engine(address: URL, timeout: float) -> Engine:
-    patience = {
+def _engine(address: URL, timeout: float, **options: Any) -> Engine:
+    patience = options | {
         "connect_timeout": max(2, math.ceil(timeout)),
         "tcp_user_timeout": round(timeout * 1000),
         "keepalives_idle": max(2, math.ceil(timeout)),
@@ -51,6 +54,11 @@ def _engine(address: URL, timeout: float) -> Engine:
     engine = create_engine(address, pool_size=1, max_overflow=1, hide_parameters=True, connect_args=patience)
     event.listen(engine, "connect", lambda connection, _: _set_up(connection, timeout))
     return engine
+
+
+def _leave_one_that_may_only_be_read(context: Any) -> None:
+    if getattr(context.original_exception, "sqlstate", None) == READ_ONLY:
+        context.is_disconnect = True
 
 
 def _set_up(connection: Any, timeout: float) -> None:

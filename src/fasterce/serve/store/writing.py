@@ -1,5 +1,6 @@
 """What is written in one transaction: all rows of a put or none, and a put that fails takes no other with it."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -16,6 +17,8 @@ Begin = Callable[[], AbstractContextManager[Connection]]
 
 # PostgreSQL's indexes take 2,704 bytes.
 LONGEST = 500
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 SAME_ID = "A record's id must be its own; got one that another record has."
 
 
@@ -73,6 +76,10 @@ def _check(row: Row) -> None:
             raise UnstorableError(f"A record's {name!r} must be text any database takes; got NUL or half a character.")
         elif name != "body" and len(value) > LONGEST:
             raise UnstorableError(f"A record's {name!r} must have at most {LONGEST} characters; got {len(value)}.")
+    # Retention compares these as text.
+    for name, form, example in (("time", TIME, "2026-01-31T12:00:00.000000Z"), ("retain_until", DAY, "2030-01-31")):
+        if row[name] is not None and not form.fullmatch(row[name]):
+            raise UnstorableError(f"A record's {name!r} must be as in {example}; got another form.")
 
 
 def is_text(value: str) -> bool:
