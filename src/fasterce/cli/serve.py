@@ -10,6 +10,7 @@ from fasterce.cli.console import say
 from fasterce.cli.exits import guarded
 from fasterce.cli.options import Classes, Trusted, model_option
 from fasterce.errors import InputError, MissingExtraError, unknown_name
+from fasterce.serve.engine.nursery import begin
 from fasterce.serve.settings import LOCAL, Served, Settings
 
 NETWORK, LIMITS, RECORDS = "Network", "Limits", "Records and keys"
@@ -88,13 +89,15 @@ def serve(
         keys=keys,
         log_level=log_level,
     )
+    # What engines need is imported in their process while this one imports what the front needs.
+    begun = begin(settings)
     try:
         from fasterce.serve.running import run  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("fasterce"):
             raise
         raise MissingExtraError(error.name, "serve", "Serving") from error
-    run(settings, tell=lambda sentence: say(sentence, always=True))
+    run(settings, lambda sentence: say(sentence, always=True), begun)
 
 
 def served(

@@ -48,8 +48,8 @@ class Running:
         return list(self.run(every()))
 
     def pids(self) -> list[int]:
-        nursery = self.desk._pool._nursery.process
-        return [*(one.pid for one in self.desk._pool.engines.values()), *([nursery.pid] if nursery else [])]
+        nursery = self.desk._pool._nursery.pid
+        return [*(one.pid for one in self.desk._pool.engines.values()), *([nursery] if nursery else [])]
 
     def whole(self, seconds: float = 20.0) -> None:
         """Wait until all engines and the spare are there."""

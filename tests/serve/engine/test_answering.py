@@ -56,7 +56,7 @@ BAD_CELLS: list[tuple[str, Any]] = [
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.lists(st.integers(0, len(ROWS) - 1), min_size=1, max_size=6),
     st.lists(st.sampled_from(BAD_CELLS), max_size=3),

@@ -7,6 +7,7 @@ from typing import Any
 
 from fasterce.serve.engine import wire
 from fasterce.serve.engine.gathering import Queue, Waiting
+from fasterce.serve.engine.nursery import Begun
 from fasterce.serve.engine.pool import Engine, LostError, Pool
 from fasterce.serve.question import (
     Answer,
@@ -37,13 +38,13 @@ MUCH_LATER = 0.1
 class Desk:
     """Gathers questions, has engines answer them, and sees to it that nobody waits longer than they said.
 
-    All of it runs on one event loop; nothing here blocks.
+    All of it runs on one event loop; nothing here blocks. `begun` is what `nursery.begin` gave, if it was called before.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, begun: Begun | None = None) -> None:
         self.settings = settings
         self._queue = Queue(settings.most_batch, settings.gather_ms / 1000)
-        self._pool = Pool(settings, self._dispatch)
+        self._pool = Pool(settings, self._dispatch, begun)
         self._running: set[asyncio.Task[None]] = set()
         self._running_rows = 0
         self._row_seconds = 0.02
