@@ -6,10 +6,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -25,6 +26,8 @@ from fasterce.serve.store import StoreError, open_store
 
 PURGE_EVERY = 3600.0
 KEEP_ALIVE = 30
+# Seconds after the grace for answers that are on their way.
+LAST_WORDS = 1.0
 
 
 def run(
@@ -42,17 +45,14 @@ async def serve(
     settings: Settings, listener: socket.socket, tell: Callable[[str], None], begun: Begun | None = None
 ) -> None:
     house = await opened(settings, begun)
-    tasks = [asyncio.create_task(purging(house))]
+    purges = asyncio.create_task(purging(house))
+    server = Server(house, lambda: tell(f"Listening on {url_of(listener)}"))
     try:
-        server = Server(house)
-        tell(f"Listening on {url_of(listener)}")
-        logs.say("ready", artifacts=house.desk.names(), keys=house.keys is not None, records=house.store is not None)
         await server.serve(sockets=[listener])
     finally:
         house.closing = True
-        for task in tasks:
-            task.cancel()
-        await house.desk.close(settings.grace)
+        purges.cancel()
+        await house.desk.close(0)
         if house.store is not None:
             await house.store.close()
         logs.say("closed")
@@ -85,11 +85,14 @@ async def opened(settings: Settings, begun: Begun | None = None) -> House:
 
 
 class Server(uvicorn.Server):
-    """uvicorn, but for its signals: SIGTERM and Ctrl-C end with exit code 0 once accepted work is done, SIGHUP reloads."""
+    """uvicorn, but for its signals: SIGTERM and Ctrl-C end with exit code 0 once accepted work is done, SIGHUP reloads.
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        grace = round(house.settings.grace)
+    `listening` is called when whoever comes is heard.
+    """
+
+    def __init__(self, house: House, listening: Callable[[], None] = lambda: None) -> None:
+        self.house, self.listening = house, listening
+        self.tasks: set[asyncio.Task[None]] = set()
         super().__init__(
             uvicorn.Config(
                 create_app(house),
@@ -98,7 +101,7 @@ class Server(uvicorn.Server):
                 server_header=False,
                 lifespan="off",
                 timeout_keep_alive=KEEP_ALIVE,
-                timeout_graceful_shutdown=grace,
+                timeout_graceful_shutdown=round(house.settings.grace + LAST_WORDS),
             )
         )
 
@@ -114,12 +117,26 @@ class Server(uvicorn.Server):
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(number)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening()
+        house = self.house
+        logs.say("ready", artifacts=house.desk.names(), keys=house.keys is not None, records=house.store is not None)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """From now on nobody is let in; who is in is answered within the grace, and after it told that it is over. A
+        second Ctrl-C ends the grace."""
         self.house.closing = True
         super().handle_exit(sig, frame)
+        self.start(self.house.desk.close(0 if self.force_exit else self.house.settings.grace))
 
     def reload(self) -> None:
-        self.reloading = asyncio.create_task(reloaded(self.house))
+        self.start(reloaded(self.house))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
 
 async def reloaded(house: House) -> None:

@@ -18,7 +18,7 @@ from fasterce.serve.app.house import House
 from fasterce.serve.app.problems import Problem
 
 PAGE = Path(__file__).parent.parent / "page"
-CODES = {404: "not_found", 405: "wrong_method"}
+CODES = {400: "not_json", 404: "not_found", 405: "wrong_method"}
 TITLE = "fasterce"
 SUMMARY = "Counterfactual explanations: what would have had to be different?"
 

@@ -23,7 +23,11 @@ ENDS_WITHIN = 2.0
 
 
 class LoadError(Exception):
-    """An engine could not be made; the sentence says why."""
+    """An engine could not be made; the sentence says why, and `kind` what sort of error of ours it was, if it was one."""
+
+    def __init__(self, sentence: str, kind: str = "") -> None:
+        super().__init__(sentence)
+        self.kind = kind
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class Pool:
             await self._raised(self._new(first))
         except LoadError as error:
             await self.close()
-            raise StartFailed(str(error)) from error
+            raise StartFailed(str(error), error.kind) from error
         self.generation = first
         self._fill()
 
@@ -254,7 +254,7 @@ class Pool:
             raise
         if "ready" not in told:
             self._end(engine)
-            raise LoadError(str(told.get("failed", "An engine could not load the artifacts.")))
+            raise LoadError(str(told.get("failed", "An engine could not load the artifacts.")), str(told.get("kind", "")))
         self._admit(engine, [wire.description_in(one) for one in told["ready"]])
 
     def _admit(self, engine: Engine, loaded: Sequence[Description]) -> None:

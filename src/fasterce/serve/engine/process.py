@@ -175,7 +175,7 @@ def limit_memory(megabytes: int | None) -> None:
 
 def work(connection: socket.socket) -> None:
     """Load, say so, and answer one batch after another until the front is gone."""
-    from fasterce.serve.engine.answering import Answering, sentence_of  # noqa: PLC0415 - the front reads this module too
+    from fasterce.serve.engine.answering import Answering, kind_of, sentence_of  # noqa: PLC0415 - the front reads this module too
 
     with suppress(EOFError, ConnectionError):
         header, _ = wire.receive(connection)
@@ -185,7 +185,7 @@ def work(connection: socket.socket) -> None:
             answering = Answering(settings)
             answering.warm_up()
         except Exception as error:
-            connection.sendall(wire.packed({"failed": sentence_of(error)}))
+            connection.sendall(wire.packed({"failed": sentence_of(error), "kind": kind_of(error)}))
             return
         gc.freeze()
         gc.enable()

@@ -84,12 +84,12 @@ function unsure(k) {
 }
 
 export function showAlternatives(tryIt, advice) {
-  const { record, ms, looking } = state.answer;
+  const { record, ms } = state.answer;
   const found = distinct(record);
   const head = h("div", { class: "section-head" },
     h("h2", { id: "alternatives-heading", tabindex: -1 }, title(record)),
     h("p", { class: "section-note" }, found.length ? `${count(found.length, "alternative")}, each confirmed by the model` : ""));
-  const body = found.length ? [h("ul", { class: "cards" }, found.map((one, k) => card(one, k, record, tryIt))), remark(record)] : advice(record, looking);
+  const body = found.length ? [h("ul", { class: "cards" }, found.map((one, k) => card(one, k, record, tryIt))), remark(record)] : advice(record);
   replace(find("alternatives"), head, body);
   find("alternatives").dataset.ms = String(Math.round(ms));
 }

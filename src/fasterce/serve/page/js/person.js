@@ -55,7 +55,7 @@ function combobox() {
     "aria-label": "Find a person", "aria-expanded": "false", "aria-controls": list, "aria-autocomplete": "list",
   });
   const options = h("ul", { class: "options", id: list, role: "listbox", "aria-label": "People", hidden: true });
-  let found = [], at = -1, waiting = null, asked = null;
+  let found = [], at = -1, waiting = null, asked = null, looking = false, first = false;
 
   const close = () => {
     options.hidden = true;
@@ -78,7 +78,8 @@ function combobox() {
   };
   const look = async () => {
     asked?.abort();
-    asked = new AbortController();
+    const mine = (asked = new AbortController());
+    looking = true;
     try {
       const answer = await people(input.value.trim(), 0, SHOWN, asked.signal);
       found = answer?.list ?? [];
@@ -90,8 +91,11 @@ function combobox() {
       options.hidden = false;
       at = -1;
       input.setAttribute("aria-expanded", "true");
+      if (first) mark(0);
     } catch (error) {
       if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("trouble", { detail: error }));
+    } finally {
+      if (asked === mine) looking = first = false;
     }
   };
   input.addEventListener("input", () => {
@@ -102,7 +106,10 @@ function combobox() {
   input.addEventListener("click", () => options.hidden && look());
   input.addEventListener("blur", () => setTimeout(close, 120));
   input.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown") options.hidden ? look() : mark(at + 1);
+    if (event.key === "ArrowDown" && options.hidden) {
+      first = true;
+      if (!looking) look();
+    } else if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
     else if (event.key === "Enter" && !options.hidden && found.length) choose(found[Math.max(at, 0)]);
     else if (event.key === "Escape") close();
