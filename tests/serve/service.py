@@ -84,7 +84,8 @@ class Service:
 
     def afresh(self, *rows: dict[str, Any], **options: Any) -> httpx.Response:
         """On a connection of its own."""
-        return httpx.post(f"{self.url}/v1/explain", json={"rows": rows, **options}, timeout=PATIENCE)
+        headers = {name: value for name, value in self.client.headers.items() if name == "authorization"}
+        return httpx.post(f"{self.url}/v1/explain", json={"rows": rows, **options}, headers=headers, timeout=PATIENCE)
 
     def at_once(self, *bodies: dict[str, Any]) -> list[httpx.Response]:
         with ThreadPoolExecutor(max(len(bodies), 1)) as threads:

@@ -53,6 +53,9 @@ def serve(
     most_waiting: Annotated[
         int, option(LIMITS, "--most-waiting", min=1, help="Rows waiting or being explained before 429.")
     ] = Settings.most_waiting,
+    grace: Annotated[
+        float, option(LIMITS, "--grace", min=0, max=3600, help="Seconds for accepted work after SIGTERM.")
+    ] = Settings.grace,
     records: Annotated[
         str, option(RECORDS, "--records", help="sqlite:///FILE, postgresql://…, or none.", envvar="FASTERCE_RECORDS")
     ] = str(Settings.records),
@@ -84,6 +87,7 @@ def serve(
         most_deadline_ms=max(Settings.most_deadline_ms, deadline_ms),
         most_rows=most_rows,
         most_waiting=max(most_waiting, most_rows),
+        grace=grace,
         records=None if records == "none" else records,
         retention_days=retention_days,
         keys=keys,

@@ -41,9 +41,7 @@ def run(
         asyncio.run(serve(settings, listener, tell, begun))
 
 
-async def serve(
-    settings: Settings, listener: socket.socket, tell: Callable[[str], None], begun: Begun | None = None
-) -> None:
+async def serve(settings: Settings, listener: socket.socket, tell: Callable[[str], None], begun: Begun | None = None) -> None:
     house = await opened(settings, begun)
     purges = asyncio.create_task(purging(house))
     server = Server(house, lambda: tell(f"Listening on {url_of(listener)}"))

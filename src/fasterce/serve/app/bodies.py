@@ -51,7 +51,9 @@ class Asked(Strict):
     target_score: Ends | None = Field(None, description="[low, high] of the wanted chance of the class target")
     freeze: Columns = Field([], description="Columns that must not change")
     vary: Columns | None = Field(None, description="The only columns that may change")
-    ranges: Annotated[dict[str, Annotated[list[Scalar | None], FIRST]], FIRST] = Field({}, description="[low, high] of a number, or the categories allowed")
+    ranges: Annotated[dict[str, Annotated[list[Scalar | None], FIRST]], FIRST] = Field(
+        {}, description="[low, high] of a number, or the categories allowed"
+    )
     rules: Annotated[list[dict[str, Any]], FIRST] = Field([], max_length=100, description="Further rules, as in a rules file")
     override: StrictBool = Field(False, description="Let rules of this request replace what the schema says of their columns")
     robust: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = Field(

@@ -141,7 +141,7 @@ class Pool:
     def give_back(self, engine: Engine) -> None:
         engine.busy = False
         if engine.retired:
-            self._end(engine)
+            self.end(engine)
 
     async def ask(self, engine: Engine, message: bytes, seconds: float) -> tuple[wire.Header, bytes]:
         """What the engine says within so many seconds; if it does not, it is ended."""
@@ -149,10 +149,10 @@ class Pool:
             async with asyncio.timeout(seconds):
                 return await engine.ask(message)
         except TimeoutError as error:
-            self._end(engine)
+            self.end(engine)
             raise HungError(began=True) from error
         except (LostError, asyncio.CancelledError):
-            self._end(engine)
+            self.end(engine)
             raise
 
     async def reload(self) -> list[Description]:
@@ -188,7 +188,7 @@ class Pool:
             if engine.generation is generation:
                 engine.retired = True
                 if not engine.busy:
-                    self._end(engine)
+                    self.end(engine)
 
     async def close(self) -> None:
         """End everything that was started."""
@@ -246,14 +246,14 @@ class Pool:
             async with asyncio.timeout(self.settings.load_seconds):
                 told, _ = await engine.ask(wire.packed(wire.settings_out(self.settings)))
         except BaseException as error:
-            self._end(engine)
+            self.end(engine)
             if isinstance(error, TimeoutError):
                 raise LoadError(f"The artifacts were not loaded within {self.settings.load_seconds:g} seconds.") from error
             if isinstance(error, LostError):
                 raise LoadError("An engine died while it loaded the artifacts.") from error
             raise
         if "ready" not in told:
-            self._end(engine)
+            self.end(engine)
             raise LoadError(str(told.get("failed", "An engine could not load the artifacts.")), str(told.get("kind", "")))
         self._admit(engine, [wire.description_in(one) for one in told["ready"]])
 
@@ -263,12 +263,12 @@ class Pool:
         if not generation.descriptions:
             generation.descriptions = {one.name: one for one in loaded}
         elif not generation.same(loaded):
-            self._end(engine)
+            self.end(engine)
             if generation is self.generation and not self._one_reload.locked():
                 self._spawn(self._reload_unasked())
             raise LoadError("The artifacts on disk are others than those being served.")
         if engine.gone or engine.retired:
-            self._end(engine)
+            self.end(engine)
             raise LoadError("An engine died as soon as it had loaded the artifacts.")
         engine.ready = True
 
@@ -276,7 +276,8 @@ class Pool:
         with suppress(ReloadFailed):
             await self.reload()
 
-    def _end(self, engine: Engine) -> None:
+    def end(self, engine: Engine) -> None:
+        """Kill it; whoever asks it is told that it is lost."""
         self._nursery.end(engine.number)
         self._forget(engine)
 
