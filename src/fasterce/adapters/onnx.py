@@ -244,13 +244,12 @@ class OnnxModel:
         if held.type in FRACTIONS:
             return numbers.astype(NUMBERS[held.type])
         absent = np.isnan(numbers).any(axis=0)
+        names = [column.name for column in columns]
         if absent.any():
-            raise InputError(
-                f"{what} must not be given missing values; got some in column {columns[absent.argmax()].name!r}."
-            )
+            raise InputError(f"{what} must not be given missing values; got some in column {names[absent.argmax()]!r}.")
         broken = (numbers != np.round(numbers)).any(axis=0)
         if broken.any():
-            raise InputError(f"{what} must be given whole numbers; got others in column {columns[broken.argmax()].name!r}.")
+            raise InputError(f"{what} must be given whole numbers; got others in column {names[broken.argmax()]!r}.")
         return numbers.astype(NUMBERS[held.type])
 
     def _read_classes(self, classes: Sequence[Any] | None) -> None:
