@@ -13,6 +13,7 @@ from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomFore
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
+from fasterce.adapters import OnnxModel, adapt
 from fasterce.errors import shorten
 from fasterce.predictor import FAILED, Classes, Predictor, find_scores
 from fasterce.profile import Floats
@@ -21,6 +22,7 @@ from fasterce.table import Table
 from fasterce.twin.compiled import Reading, Twin
 from fasterce.twin.engine import ForestEngine
 from fasterce.twin.front import ColumnsFront, NoFrontError, TableFront, Transform, columns_front, learn_front
+from fasterce.twin.own import OwnEngine, own_front
 
 Way = Callable[[], Twin]
 
@@ -37,6 +39,7 @@ TREES = ("xgboost", "lightgbm", "sklearn.ensemble", "sklearn.tree")
 # Beyond this the smaller of two single-precision probabilities is lost in the larger.
 LOWEST_COMPARED = float(np.log(np.finfo(np.float32).eps))
 TYPICAL_ERROR, LARGE_ERROR = 1e-3, 5e-2
+OWN = "onnx: the model itself"
 INSTALL = "pip install 'fasterce[onnx]'"
 
 
@@ -64,13 +67,19 @@ def build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, use
 
 
 def _build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, use_scores: bool) -> Twin:
-    if not isinstance(model, BaseEstimator):
-        raise RefusedError(f"it must be a scikit-learn, XGBoost or LightGBM classifier; got {type(model).__name__}")
+    adapted = adapt(model)
+    own = isinstance(adapted, OnnxModel)
+    if not own and not isinstance(model, BaseEstimator):
+        raise RefusedError(
+            f"it must be an ONNX model or a scikit-learn, XGBoost or LightGBM classifier; got {type(model).__name__}"
+        )
     if len(codes) == 0:
         raise RefusedError("there are no rows to hold it to")
     gappy = [feature.name for feature in table.schema.features if feature.gappy]
     if gappy:
         raise RefusedError(f"values may be missing in {shorten(gappy, 3)}")
+    if own:
+        return _own(adapted, table, classes, codes, use_scores)
     _order(model, classes)
     convert = import_module("fasterce.twin.convert")
     held = _held(Predictor(model, table, classes, use_scores), codes)
@@ -90,6 +99,16 @@ def _build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, us
     if best is None:
         raise RefusedError("; ".join(dict.fromkeys(reasons)))
     return best
+
+
+def _own(model: OnnxModel, table: Table, classes: tuple[Any, ...], codes: Floats, use_scores: bool) -> Twin:
+    """The model itself, fed another way."""
+    held = _held(Predictor(model, table, classes, use_scores), codes)
+    front = own_front(model, table, codes)
+    reading = Reading(
+        classes, _order(model, classes) if use_scores else (), "predict_proba" if use_scores else None, use_scores
+    )
+    return _agreeing(Twin(front, OwnEngine(model, use_scores), reading, OWN), held)
 
 
 def _searched(model: Any) -> Any:
