@@ -80,13 +80,14 @@ class Feeding:
         return found[:, 0] if is_flat(held) else found
 
     def _text(self, column: pd.Series, held: Any) -> Array:
-        absent = column.isna().to_numpy()
+        values = column.to_numpy(dtype=object)
+        absent = pd.isna(values)
         if absent.any() and self.missing_text is None:
             raise InputError(
                 f"{WHAT} must not be given missing text, since its input {held.name!r} is text; got some in column "
                 f"{column.name!r} (missing_text= says what stands for it)."
             )
-        words = np.array([str(value) for value in column.tolist()], dtype=object)
+        words = np.array([str(value) for value in values], dtype=object)
         words[absent] = self.missing_text
         return words
 

@@ -71,7 +71,7 @@ def _build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, us
     own = isinstance(adapted, OnnxModel)
     if not own and not isinstance(model, BaseEstimator):
         raise RefusedError(
-            f"it must be an ONNX model or a scikit-learn, XGBoost or LightGBM classifier; got {type(model).__name__}"
+            f"it must be a scikit-learn, XGBoost or LightGBM classifier or an ONNX model; got {type(model).__name__}"
         )
     if len(codes) == 0:
         raise RefusedError("there are no rows to hold it to")
