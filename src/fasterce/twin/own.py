@@ -1,6 +1,7 @@
-"""An ONNX model as its own twin: the model's session, fed from codes without a DataFrame on the way.
+"""Models that are their own twins: ONNX sessions and native boosters, fed from codes without a DataFrame on the way.
 
-The same graph in the same blocks gives the same bits, so a search on the twin finds what one on the model would.
+The same graph in the same blocks, and the same trees, give the same bits: a search on the twin finds what one on the model
+would.
 """
 
 import warnings
@@ -11,14 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fasterce.adapters.onnx import OnnxModel
+from fasterce.adapters import LightGBMModel, OnnxModel, XGBoostModel
 from fasterce.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, is_flat
 from fasterce.codec import Indices
 from fasterce.errors import ModelError
+from fasterce.latent.runtime import threads_for
 from fasterce.profile import Floats
 from fasterce.table import Table, is_single
 from fasterce.twin.engine import Inputs, Prepare, in_parts
-from fasterce.twin.front import NoFrontError
+from fasterce.twin.front import NoFrontError, TableFront, learn_front
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class TensorsFront:
         return {tensor.name: tensor.of(held) for tensor in self.tensors}
 
 
-class OwnEngine:
+class SessionEngine:
     """The model's own session, asked for labels or for chances."""
 
     def __init__(self, model: OnnxModel, chances: bool) -> None:
@@ -65,7 +67,7 @@ class OwnEngine:
         self.chances = chances
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OwnEngine, (self.model, self.chances)
+        return SessionEngine, (self.model, self.chances)
 
     def answer(self, prepare: Prepare, codes: Floats) -> NDArray[Any]:
         return in_parts(lambda part: self._halving(prepare(part, len(part))), codes, self.model.block)
@@ -86,7 +88,27 @@ class OwnEngine:
         return np.full((1, len(self.model.classes_)), np.nan) if self.chances else np.array([None], dtype=object)
 
 
-def own_front(model: OnnxModel, table: Table, codes: Floats) -> TensorsFront:
+class BoosterEngine:
+    """A native booster, given a matrix of numbers and places of categories; it gives chances."""
+
+    def __init__(self, model: XGBoostModel | LightGBMModel) -> None:
+        self.model = model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BoosterEngine, (self.model,)
+
+    def answer(self, prepare: Prepare, codes: Floats) -> NDArray[Any]:
+        (matrix,) = prepare(codes, len(codes)).values()
+        with threads_for(len(codes)):
+            return self.model.respond_to(matrix)
+
+
+def booster_front(model: XGBoostModel | LightGBMModel, table: Table, codes: Floats) -> TableFront:
+    """The matrix a booster makes of a frame, category by category; raises `NoFrontError`."""
+    return learn_front(model.ready, table, codes, False)
+
+
+def session_front(model: OnnxModel, table: Table, codes: Floats) -> TensorsFront:
     """What the model's inputs take of each feature, every category as the model itself is fed it; raises `NoFrontError`."""
     frame = table.frame(_every_category(table, codes))
     with warnings.catch_warnings():
