@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 SOURCES := pyproject.toml constraints.txt
 
 .PHONY: demo demo-serve test lint types contracts unit postgres chromium show show-rules
-.PHONY: bench bench-scale bench-memory datasets docs docs-serve pictures clean
+.PHONY: bench bench-scale bench-memory bench-serve fuzz datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -53,6 +53,12 @@ bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/r
 
 bench-memory: $(VENV)/.dev  ## peak memory of files of growing length: benchmarks/results/memory.md
 	$(BENCH) benchmarks.memory $(ARGS)
+
+bench-serve: $(VENV)/.dev  ## the service under load, faults and time: benchmarks/results/serve.md; ARGS="--soak 600", "--quick"
+	$(BENCH) benchmarks.load $(if $(QUICK),--quick) $(ARGS)
+
+fuzz: $(VENV)/.dev  ## ten thousand requests made from the service's own OpenAPI description, no server error
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py $(ARGS)
 
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs

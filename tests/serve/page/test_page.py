@@ -168,33 +168,37 @@ def test_a_useful_no_has_a_button_that_helps(desk: Page) -> None:
 
 
 def test_one_rule_in_the_way_is_lifted_by_its_name(desk: Page) -> None:
-    """Which rule it is depends on the model: the record is put in its place."""
-    with desk.expect_response("**/v1/explain") as told:
-        limits(desk)
-        lock(desk, "duration").click()
-    said = told.value.json()
-    record = said["records"][0]
+    """Which rule it is depends on the model: as long as duration is frozen, it is said to be this one."""
     refusal = {
         "blocking": ["duration may not change"],
         "unlocked": [{"feature": "duration", "from": 24, "to": 6}],
         "ruled": True,
         "progress": 0.4,
     }
-    record |= {"status": "none_found", "counterfactuals": [], "reason": "No.", "refusal": refusal}
-    given = {"status": 200, "content_type": "application/json", "body": json.dumps(said)}
-    answer_next(desk, given, given, given)
-    lock(desk, "telephone").click()
-    button = desk.get_by_role("button", name="Allow duration to change")
+
+    def handle(route: Route) -> None:
+        if "duration" not in asked(route.request)["freeze"]:
+            route.continue_()
+            return
+        said = route.fetch().json()
+        said["records"][0] |= {"status": "none_found", "counterfactuals": [], "reason": "No.", "refusal": refusal}
+        route.fulfill(json=said)
+
+    desk.route("**/v1/explain", handle)
+    limits(desk)
+    lock(desk, "duration").click()
     expect(desk.locator("#advice")).to_contain_text("the best try came 40 % of the way")
-    button.click()
+    desk.get_by_role("button", name="Allow duration to change").click()
     expect(lock(desk, "duration")).to_have_attribute("aria-pressed", "false")
     expect(desk.locator(".card").first).to_be_visible()
+    expect(desk.locator("#alternatives-heading")).to_be_focused()
 
 
 def test_what_if_is_asked_at_once_and_shown_beside(desk: Page) -> None:
     desk.get_by_role("button", name="Try alternative A").click()
     expect(desk.locator("#outcome-now")).to_contain_text("bad")
     expect(desk.locator("#outcome-whatif")).to_contain_text("good")
+    expect(desk.locator("#outcome-whatif.is-reached .gauge")).to_have_attribute("aria-label", re.compile("chance of good"))
     row = desk.locator(".whatif-row").first
     row.get_by_role("button", name=re.compile("Leave .* as it is")).click()
     desk.locator("#whatif select[data-keep=whatif-add]").select_option(label="Duration")
@@ -346,6 +350,10 @@ def test_a_wrong_value_is_told_at_its_field(desk: Page) -> None:
     expect(field.locator(".fault")).to_be_hidden()
     duration.fill("")
     expect(field.locator(".fault")).to_have_text("A whole number is needed here.")
+    desk.locator("#panel-details").get_by_role("combobox", name="Housing").select_option(label="rent")
+    desk.get_by_role("button", name="Keep and print").click()
+    expect(duration).to_be_focused()
+    expect(desk.get_by_role("dialog")).to_be_hidden()
 
 
 def test_busy_away_and_late_are_said_in_words_and_tried_again(desk: Page) -> None:

@@ -52,7 +52,7 @@ function refusal(record, more) {
   const rules = why?.blocking.map(blockedBy) ?? [], mine = rules.length > 0 && rules.every((one) => one.one);
   if (mine) return box(progress(why.progress), inTheWay(rules, why.unlocked), safer());
   const found = free?.counterfactuals?.[0];
-  if (found) return box(progress(why?.progress), inTheWay(broken(found.changes), found.changes), policy(rules, why), still(looking), safer());
+  if (found) return box(progress(why?.progress), inTheWay(broken(found.changes), found.changes), policy(rules, why), still(looking, "Looking for a smaller way …"), safer());
   if (looking) return box(still(true));
   if (record.status === "stopped") return box(h("p", {}, "The search was stopped before it found an answer."), longer(more, "Look longer"));
   if (!why) return box(h("p", {}, plain(record.reason ?? "Nothing was found.")), longer(more, "Find out what stands in the way"));
@@ -61,7 +61,7 @@ function refusal(record, more) {
 
 const box = (...children) => h("div", { class: "panel advice", id: "advice" }, h("div", { class: "advice-mark" }, icon("idea", 24)), h("div", { class: "advice-body" }, children));
 
-const still = (looking) => (looking ? h("p", { class: "waiting" }, "Finding out what stands in the way …") : null);
+const still = (looking, words = "Finding out what stands in the way …") => (looking ? h("p", { class: "waiting" }, words) : null);
 
 const longer = (more, label) => h("button", { class: "button button-small", type: "button", "data-keep": "longer", onclick: more }, icon("search", 15), label);
 
@@ -79,14 +79,12 @@ function inTheWay(rules, changes) {
     rules.forEach((rule) => rule.lift());
     tell("limits");
   };
-  const button = h("button", { class: "button button-primary", type: "button", "data-keep": "loosen", onclick: lift }, icon("unlock", 16), rules.length > 3 ? `Allow these ${rules.length} to change` : `Allow ${names} to change`);
-  return [
-    h("p", { class: "advice-lead" }, !rules.length ? "A wider search found this:" : rules.length === 1 ? "One limit stands in the way:" : "These limits stand in the way together:"),
-    h("ul", { class: "blockings" }, rules.map((rule) => h("li", { class: "blocking" }, icon("lock", 16), h("span", {}, rule.rule)))),
-    h("p", { class: "advice-lead" }, !rules.length ? null : rules.length === 1 ? "Without it, this would do:" : "Without them, this would do:"),
-    h("ul", { class: "changes" }, changes.map((change) => changeLine(change, null))),
-    rules.length ? button : null,
-  ];
+  const button = h("button", { class: "button button-primary", type: "button", "data-keep": "loosen", onclick: lift }, icon("unlock", 16), rules.length > 2 ? `Allow these ${rules.length} to change` : `Allow ${names} to change`);
+  const lead = !rules.length ? null : rules.length === 1 ? "One limit stands in the way" : "These limits stand in the way together";
+  const then = !rules.length ? "A wider search found this" : rules.length === 1 ? "Without it, this would do" : "Without them, this would do";
+  return h("div", { class: "advice-sides" },
+    lead ? h("div", { class: "advice-side" }, h("h3", {}, lead), h("ul", { class: "blockings" }, rules.map((rule) => h("li", { class: "blocking" }, icon("lock", 16), h("span", {}, rule.rule)))), button) : null,
+    h("div", { class: "advice-side" }, h("h3", {}, then), h("ul", { class: "changes" }, changes.map((change) => changeLine(change, null)))));
 }
 
 // Rules of the schema: advice, and nothing to press.

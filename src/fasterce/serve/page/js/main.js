@@ -12,7 +12,7 @@ import { limitCount } from "./limits.js";
 import { announce, inform, settle } from "./notices.js";
 import { newPerson, people, showForm, showPicker } from "./person.js";
 import * as place from "./place.js";
-import { feature, on, question, start, state, tell } from "./state.js";
+import { feature, none, on, question, start, state, tell } from "./state.js";
 import { themeButton } from "./theme.js";
 import * as whatif from "./whatif.js";
 import { count, outcome } from "./words.js";
@@ -56,7 +56,7 @@ function ask() {
 
 function received(answer, since) {
   settle();
-  state.faults = {};
+  state.faults = none();
   tell("faults");
   const [record] = answer.records, why = record.status === "none_found";
   shown({ record, ms: performance.now() - since, looking: why, free: null });

@@ -4,11 +4,12 @@ import { find, fresh, h, replace } from "./dom.js";
 import { editor } from "./fields.js";
 import { icon } from "./icons.js";
 import { limitCount, limitsPanel } from "./limits.js";
-import { features, on, setPerson, setValue, state } from "./state.js";
+import { feature, features, on, setPerson, setValue, state } from "./state.js";
 import { count, labelOf, value } from "./words.js";
 
 const SHOWN = 30;
 let editors = new Map();
+const unread = new Set(); // fields whose text is no value
 let limits = null;
 let tab = "details";
 
@@ -44,7 +45,7 @@ export function summary(one) {
 }
 
 export function showPicker(known) {
-  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon("plus", 16), "Type in a person");
+  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon(known ? "plus" : "back", 16), known ? "Type in a person" : "Start over");
   replace(find("picker"), known ? combobox() : h("p", { class: "picker-none" }, "Details typed here stay on this page until you keep a record."), typed);
 }
 
@@ -152,11 +153,24 @@ export function showForm() {
 
 function typed(one, given) {
   if (given === undefined) {
-    state.faults[one.name] = one.whole ? "A whole number is needed here." : "A number is needed here.";
+    unread.add(one.name);
     showFaults();
     return;
   }
+  unread.delete(one.name);
   setValue(one.name, given);
+}
+
+const needed = (name) => (feature(name).whole ? "A whole number is needed here." : "A number is needed here.");
+
+// Whether everything typed can be used; if not, the first field that cannot has the focus.
+export function sound() {
+  const [wrong] = [...editors].find(([name]) => unread.has(name) || name in state.faults) ?? [];
+  if (wrong === undefined) return true;
+  find("tab-details").click();
+  if (find("fold").getAttribute("aria-expanded") !== "true") find("fold").click();
+  editors.get(wrong).input.focus();
+  return false;
 }
 
 function asPicked() {
@@ -166,7 +180,7 @@ function asPicked() {
 export const edited = () => features().some((one) => state.values[one.name] !== state.picked[one.name]);
 
 export function showFaults() {
-  for (const [name, one] of editors) one.fault(state.faults[name]);
+  for (const [name, one] of editors) one.fault(unread.has(name) ? needed(name) : state.faults[name]);
   if (Object.keys(state.faults).length) limits?.show();
 }
 
@@ -186,6 +200,7 @@ function showCount() {
   fold.replaceChildren("Details and what may change", n ? h("span", { class: "count", "aria-label": `, ${count(n, "limit")} set` }, String(n)) : "", icon("down", 18));
 }
 
+on("person", () => unread.clear());
 on("person values", showValues);
 on("limits", () => {
   limits?.show();
