@@ -13,6 +13,7 @@ from serve.page.conftest import PHONE, pick
 from serve.page.worlds import HOSTILE
 
 GENEROUS_MS = 5_000
+NARROWEST = 360
 UNNAMED = re.compile(
     r"^\s*- (?:button|combobox|spinbutton|slider|checkbox|radio|textbox|tab|meter|img)\s*(?:\[.*)?:?$", re.MULTILINE
 )
@@ -318,9 +319,11 @@ def test_on_a_phone_nothing_runs_over_the_edge(new_page: Any) -> None:
         page.locator(f"#tab-{panel}").click()
         assert wide(page) <= PHONE["width"]
     page.get_by_role("button", name="Try alternative A").click()
+    page.set_viewport_size({"width": NARROWEST, "height": 640})
+    assert wide(page) <= NARROWEST
     page.get_by_role("button", name="Keep and print").click()
     page.locator("#kept[open]").wait_for()
-    assert wide(page) <= PHONE["width"]
+    assert wide(page) <= NARROWEST
 
 
 def test_light_and_dark_as_the_system_says_or_as_chosen(new_page: Any) -> None:
