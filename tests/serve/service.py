@@ -64,7 +64,12 @@ class Service:
         self.reader.start()
         assert self.listening.wait(PATIENCE), self.said
         assert self.url, self.said
-        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE, limits=httpx.Limits(max_connections=None))
+        self.client, self.stranger = self._client(), self._client(max_keepalive_connections=0)
+
+    def _client(self, **limits: int) -> httpx.Client:
+        """`stranger` has a new connection for everything it asks, and no key."""
+        unlimited = httpx.Limits(max_connections=None, **limits)
+        return httpx.Client(base_url=self.url, timeout=PATIENCE, limits=unlimited, trust_env=False)
 
     def _read(self) -> None:
         assert self.process.stderr is not None
@@ -85,7 +90,7 @@ class Service:
     def afresh(self, *rows: dict[str, Any], **options: Any) -> httpx.Response:
         """On a connection of its own."""
         headers = {name: value for name, value in self.client.headers.items() if name == "authorization"}
-        return httpx.post(f"{self.url}/v1/explain", json={"rows": rows, **options}, headers=headers, timeout=PATIENCE)
+        return self.stranger.post("/v1/explain", json={"rows": rows, **options}, headers=headers)
 
     def at_once(self, *bodies: dict[str, Any]) -> list[httpx.Response]:
         with ThreadPoolExecutor(max(len(bodies), 1)) as threads:
@@ -135,6 +140,7 @@ class Service:
         finally:
             self.reader.join(5)
             self.client.close()
+            self.stranger.close()
         return self.process.returncode
 
 

@@ -177,7 +177,14 @@ def side_by_side(columns: Sequence[pd.Series], what: str) -> Floats:
         if wordy and not _numeric_object(column):
             raise InputError(f"{what} must be given numbers alone; got text in column {column.name!r}.")
     held = [column.astype(object) if wordy else column for column, wordy in zip(columns, words, strict=True)]
-    return np.stack([column.to_numpy(dtype=np.float64, na_value=np.nan) for column in held], axis=1)
+    return np.stack([_floats(column) for column in held], axis=1)
+
+
+def _floats(column: pd.Series) -> Floats:
+    """pandas takes many times longer where it is told what to do with missing values, which plain numbers have as NaN."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return np.asarray(column.to_numpy(dtype=np.float64))
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _numeric_object(column: pd.Series) -> bool:
