@@ -22,7 +22,7 @@ BYTES = 3100
 SUBJECTS = 1000
 
 numbers = random.Random(0)
-# About as long as records of German credit, and about as repetitive.
+# About as long as real records; they compress better.
 BODIES = [json.dumps({f"feature_{k}": round(numbers.gauss(0, 1000), 3) for k in range(BYTES // 23)}) for _ in range(200)]
 
 

@@ -77,9 +77,9 @@ def advice(page: Page) -> None:
     open_limits(page)
     for button in page.locator("#panel-limits .lock").all():
         button.click()
-    page.locator(".advice-side").first.wait_for()
+    page.locator(".advice-side").first.wait_for(timeout=90_000)
     page.locator("#panel-limits").evaluate("panel => panel.scrollTo(0, 0)")
-    page.locator(".advice .waiting").wait_for(state="detached", timeout=60_000)
+    page.locator(".advice .waiting").wait_for(state="detached", timeout=90_000)
 
 
 def letter(page: Page) -> None:

@@ -22,7 +22,7 @@ from fasterce.serve.engine.nursery import Begun
 from fasterce.serve.keys import Keys
 from fasterce.serve.question import StartFailed, Unanswered
 from fasterce.serve.settings import Settings
-from fasterce.serve.store import StoreError, open_store
+from fasterce.serve.store import Store, StoreError, open_store
 
 PURGE_EVERY = 3600.0
 KEEP_ALIVE = 30
@@ -64,7 +64,7 @@ async def opened(settings: Settings, begun: Begun | None = None) -> House:
     try:
         starting = asyncio.create_task(desk.start())
         try:
-            store = open_store(settings.records, retention_days=settings.retention_days) if settings.records else None
+            store = await asyncio.to_thread(kept_at, settings) if settings.records else None
         except StoreError as error:
             raise StartFailed(f"Records cannot be kept: {error}") from None
         finally:
@@ -80,6 +80,11 @@ async def opened(settings: Settings, begun: Begun | None = None) -> House:
             await store.close()
         raise
     return House(settings, desk, store, keys, people)
+
+
+def kept_at(settings: Settings) -> Store:
+    assert settings.records is not None
+    return open_store(settings.records, retention_days=settings.retention_days)
 
 
 class Server(uvicorn.Server):

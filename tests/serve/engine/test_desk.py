@@ -41,7 +41,7 @@ HANGS = int(os.environ.get("HANGS", "20"))
 
 @pytest.fixture(scope="module")
 def up(folder: Path) -> Iterator[Running]:
-    with running(folder) as started:
+    with running(folder, early=True) as started:
         started.whole()
         yield started
 
@@ -51,6 +51,13 @@ def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("engines") / "other.fasterce"
     saved(where, Moody(calm=True), seed=3)
     return where
+
+
+def replaced(where: Path, by: Path) -> None:
+    """Another version in the same place."""
+    copytree(by, where.with_suffix(".new"))
+    where.rename(where.with_suffix(".old"))
+    where.with_suffix(".new").rename(where)
 
 
 def content(answer: Any) -> dict[str, Any]:
@@ -226,7 +233,7 @@ def test_a_new_version_takes_over_without_a_request_dropped(folder: Path, other_
 
         asking = threading.Thread(target=keep_asking)
         asking.start()
-        saved(where, Moody(calm=True), seed=3)
+        replaced(where, other_folder)
         (described,) = up.run(up.desk.reload())
         stop.set()
         asking.join()
@@ -254,7 +261,7 @@ def test_engines_that_start_later_serve_the_same_version_or_all_change(
     copytree(folder, where)
     with running(where) as up:
         up.whole()
-        saved(where, Moody(calm=True), seed=3)
+        replaced(where, other_folder)
         os.kill(up.pids()[0], signal.SIGKILL)
         wait_for(lambda: up.desk.load().generation == 2, 20)
         (answer,) = up.ask(question(0))

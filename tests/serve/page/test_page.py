@@ -198,6 +198,7 @@ def test_what_if_is_asked_at_once_and_shown_beside(desk: Page) -> None:
     desk.get_by_role("button", name="Try alternative A").click()
     expect(desk.locator("#outcome-now")).to_contain_text("bad")
     expect(desk.locator("#outcome-whatif")).to_contain_text("good")
+    expect(desk.locator("#outcome-whatif.is-reached .gauge")).to_have_attribute("aria-label", re.compile("chance of good"))
     row = desk.locator(".whatif-row").first
     row.get_by_role("button", name=re.compile("Leave .* as it is")).click()
     desk.locator("#whatif select[data-keep=whatif-add]").select_option(label="Duration")

@@ -28,7 +28,7 @@ async def record(id: UUID, house: HouseHere) -> Response:
 @router.get(
     "/v1/records/{id}/letter",
     response_class=Response,
-    responses=documented(401, 403, 404, 422, 503) | {200: {"content": {"text/html": {}}}},
+    responses={200: {"content": {"text/html": {}}}, **documented(401, 403, 404, 422, 503)},
     summary="A record as a letter to print",
 )
 async def printed(id: UUID, house: HouseHere) -> HTMLResponse:

@@ -213,6 +213,7 @@ class Desk:
                 _fail(waiting, EngineLost("The process that was to answer said something that cannot be understood."))
         finally:
             del self._at_work[engine]
+            self._queue.note_done(self._queue.rows + self._running_rows, monotonic() - began)
             self._pool.give_back(engine)
             self._running_rows -= rows
             self._dispatch()

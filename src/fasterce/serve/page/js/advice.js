@@ -79,7 +79,7 @@ function inTheWay(rules, changes) {
     rules.forEach((rule) => rule.lift());
     tell("limits");
   };
-  const button = h("button", { class: "button button-primary", type: "button", "data-keep": "loosen", onclick: lift }, icon("unlock", 16), rules.length > 3 ? `Allow these ${rules.length} to change` : `Allow ${names} to change`);
+  const button = h("button", { class: "button button-primary", type: "button", "data-keep": "loosen", onclick: lift }, icon("unlock", 16), rules.length > 2 ? `Allow these ${rules.length} to change` : `Allow ${names} to change`);
   const lead = !rules.length ? null : rules.length === 1 ? "One limit stands in the way" : "These limits stand in the way together";
   const then = !rules.length ? "A wider search found this" : rules.length === 1 ? "Without it, this would do" : "Without them, this would do";
   return h("div", { class: "advice-sides" },

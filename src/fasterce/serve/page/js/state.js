@@ -21,6 +21,7 @@ export const state = {
   faults: none(), // field -> sentence
 };
 
+const USUAL_MS = 5_000;
 const listeners = new Map();
 
 export function on(topics, listen) {
@@ -94,5 +95,6 @@ export function question(values, changes = {}) {
     why_not: false,
     keep: false,
     ...changes,
+    deadline_ms: Math.min(changes.deadline_ms ?? USUAL_MS, state.schema.limits?.deadline_ms ?? USUAL_MS),
   };
 }
