@@ -45,7 +45,9 @@ def command(*arguments: object) -> list[str]:
 class Service:
     """One server; `said` is what it has written on stderr so far."""
 
-    def __init__(self, folder: Path, *arguments: object, records: str | None = None, model: str | None = "serve.models:moody"):
+    def __init__(
+        self, folder: Path, *arguments: object, records: str | None = None, model: str | None = "serve.models:moody"
+    ):
         self.folder, self.said = folder, ""
         self.database = folder / "records.db"
         kept = records or f"sqlite:///{self.database}"
@@ -121,7 +123,7 @@ class Service:
 
     def whole(self, seconds: float = PATIENCE) -> None:
         """Until an engine and the spare are there, and nobody is being answered."""
-        wait_for(lambda: self.metric('fasterce_engines{state="spare"}') and not self.metric('fasterce_rows{'), seconds)
+        wait_for(lambda: self.metric('fasterce_engines{state="spare"}') and not self.metric("fasterce_rows{"), seconds)
 
     def lines(self) -> list[dict[str, Any]]:
         """The log."""

@@ -1,4 +1,4 @@
-"""Too many questions, models that hang, raise, lie or die, engines that are killed, records that cannot be kept: over HTTP."""
+"""Too many questions, models that hang, raise, lie or die, engines that are killed, records that cannot be kept."""
 
 import os
 import signal

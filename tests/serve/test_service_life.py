@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import copytree
@@ -90,7 +89,7 @@ def ids_in(database: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def ends(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[int, str]]]:
+def ends(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Servers that cannot start, all at once: exit codes and what they say."""
     where = tmp_path_factory.mktemp("ends")
     (where / "model.pkl").write_bytes(pickle.dumps(Bomb(where / "exploded")))
@@ -112,7 +111,7 @@ def ends(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
         with ThreadPoolExecutor(2) as threads:
             found = dict(zip(cases, threads.map(lambda arguments: ended(where, arguments), cases.values()), strict=True))
     assert not (where / "exploded").exists()
-    yield found
+    return found
 
 
 class Bomb:
@@ -128,7 +127,12 @@ def ended(where: Path, arguments: list[object]) -> tuple[int, str]:
     records = [] if "--records" in arguments else ["--records", "none"]
     done = subprocess.run(
         command(*arguments, *port, *records),
-        **{"capture_output": True, "text": True, "timeout": 60, "env": environment(), "cwd": where, "check": False},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(),
+        cwd=where,
+        check=False,
     )
     return done.returncode, done.stderr
 

@@ -56,7 +56,11 @@ def test_alone_in_sevens_and_in_company(service: Service, together: list[Record]
     with ThreadPoolExecutor(8) as threads:
         others = [threads.submit(ask, service, range(k, k + 5), method="sparse", n=1 + k % 3) for k in range(6)]
         alone = list(threads.map(lambda k: ask(service, [k]), range(0, len(ROWS), 3)))
-        sevens = list(threads.map(lambda places: ask(service, places), [range(k, min(k + 7, len(ROWS))) for k in range(0, len(ROWS), 7)]))
+        sevens = list(
+            threads.map(
+                lambda places: ask(service, places), [range(k, min(k + 7, len(ROWS))) for k in range(0, len(ROWS), 7)]
+            )
+        )
         assert all(one["status"] == "found" for other in others for one in other.result())
     assert [said(one) for (one,) in alone] == wanted[::3]
     assert [said(one) for seven in sevens for one in seven] == wanted
@@ -71,7 +75,23 @@ def test_in_python(explainer: FasterCE, together: list[Record]) -> None:
 def test_on_the_command_line(folder: Path, together: list[Record], tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.parquet", tmp_path / "out.jsonl"
     refused(len(ROWS)).assign(who=IDS).to_parquet(rows)
-    words = ["-a", folder, "-r", rows, "-o", out, "--model", "serve.models:moody", "--id", "who", "--n", 2, "--chunk", 9, "-q"]
+    words = [
+        "-a",
+        folder,
+        "-r",
+        rows,
+        "-o",
+        out,
+        "--model",
+        "serve.models:moody",
+        "--id",
+        "who",
+        "--n",
+        2,
+        "--chunk",
+        9,
+        "-q",
+    ]
     done = CliRunner().invoke(app, ["explain", *map(str, words)])
     assert done.exit_code == 0, done.output
     found = list(records.read(out))

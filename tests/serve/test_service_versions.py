@@ -144,9 +144,7 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("scope", "method", "path"), ROUTES)
-def test_every_route_wants_a_key_of_its_scope(
-    two: Service, keys: dict[str, str], scope: str, method: str, path: str
-) -> None:
+def test_every_route_wants_a_key_of_its_scope(two: Service, keys: dict[str, str], scope: str, method: str, path: str) -> None:
     def asked(token: str | None) -> httpx.Response:
         headers = {"content-type": b"application/json"} | ({"authorization": f"Bearer {token}".encode()} if token else {})
         return two.stranger.request(method, path, headers=headers, content=b"{}")

@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 
 from fasterce.serve.app import create_app, logs
+from fasterce.serve.app.connections import Connection
 from fasterce.serve.app.house import House
 from fasterce.serve.app.people import People
 from fasterce.serve.engine.desk import Desk
@@ -99,6 +100,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(house),
+                http=Connection,
                 access_log=False,
                 log_config=None,
                 server_header=False,

@@ -11,7 +11,7 @@ log = logging.getLogger(NAME)
 
 
 class Lines(logging.Formatter):
-    """One object a line, of a message the first line. An exception is told by its kind and place: its text may hold a value."""
+    """One object a line, of a message the first line; an exception by its kind and place. Their texts may hold a value."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -39,7 +39,7 @@ def set_up(level: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper() if name == NAME else "WARNING")
-    # What others have to say, asyncio of a task that failed for one, goes the same way: the text of an error may hold a value.
+    # What others have to say, asyncio of a task that failed for one, goes the same way.
     logging.getLogger().handlers = [handler]
 
 
