@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo demo-serve test lint types contracts unit postgres show show-rules bench bench-scale bench-memory datasets docs docs-serve pictures clean
+.PHONY: demo demo-serve test lint types contracts unit postgres chromium show show-rules
+.PHONY: bench bench-scale bench-memory bench-serve fuzz datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -22,7 +23,7 @@ types: $(VENV)/.dev
 contracts: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev postgres
+unit: $(VENV)/.dev postgres chromium
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 postgres:  ## the programs the tests of the store need, if they can be installed
@@ -30,6 +31,9 @@ postgres:  ## the programs the tests of the store need, if they can be installed
 
 demo-serve: $(VENV)/.serve  ## the service and its page on two bundled datasets, http://127.0.0.1:8000
 	$(BIN)/python -m fasterce.serve.demo $(ARGS)
+
+chromium:  ## the browser the tests of the page need, if it can be installed
+	scripts/install_chromium.sh
 
 show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three variants
 	$(BIN)/python scripts/show.py
@@ -49,6 +53,12 @@ bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/r
 
 bench-memory: $(VENV)/.dev  ## peak memory of files of growing length: benchmarks/results/memory.md
 	$(BENCH) benchmarks.memory $(ARGS)
+
+bench-serve: $(VENV)/.dev  ## the service under load, faults and time: benchmarks/results/serve.md; ARGS="--soak 600", "--quick"
+	$(BENCH) benchmarks.load $(if $(QUICK),--quick) $(ARGS)
+
+fuzz: $(VENV)/.dev  ## ten thousand requests made from the service's own OpenAPI description, no server error
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py $(ARGS)
 
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs

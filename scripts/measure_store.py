@@ -22,15 +22,15 @@ BYTES = 3100
 SUBJECTS = 1000
 
 numbers = random.Random(0)
+# About as long as real records; they compress better.
+BODIES = [json.dumps({f"feature_{k}": round(numbers.gauss(0, 1000), 3) for k in range(BYTES // 23)}) for _ in range(200)]
 
 
 def record(place: int, retain_until: str | None = None) -> Kept:
-    """About as long as one of German credit, and about as repetitive."""
     id = str(UUID(int=numbers.getrandbits(128)))
-    values = {f"feature_{k}": round(numbers.gauss(0, 1000), 3) for k in range(BYTES // 23)}
     when = datetime.fromtimestamp(1.7e9 + 60 * place, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     subject = f"subject-{place % SUBJECTS}"
-    return Kept(id, f"request-{id}", f"decision-{id}", subject, "german", "found", when, retain_until, json.dumps(values))
+    return Kept(id, f"request-{id}", f"decision-{id}", subject, "german", "found", when, retain_until, numbers.choice(BODIES))
 
 
 async def timed(work: Awaitable[object]) -> float:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter, sleep
@@ -21,11 +21,11 @@ PATIENCE = 60.0
 class House:
     """`fasterce serve` on a free port; `starting` is seconds until it was ready."""
 
-    def __init__(self, artifact: Path, records: Path, *options: str) -> None:
+    def __init__(self, artifact: Path, records: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "fasterce", "serve", f"german={artifact}", "--port", "0", "--log-level", "warning"]
         command += ["--records", f"sqlite:///{records}", *options]
         began = perf_counter()
-        self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
         self.port = self._port()
         while self.get("/v2/health/ready")[0] != 200:
             if perf_counter() - began > PATIENCE:

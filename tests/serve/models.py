@@ -98,6 +98,7 @@ class Moody:
 
 
 moody = Moody()
+calm = Moody(calm=True)
 
 
 class Limit:

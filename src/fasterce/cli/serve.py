@@ -10,6 +10,7 @@ from fasterce.cli.console import say
 from fasterce.cli.exits import guarded
 from fasterce.cli.options import Classes, Trusted, model_option
 from fasterce.errors import InputError, MissingExtraError, unknown_name
+from fasterce.serve.engine.nursery import begin
 from fasterce.serve.settings import LOCAL, Served, Settings
 
 NETWORK, LIMITS, RECORDS = "Network", "Limits", "Records and keys"
@@ -52,6 +53,9 @@ def serve(
     most_waiting: Annotated[
         int, option(LIMITS, "--most-waiting", min=1, help="Rows waiting or being explained before 429.")
     ] = Settings.most_waiting,
+    grace: Annotated[
+        float, option(LIMITS, "--grace", min=0, max=3600, help="Seconds for accepted work after SIGTERM.")
+    ] = Settings.grace,
     records: Annotated[
         str, option(RECORDS, "--records", help="sqlite:///FILE, postgresql://…, or none.", envvar="FASTERCE_RECORDS")
     ] = str(Settings.records),
@@ -83,18 +87,21 @@ def serve(
         most_deadline_ms=max(Settings.most_deadline_ms, deadline_ms),
         most_rows=most_rows,
         most_waiting=max(most_waiting, most_rows),
+        grace=grace,
         records=None if records == "none" else records,
         retention_days=retention_days,
         keys=keys,
         log_level=log_level,
     )
+    # What engines need is imported in their process while this one imports what the front needs.
+    begun = begin(settings)
     try:
         from fasterce.serve.running import run  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("fasterce"):
             raise
         raise MissingExtraError(error.name, "serve", "Serving") from error
-    run(settings, tell=lambda sentence: say(sentence, always=True))
+    run(settings, lambda sentence: say(sentence, always=True), begun)
 
 
 def served(

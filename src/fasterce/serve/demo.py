@@ -4,6 +4,7 @@ The first start trains them and their explainers and keeps them in a folder; lat
 """
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
@@ -25,8 +26,10 @@ def main() -> None:
     options = parser.parse_args()
     artifacts = tuple(served(options.folder, name) for name in TITLES)
     records = f"sqlite:///{options.folder / 'records.db'}"
+    wording = options.folder / "wording.json"
+    wording.write_text(json.dumps({"features": labels(options.folder)}, indent=1))
     print(f"Open http://127.0.0.1:{options.port} in a browser; Ctrl-C ends it.")
-    run(Settings(artifacts, port=options.port, records=records, retention_days=30, log_level="warning"))
+    run(Settings(artifacts, port=options.port, records=records, retention_days=30, wording=wording, log_level="warning"))
 
 
 def served(folder: Path, name: str) -> Served:
@@ -41,6 +44,12 @@ def served(folder: Path, name: str) -> Served:
         finally:
             rmtree(staged, ignore_errors=True)
     return Served(name, made / "artifact", title=TITLES[name], applicants=made / "people.csv", applicants_id=WHO)
+
+
+def labels(folder: Path) -> dict[str, str]:
+    """Columns in words, for letters and cards."""
+    heads = [(folder / name / "people.csv").read_text(encoding="utf-8").splitlines()[0].split(",")[1:] for name in TITLES]
+    return {column: column.replace("_", " ") for head in heads for column in head}
 
 
 def learn(name: str, folder: Path) -> None:

@@ -3,7 +3,6 @@
 A key is 32 random bytes, which nobody can guess from a SHA-256, so that no slow hash is needed.
 """
 
-import fcntl
 import hashlib
 import hmac
 import json
@@ -239,7 +238,12 @@ def _changing(path: Path) -> Iterator[list[Key]]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """The folder is locked, since the file itself is replaced."""
+    """The folder is locked, since the file itself is replaced; some systems have no such lock."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+    except ImportError:
+        yield
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

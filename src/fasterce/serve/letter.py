@@ -101,7 +101,7 @@ def _details(record: Record) -> str:
         (_feature(words, name), _value(words, name, value))
         for name, value in zip(given["columns"], given["values"], strict=True)
     ]
-    return f'<h3>The details it was based on</h3>\n{_pairs(pairs, "letter-details")}'
+    return f"<h3>The details it was based on</h3>\n{_pairs(pairs, 'letter-details')}"
 
 
 def _answer(record: Record) -> str:
@@ -115,7 +115,8 @@ def _answer(record: Record) -> str:
 def _alternative(record: Record, place: int, one: Mapping[str, Any]) -> str:
     title = f"Possibility {place + 1}" if len(record["counterfactuals"]) > 1 else "The change"
     answer = escape(_label(_words(record), one["prediction"]))
-    return f"{_changes(record, one['changes'], title)}\n<p class=\"letter-then\">The model was asked: <strong>{answer}</strong>.</p>"
+    said = f'<p class="letter-then">The model was asked again; its answer would be <strong>{answer}</strong>.</p>'
+    return f"{_changes(record, one['changes'], title)}\n{said}"
 
 
 def _unlocked(record: Record) -> str:
@@ -154,7 +155,7 @@ def _origin(record: Record) -> str:
     ]
     return (
         '<footer class="letter-foot"><h2>How this was made</h2>\n'
-        f'{_pairs(pairs, "letter-origin")}\n<p>{escape(record["notice"])}</p></footer>'
+        f"{_pairs(pairs, 'letter-origin')}\n<p>{escape(record['notice'])}</p></footer>"
     )
 
 

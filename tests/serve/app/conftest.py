@@ -78,7 +78,7 @@ class ScriptedDesk:
     def record(self, question: Question) -> Kept:
         identity = str(uuid4())
         body = json.dumps(
-            {"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"row": ROW}]}
+            {"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"values": ROW}]}
         )
         return Kept(identity, question.request_id, None, None, "credit", self.status, "2026-11-16T00:00:00Z", None, body)
 

@@ -1,4 +1,4 @@
-from tests.serve.app.conftest import FEATURES, ROW, error_of
+from serve.app.conftest import FEATURES, ROW, error_of
 
 from fasterce.serve.question import ReloadFailed
 

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from tests.serve.app.conftest import ROW, error_of
+from serve.app.conftest import ROW, error_of
 
 from fasterce.serve.question import Busy, EngineLost, Late, NotReady, Refused
 

@@ -1,5 +1,5 @@
 import pytest
-from tests.serve.app.conftest import FEATURES
+from serve.app.conftest import FEATURES
 
 from fasterce.serve.app.people import People
 from fasterce.serve.question import StartFailed

@@ -1,4 +1,4 @@
-from tests.serve.app.conftest import ROW, error_of
+from serve.app.conftest import ROW, error_of
 
 
 def kept(client, **more):

@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from serve.models import Limit, Moody, saved
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("engines") / "moody.fasterce"
-    saved(where, Moody(calm=True))
-    return where
+from serve.models import Limit, saved
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from fasterce.serve.engine.desk import Desk
+from fasterce.serve.engine.nursery import begin
 from fasterce.serve.question import Answer, Question
 from fasterce.serve.settings import Served, Settings
 from serve.models import as_json, refused
@@ -25,14 +26,15 @@ def question(row: dict[str, Any] | int = 0, seconds: float = 20.0, mood: str = "
 
 
 class Running:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, early: bool = False) -> None:
+        self.begun = begin(settings) if early else None
         self.loop = asyncio.new_event_loop()
         self.thread = Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         self.desk = self.run(self._made(settings))
 
     async def _made(self, settings: Settings) -> Desk:
-        desk = Desk(settings)
+        desk = Desk(settings, self.begun)
         await desk.start()
         return desk
 
@@ -48,8 +50,8 @@ class Running:
         return list(self.run(every()))
 
     def pids(self) -> list[int]:
-        nursery = self.desk._pool._nursery.process
-        return [*(one.pid for one in self.desk._pool.engines.values()), *([nursery.pid] if nursery else [])]
+        nursery = self.desk._pool._nursery.pid
+        return [*(one.pid for one in self.desk._pool.engines.values()), *([nursery] if nursery else [])]
 
     def whole(self, seconds: float = 20.0) -> None:
         """Wait until all engines and the spare are there."""
@@ -89,9 +91,9 @@ def descriptors() -> int:
 
 
 @contextmanager
-def running(folder: Path, **changes: Any) -> Iterator[Running]:
+def running(folder: Path, early: bool = False, **changes: Any) -> Iterator[Running]:
     settings = Settings((Served("moody", folder, "serve.models:moody"),))
-    started = Running(replace(settings, **changes))
+    started = Running(replace(settings, **changes), early)
     try:
         yield started
     finally:

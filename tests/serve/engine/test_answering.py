@@ -53,10 +53,11 @@ BAD_CELLS: list[tuple[str, Any]] = [
     *(("income", value) for value in ("nan", None, -1.0, 201)),
     *(("job", value) for value in ("king", 3, None, ["nurse"])),
     ("owner", "true"),
+    ("debt", 1e300),
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.lists(st.integers(0, len(ROWS) - 1), min_size=1, max_size=6),
     st.lists(st.sampled_from(BAD_CELLS), max_size=3),
@@ -141,10 +142,10 @@ def test_a_deadline_that_was_reached_is_said(answering: Answering) -> None:
     answered = answering.answer([question(*slow, seconds=0.45, method="all", n=3)])
     assert answered.cut_short
     found = record(answered)
-    assert found["configuration"]["options"]["deadline"] == pytest.approx(0.4, abs=0.1)
+    assert 0.3 < found["configuration"]["options"]["deadline"] < 0.45
     assert not found["replayable"]
     assert "deadline" in found["why_not_replayable"]
-    assert answered.seconds < 1.0
+    assert answered.seconds < 2.0
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

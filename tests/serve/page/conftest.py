@@ -62,7 +62,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def new_page(browser: Any, url: str) -> Iterator[Callable[..., Any]]:
-    """A page in a browser of its own; whatever the console complains about fails the test, but for answers that are errors."""
+    """A page in a browser of its own; what its console complains about fails the test, but for answers that are errors."""
     contexts, complaints = [], []
 
     def make(size: Any = DESK, **options: Any) -> Any:

@@ -37,7 +37,8 @@ def record(id: object, **fields: Any) -> Kept:
 
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[Store]:
-    store = open_store(url, **options)
+    """With a timeout no busy disk comes near, unless the test is about timeouts."""
+    store = open_store(url, **{"timeout": 20.0} | options)
     try:
         yield store
     finally:

@@ -75,7 +75,7 @@ def test_a_relative_address_is_a_file_here(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_locked_database_is_told_and_used_again(file: Path) -> None:
     async def work() -> None:
-        async with opened(f"sqlite:///{file}") as store:
+        async with opened(f"sqlite:///{file}", timeout=2) as store:
             await store.put([record("before")])
             other = sqlite3.connect(file, isolation_level=None)
             other.execute("BEGIN IMMEDIATE")

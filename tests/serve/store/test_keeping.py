@@ -13,6 +13,7 @@ from sqlalchemy import event
 
 from fasterce.serve.store import Store, StoreError, UnstorableError, keeping, open_store
 from serve.store.making import ids, opened, record, run
+from serve.store.servers import Postgres
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
@@ -176,7 +177,7 @@ def test_the_queue_has_an_end(file: Path, monkeypatch: pytest.MonkeyPatch) -> No
             await asyncio.sleep(0.05)
             puts += [asyncio.create_task(store.put([record(f"{k}"), record(f"{k}+")])) for k in range(1, 8)]
             done = await asyncio.gather(*puts, return_exceptions=True)
-            assert [str(one) for one in done if one] == ["More records wait to be kept than may wait (10)."] * 2
+            assert [str(one) for one in done if one] == ["More records wait to be kept or read than may wait (10)."] * 2
             assert len(await ids(store)) == 11
             await held
 
@@ -306,3 +307,24 @@ def test_others_are_written_while_much_is_purged(url: str, monkeypatch: pytest.M
             assert len(await ids(store, count=1000)) == written
 
     run(work())
+
+
+def test_a_commit_is_synced_to_the_disk(file: Path, postgres: Postgres) -> None:
+    """What a killed process cannot show: only a power cut would."""
+    store = open_store(f"sqlite:///{file}")
+    with store._database.writer.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    run(store.close())
+    url = postgres.new_database()
+    postgres.ask("postgres", "ALTER ROLE tester SET synchronous_commit = off")
+    store = open_store(url)
+    with store._database.writer.connect() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    run(store.close())
+    postgres.ask("postgres", "ALTER ROLE tester SET synchronous_commit = remote_apply")
+    store = open_store(url)
+    with store._database.writer.connect() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "remote_apply"
+    run(store.close())
+    postgres.ask("postgres", "ALTER ROLE tester RESET ALL")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fasterce.errors import MissingExtraError
 from fasterce.serve.question import StartFailed
 
 MOST = 20_000
@@ -52,7 +53,10 @@ def delimited(path: Path) -> Iterable[dict[str, Any]]:
 
 
 def parquet(path: Path) -> list[dict[str, Any]]:
-    from pyarrow import parquet as files  # noqa: PLC0415
+    try:
+        from pyarrow import parquet as files  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "data", "Reading --applicants from Parquet") from error
 
     batches = files.ParquetFile(path).iter_batches(batch_size=MOST)
     return next((batch.to_pylist() for batch in batches), [])

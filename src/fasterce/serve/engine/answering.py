@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fasterce import artifact, records
-from fasterce.errors import FasterCEError, InputError, ModelError
+from fasterce.errors import ArtifactError, FasterCEError, InputError, MissingExtraError, ModelError
 from fasterce.explainer import FasterCE
 from fasterce.explanation import MODEL_ERROR, Answers, Explanation
 from fasterce.models import LoadedModel, load_model
@@ -30,6 +30,8 @@ CONTRADICTS = "The model gave another answer, or none, when it was asked the sam
 # Of the time there is, what is kept for making records: so many seconds, and never more than this share.
 KEPT_BACK, MOST_KEPT_BACK = 0.05, 0.3
 LEAST_SECONDS = 0.001
+# Of the sentence about pickles, what a service does not offer.
+NOT_HERE = ", or trust_pickle=True if you made the file yourself"
 
 Outcome = tuple[Kept, ...] | Refused
 
@@ -279,8 +281,14 @@ def _kept(name: str, record: Record) -> Kept:
     )
 
 
+def kind_of(error: Exception) -> str:
+    """Which of our errors it is, by name."""
+    kinds = (ArtifactError, MissingExtraError, ModelError)
+    return next((kind.__name__ for kind in kinds if isinstance(error, kind)), "")
+
+
 def sentence_of(error: Exception) -> str:
     """Why an artifact could not be loaded, in one sentence."""
     if isinstance(error, FasterCEError):
-        return str(error)
+        return str(error).replace(NOT_HERE, "")
     return f"An artifact could not be loaded: {type(error).__name__}: {str(error)[:300]}."

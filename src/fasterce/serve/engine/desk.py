@@ -7,6 +7,7 @@ from typing import Any
 
 from fasterce.serve.engine import wire
 from fasterce.serve.engine.gathering import Queue, Waiting
+from fasterce.serve.engine.nursery import Begun
 from fasterce.serve.engine.pool import Engine, LostError, Pool
 from fasterce.serve.question import (
     Answer,
@@ -37,15 +38,16 @@ MUCH_LATER = 0.1
 class Desk:
     """Gathers questions, has engines answer them, and sees to it that nobody waits longer than they said.
 
-    All of it runs on one event loop; nothing here blocks.
+    All of it runs on one event loop; nothing here blocks. `begun` is what `nursery.begin` gave, if it was called before.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, begun: Begun | None = None) -> None:
         self.settings = settings
         self._queue = Queue(settings.most_batch, settings.gather_ms / 1000)
-        self._pool = Pool(settings, self._dispatch)
+        self._pool = Pool(settings, self._dispatch, begun)
         self._running: set[asyncio.Task[None]] = set()
         self._running_rows = 0
+        self._at_work: dict[Engine, list[Waiting]] = {}
         self._row_seconds = 0.02
         self._timer: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
@@ -89,6 +91,9 @@ class Desk:
         self._dispatch()
         try:
             return await waiting.future
+        except asyncio.CancelledError:
+            loop.call_later(self.settings.hang_seconds, self._be_left, waiting)
+            raise
         finally:
             handle.cancel()
             self._queue.drop(waiting)
@@ -150,6 +155,13 @@ class Desk:
         self._queue.drop(waiting)
         self._rest()
 
+    def _be_left(self, waiting: Waiting) -> None:
+        """An engine that still works when nobody waits for it any more is ended: others want to be answered."""
+        for engine, batch in self._at_work.items():
+            if waiting in batch and not any(one.open for one in batch):
+                self._pool.end(engine)
+                return
+
     def _dispatch(self) -> None:
         """Give what waits to engines that are free."""
         if self._timer is not None:
@@ -178,6 +190,7 @@ class Desk:
     async def _run(self, engine: Engine, batch: list[Waiting]) -> None:
         """One batch on one engine. Whoever is not answered, and not late, is asked about once more."""
         began, rows = monotonic(), sum(one.rows for one in batch)
+        self._at_work[engine] = batch
         try:
             message = wire.questions_out([one.written for one in batch], [one.question.until for one in batch])
             told, texts = await self._pool.ask(engine, message, self._patience(batch))
@@ -199,6 +212,8 @@ class Desk:
             for waiting in batch:
                 _fail(waiting, EngineLost("The process that was to answer said something that cannot be understood."))
         finally:
+            del self._at_work[engine]
+            self._queue.note_done(self._queue.rows + self._running_rows, monotonic() - began)
             self._pool.give_back(engine)
             self._running_rows -= rows
             self._dispatch()

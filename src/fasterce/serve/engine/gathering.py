@@ -13,6 +13,8 @@ from fasterce.serve.question import Answer, Question
 SHORT = 0.5
 # How long a crowd is remembered, in seconds.
 REMEMBERED = 0.1
+# A batch that took long is worth waiting for longer: this share of it, and never more seconds than that.
+WORTH, MOST_HELD = 0.2, 0.02
 
 
 @dataclass(eq=False)
@@ -58,7 +60,8 @@ class Queue:
         self.rows = 0
         self._waiting: deque[Waiting] = deque()
         self._crowd = 0
-        self._crowd_at = 0.0
+        self._crowd_at = self._free_at = 0.0
+        self._batch_seconds = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -84,15 +87,22 @@ class Queue:
         if rows >= self._crowd or now - self._crowd_at > REMEMBERED:
             self._crowd, self._crowd_at = rows, now
 
+    def note_done(self, rows: int, seconds: float) -> None:
+        """A batch was answered, when so many rows were on their way, its own among them; it took so many seconds."""
+        self._crowd, self._crowd_at = rows, monotonic()
+        self._free_at, self._batch_seconds = self._crowd_at, seconds
+
     def patience(self, engines: int) -> float:
         """Seconds the first may still wait for company that is likely to come; 0 if it should be asked now."""
         now = monotonic()
-        if not self._waiting or now - self._crowd_at > REMEMBERED:
+        if not self._waiting or not self.gather_seconds or now - self._crowd_at > REMEMBERED:
             return 0.0
         first = self._waiting[0]
         if first.alone or self.rows >= min(self._crowd / engines, self.most_batch):
             return 0.0
-        return max(first.since + self.gather_seconds - now, 0.0)
+        held = max(self.gather_seconds, min(WORTH * self._batch_seconds, MOST_HELD))
+        held = min(held, 0.1 * max(first.question.until - now, 0.0))
+        return max(max(first.since, self._free_at) + held - now, 0.0)
 
     def take(self) -> list[Waiting]:
         """The first and all that suit it, as many rows as one call may have."""

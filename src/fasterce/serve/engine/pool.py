@@ -2,29 +2,20 @@
 
 import asyncio
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from fasterce.serve.engine import wire
-from fasterce.serve.engine.modules import needed_modules
-from fasterce.serve.engine.process import BORN, COMMAND, END, GONE, NEWS, RAISE
+from fasterce.serve.engine.nursery import Begun, LoadError, Nursery
+from fasterce.serve.engine.process import BORN, GONE
 from fasterce.serve.question import Description, ReloadFailed, StartFailed
 from fasterce.serve.settings import Settings
 
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-BEGIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from fasterce.serve.engine.process import nurse; "
-    "nurse(int(sys.argv[1]), json.loads(sys.argv[3]))"
-)
 # Seconds before an engine is made again after one could not load, doubled each time.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-NURSERY_ENDS = 2.0
 
 
 class LostError(Exception):
@@ -37,10 +28,6 @@ class LostError(Exception):
 
 class HungError(LostError):
     """It was ended because it did not answer in time."""
-
-
-class LoadError(Exception):
-    """An engine could not be made; the sentence says why."""
 
 
 @dataclass
@@ -97,103 +84,10 @@ class Engine:
             self._writer.transport.abort()
 
 
-class Nursery:
-    """The process that makes engines; `news(what, number, value)` is called when one is born or gone, `lost()` when the
-    nursery itself is."""
-
-    def __init__(self, settings: Settings, news: Callable[[bytes, int, int], None], lost: Callable[[], None]) -> None:
-        self.settings = settings
-        self.news, self.lost = news, lost
-        self.control: socket.socket | None = None
-        self.process: subprocess.Popen[bytes] | None = None
-        self._read = b""
-
-    def start(self) -> None:
-        self.control, other = socket.socketpair()
-        path = sys.path if "" in sys.path else ["", *sys.path]
-        modules = json.dumps(needed_modules(self.settings.artifacts))
-        command = [sys.executable, "-c", BEGIN, str(other.fileno()), json.dumps(path), modules]
-        with other:
-            # A session of its own: what the terminal or a process manager sends the front is for the front to act on.
-            self.process = subprocess.Popen(
-                command,
-                env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), **self.settings.environment},
-                pass_fds=(other.fileno(),),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self.control.setblocking(False)
-        asyncio.get_running_loop().add_reader(self.control.fileno(), self._hear)
-
-    def engine(self, number: int) -> socket.socket:
-        """A new engine; the front's end of its socket."""
-        try:
-            if self.control is None:
-                self.start()
-            own, other = socket.socketpair()
-            with other:
-                assert self.control is not None
-                socket.send_fds(self.control, [COMMAND.pack(RAISE, number)], [other.fileno()])
-        except OSError as error:
-            raise LoadError(f"No process could be made for an engine: {error}.") from error
-        return own
-
-    def end(self, number: int) -> None:
-        if self.control is not None:
-            with suppress(OSError):
-                self.control.send(COMMAND.pack(END, number))
-
-    def _hear(self) -> None:
-        assert self.control is not None
-        try:
-            heard = self.control.recv(NEWS.size * 64)
-        except BlockingIOError:
-            return
-        except OSError:
-            heard = b""
-        if not heard:
-            self._forget()
-            self._bury()
-            self.lost()
-            return
-        self._read += heard
-        whole = len(self._read) - len(self._read) % NEWS.size
-        news, self._read = self._read[:whole], self._read[whole:]
-        for what, number, value in NEWS.iter_unpack(news):
-            self.news(what, number, value)
-
-    def _forget(self) -> None:
-        if self.control is not None:
-            asyncio.get_running_loop().remove_reader(self.control.fileno())
-            self.control.close()
-            self.control = None
-        self._read = b""
-
-    def _bury(self) -> None:
-        """It has let go of its socket, so it is gone or is going; nothing is left of it after this."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    async def stop(self) -> None:
-        """Engines end with it."""
-        self._forget()
-        if self.process is None:
-            return
-        loop = asyncio.get_running_loop()
-        until = loop.time() + NURSERY_ENDS
-        while self.process.poll() is None:
-            if loop.time() > until:
-                self.process.kill()
-            await asyncio.sleep(0.005)
-        self.process = None
-
-
 class Pool:
     """`workers` engines that may be busy, and a spare; whoever is lost is replaced."""
 
-    def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, changed: Callable[[], None], begun: Begun | None = None) -> None:
         self.settings = settings
         self.changed = changed
         self.generation = Generation(0)
@@ -206,7 +100,7 @@ class Pool:
         self._again: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._one_reload = asyncio.Lock()
-        self._nursery = Nursery(settings, self._hear, self._orphaned)
+        self._nursery = Nursery(settings, self._hear, self._orphaned, begun)
 
     async def start(self) -> None:
         """Returns when the first engine is ready; the others follow."""
@@ -216,7 +110,7 @@ class Pool:
             await self._raised(self._new(first))
         except LoadError as error:
             await self.close()
-            raise StartFailed(str(error)) from error
+            raise StartFailed(str(error), error.kind) from error
         self.generation = first
         self._fill()
 
@@ -247,7 +141,7 @@ class Pool:
     def give_back(self, engine: Engine) -> None:
         engine.busy = False
         if engine.retired:
-            self._end(engine)
+            self.end(engine)
 
     async def ask(self, engine: Engine, message: bytes, seconds: float) -> tuple[wire.Header, bytes]:
         """What the engine says within so many seconds; if it does not, it is ended."""
@@ -255,10 +149,10 @@ class Pool:
             async with asyncio.timeout(seconds):
                 return await engine.ask(message)
         except TimeoutError as error:
-            self._end(engine)
+            self.end(engine)
             raise HungError(began=True) from error
         except (LostError, asyncio.CancelledError):
-            self._end(engine)
+            self.end(engine)
             raise
 
     async def reload(self) -> list[Description]:
@@ -294,7 +188,7 @@ class Pool:
             if engine.generation is generation:
                 engine.retired = True
                 if not engine.busy:
-                    self._end(engine)
+                    self.end(engine)
 
     async def close(self) -> None:
         """End everything that was started."""
@@ -352,15 +246,15 @@ class Pool:
             async with asyncio.timeout(self.settings.load_seconds):
                 told, _ = await engine.ask(wire.packed(wire.settings_out(self.settings)))
         except BaseException as error:
-            self._end(engine)
+            self.end(engine)
             if isinstance(error, TimeoutError):
                 raise LoadError(f"The artifacts were not loaded within {self.settings.load_seconds:g} seconds.") from error
             if isinstance(error, LostError):
                 raise LoadError("An engine died while it loaded the artifacts.") from error
             raise
         if "ready" not in told:
-            self._end(engine)
-            raise LoadError(str(told.get("failed", "An engine could not load the artifacts.")))
+            self.end(engine)
+            raise LoadError(str(told.get("failed", "An engine could not load the artifacts.")), str(told.get("kind", "")))
         self._admit(engine, [wire.description_in(one) for one in told["ready"]])
 
     def _admit(self, engine: Engine, loaded: Sequence[Description]) -> None:
@@ -369,12 +263,12 @@ class Pool:
         if not generation.descriptions:
             generation.descriptions = {one.name: one for one in loaded}
         elif not generation.same(loaded):
-            self._end(engine)
+            self.end(engine)
             if generation is self.generation and not self._one_reload.locked():
                 self._spawn(self._reload_unasked())
             raise LoadError("The artifacts on disk are others than those being served.")
         if engine.gone or engine.retired:
-            self._end(engine)
+            self.end(engine)
             raise LoadError("An engine died as soon as it had loaded the artifacts.")
         engine.ready = True
 
@@ -382,7 +276,8 @@ class Pool:
         with suppress(ReloadFailed):
             await self.reload()
 
-    def _end(self, engine: Engine) -> None:
+    def end(self, engine: Engine) -> None:
+        """Kill it; whoever asks it is told that it is lost."""
         self._nursery.end(engine.number)
         self._forget(engine)
 

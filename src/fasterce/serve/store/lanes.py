@@ -64,7 +64,7 @@ class Lane:
             if self._closed:
                 raise StoreError("The store of records is closed.")
             if self._size and self._size + work.size > self._most:
-                raise StoreError(f"More records wait to be kept than may wait ({self._most}).")
+                raise StoreError(f"More records wait to be kept or read than may wait ({self._most}).")
             self._queue.append(work)
             self._size += work.size
             self._changed.notify()

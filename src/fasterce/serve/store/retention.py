@@ -8,7 +8,7 @@ from sqlalchemy.sql import ColumnElement
 
 from fasterce.serve.store.tables import records
 
-STEP = 200
+STEP = 50
 
 
 def due(now: datetime, retention_days: int | None) -> list[ColumnElement[bool]]:

@@ -46,11 +46,12 @@ def _create(path: Path) -> None:
         return
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _use_a_log(path: Path) -> None:
@@ -115,7 +116,7 @@ class _Watch:
             for engine in self._engines:
                 engine.dispose()
             if now is None:
-                raise StoreError(f"Records could not be kept in {self._path}: the file is no longer there.")
+                raise StoreError(f"Records must be in {self._path}; the file is no longer there.")
             self._known = now
 
     def _identity(self) -> tuple[int, int] | None:

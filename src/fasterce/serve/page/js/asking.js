@@ -1,6 +1,6 @@
 // While someone drags, questions would pile up: one is on its way, the latest waits, the others are forgotten.
 const APART = 60;
-const PATIENCE = 700;
+const PATIENCE = 1200;
 
 export class Latest {
   // `ask(signal)` builds the question when it is sent, `show(answer, since)` and `fail(trouble)` take what comes of it.

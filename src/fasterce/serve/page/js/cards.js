@@ -84,14 +84,17 @@ function unsure(k) {
 }
 
 export function showAlternatives(tryIt, advice) {
-  const { record, ms, looking } = state.answer;
+  const { record, ms } = state.answer;
   const found = distinct(record);
   const head = h("div", { class: "section-head" },
     h("h2", { id: "alternatives-heading", tabindex: -1 }, title(record)),
-    h("p", { class: "section-note" }, found.length ? `${count(found.length, "alternative")}, each confirmed by the model` : ""));
-  const body = found.length ? [h("ul", { class: "cards" }, found.map((one, k) => card(one, k, record, tryIt))), remark(record)] : advice(record, looking);
-  replace(find("alternatives"), head, body);
-  find("alternatives").dataset.ms = String(Math.round(ms));
+    found.length ? h("p", { class: "section-note" }, `${count(found.length, "alternative")}, each confirmed by the model`) : null);
+  const body = found.length ? [h("ul", { class: "cards" }, found.map((one, k) => card(one, k, record, tryIt))), remark(record)] : advice(record);
+  const section = find("alternatives"), within = section.contains(document.activeElement);
+  replace(section, head, body);
+  // Whoever pressed a button that is gone is at the heading, not at the top of the page.
+  if (within && !section.contains(document.activeElement)) find("alternatives-heading").focus({ preventScroll: true });
+  section.dataset.ms = String(Math.round(ms));
 }
 
 function title(record) {

@@ -65,7 +65,7 @@ function sentence(record, read) {
   if (!read) return `The model does not say by how much. Wanted: ${wanted}.`;
   if (record.outcome.score.kind === "number") return `Wanted: ${wanted}.`;
   if (record.target?.kind === "any other") return `The model is ${percent(read.share)} sure of this.`;
-  return `The model sees a ${percent(read.share)} chance of ${wanted}.`;
+  return `By the model, the chance of ${wanted} is ${percent(read.share)}.`;
 }
 
 on("schema", () => replace(find("decision")));

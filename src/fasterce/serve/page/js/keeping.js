@@ -3,13 +3,14 @@ import * as api from "./api.js";
 import { find, h, replace } from "./dom.js";
 import { icon } from "./icons.js";
 import { announce, inform, settle } from "./notices.js";
+import { sound } from "./person.js";
 import { question, state } from "./state.js";
 
 const LONG = 10_000;
 let busy = false;
 
 export async function keep() {
-  if (busy) return;
+  if (busy || !sound()) return;
   busy = true;
   find("keep")?.setAttribute("aria-busy", "true");
   try {
@@ -45,6 +46,8 @@ function show(id, html) {
       h("button", { class: "button", type: "button", id: "save-letter", onclick: () => save(`letter-${id}.html`, "text/html", html) }, icon("save", 17), "Letter"),
       h("button", { class: "button", type: "button", id: "save-record", onclick: () => saveRecord(id) }, icon("save", 17), "Record (JSON)")),
     h("div", { class: "sheet", tabindex: 0, role: "region", "aria-label": "The letter" }, sheet));
+  document.body.classList.add("has-letter");
+  dialog.addEventListener("close", () => document.body.classList.remove("has-letter"), { once: true });
   dialog.showModal();
   announce("Kept. The letter is ready to print.");
 }

@@ -2,7 +2,7 @@
 import { fresh, h } from "./dom.js";
 import { handy, named, rounded } from "./fields.js";
 import { icon } from "./icons.js";
-import { features, freeze, mayChange, on, setRange, state } from "./state.js";
+import { features, freeze, mayChange, none, on, setRange, state } from "./state.js";
 import { count, labelOf, number, plain } from "./words.js";
 
 const WAYS = { up: "can only go up", down: "can only go down" };
@@ -51,7 +51,7 @@ export function spoken(rule) {
 export const limitCount = () => state.frozen.size + Object.keys(state.ranges).filter((name) => !state.frozen.has(name)).length;
 
 export function clearAll() {
-  state.ranges = {};
+  state.ranges = none();
   state.frozen.clear();
   setRange("", null);
 }

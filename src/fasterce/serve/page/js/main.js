@@ -8,10 +8,11 @@ import { find, h, replace } from "./dom.js";
 import { showGoal } from "./goal.js";
 import { icon } from "./icons.js";
 import { keep } from "./keeping.js";
+import { limitCount } from "./limits.js";
 import { announce, inform, settle } from "./notices.js";
 import { newPerson, people, showForm, showPicker } from "./person.js";
 import * as place from "./place.js";
-import { feature, on, question, start, state, tell } from "./state.js";
+import { feature, none, on, question, start, state, tell } from "./state.js";
 import { themeButton } from "./theme.js";
 import * as whatif from "./whatif.js";
 import { count, outcome } from "./words.js";
@@ -19,16 +20,27 @@ import { count, outcome } from "./words.js";
 const FIRST_SHOWN = 6;
 const REASONS_AFTER = 180;
 const LONG = 6_000, LONGER = 20_000;
+const ALONE = { method: "closest", n: 1 };
 let reasons = null, patience = LONG;
 
 const asking = new Latest((signal) => api.explain(question(state.values), signal), received, failed);
 
-// Why there is no answer takes a few more searches: asked for when nothing else is.
+// What would do without the limits set here: one search more, so it comes first.
+const freeing = new Latest(
+  (signal) => api.explain(question(state.values, { ...ALONE, freeze: [], ranges: {} }), signal),
+  (answer) => shown({ free: answer.records[0] }),
+  () => {},
+);
+
+// Which rules stand in the way takes many: asked for when nothing else is.
 const explaining = new Latest(
-  (signal) => api.explain(question(state.values, { why_not: true, deadline_ms: patience }), signal),
-  (answer) => shown(answer.records[0], state.answer?.ms ?? answer.ms, false),
+  (signal) => api.explain(question(state.values, { ...ALONE, why_not: true, deadline_ms: patience }), signal),
+  (answer) => {
+    const [{ refusal, reason }] = answer.records;
+    shown({ record: { ...state.answer.record, refusal, reason }, looking: false });
+  },
   (trouble) => {
-    if (state.answer) shown(state.answer.record, state.answer.ms, false);
+    shown({ looking: false });
     if (trouble.kind !== "late") failed(trouble);
   },
 );
@@ -36,6 +48,7 @@ const explaining = new Latest(
 function ask() {
   if (!state.person) return;
   clearTimeout(reasons);
+  freeing.forget();
   explaining.forget();
   patience = LONG;
   asking.soon();
@@ -43,30 +56,31 @@ function ask() {
 
 function received(answer, since) {
   settle();
-  state.faults = {};
+  state.faults = none();
   tell("faults");
   const [record] = answer.records, why = record.status === "none_found";
-  shown(record, performance.now() - since, why);
+  shown({ record, ms: performance.now() - since, looking: why, free: null });
   requestAnimationFrame(() => pulse(performance.now() - since));
-  if (why) {
-    clearTimeout(reasons);
-    reasons = setTimeout(() => explaining.soon(), REASONS_AFTER);
-  }
+  if (!why) return;
+  if (limitCount()) freeing.soon();
+  clearTimeout(reasons);
+  reasons = setTimeout(() => explaining.soon(), REASONS_AFTER);
 }
 
-function shown(record, ms, looking) {
-  state.answer = { record, ms, looking };
+function shown(known) {
+  state.answer = { ...state.answer, ...known };
+  const { record, looking } = state.answer;
   for (const part of ["goal", "alternatives"]) find(part).hidden = false;
   if (state.wanted === null) showGoal();
   showDecision({ keep, whatif: () => whatif.open([]) });
-  showAlternatives((one) => whatif.open(one.changes), (of, still) => advice(of, still, longer));
+  showAlternatives((one) => whatif.open(one.changes), (of) => advice(of, longer));
   tell("answer");
   if (!looking) say(record);
 }
 
 function longer() {
   patience = LONGER;
-  shown(state.answer.record, state.answer.ms, true);
+  shown({ looking: true });
   explaining.soon();
 }
 
@@ -120,8 +134,7 @@ function showSwitcher() {
 }
 
 async function enter(name) {
-  asking.forget();
-  explaining.forget();
+  for (const one of [asking, freeing, explaining]) one.forget();
   try {
     const schema = await api.schema(name);
     state.artifact = schema.artifact ?? name;

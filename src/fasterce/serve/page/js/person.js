@@ -4,11 +4,12 @@ import { find, fresh, h, replace } from "./dom.js";
 import { editor } from "./fields.js";
 import { icon } from "./icons.js";
 import { limitCount, limitsPanel } from "./limits.js";
-import { features, on, setPerson, setValue, state } from "./state.js";
+import { feature, features, on, setPerson, setValue, state } from "./state.js";
 import { count, labelOf, value } from "./words.js";
 
 const SHOWN = 30;
 let editors = new Map();
+const unread = new Set(); // fields whose text is no value
 let limits = null;
 let tab = "details";
 
@@ -44,7 +45,7 @@ export function summary(one) {
 }
 
 export function showPicker(known) {
-  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon("plus", 16), "Type in a person");
+  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon(known ? "plus" : "back", 16), known ? "Type in a person" : "Start over");
   replace(find("picker"), known ? combobox() : h("p", { class: "picker-none" }, "Details typed here stay on this page until you keep a record."), typed);
 }
 
@@ -55,7 +56,7 @@ function combobox() {
     "aria-label": "Find a person", "aria-expanded": "false", "aria-controls": list, "aria-autocomplete": "list",
   });
   const options = h("ul", { class: "options", id: list, role: "listbox", "aria-label": "People", hidden: true });
-  let found = [], at = -1, waiting = null, asked = null;
+  let found = [], at = -1, waiting = null, asked = null, looking = false, first = false;
 
   const close = () => {
     options.hidden = true;
@@ -78,7 +79,8 @@ function combobox() {
   };
   const look = async () => {
     asked?.abort();
-    asked = new AbortController();
+    const mine = (asked = new AbortController());
+    looking = true;
     try {
       const answer = await people(input.value.trim(), 0, SHOWN, asked.signal);
       found = answer?.list ?? [];
@@ -90,8 +92,11 @@ function combobox() {
       options.hidden = false;
       at = -1;
       input.setAttribute("aria-expanded", "true");
+      if (first) mark(0);
     } catch (error) {
       if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("trouble", { detail: error }));
+    } finally {
+      if (asked === mine) looking = first = false;
     }
   };
   input.addEventListener("input", () => {
@@ -102,7 +107,10 @@ function combobox() {
   input.addEventListener("click", () => options.hidden && look());
   input.addEventListener("blur", () => setTimeout(close, 120));
   input.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown") options.hidden ? look() : mark(at + 1);
+    if (event.key === "ArrowDown" && options.hidden) {
+      first = true;
+      if (!looking) look();
+    } else if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
     else if (event.key === "Enter" && !options.hidden && found.length) choose(found[Math.max(at, 0)]);
     else if (event.key === "Escape") close();
@@ -145,11 +153,24 @@ export function showForm() {
 
 function typed(one, given) {
   if (given === undefined) {
-    state.faults[one.name] = one.whole ? "A whole number is needed here." : "A number is needed here.";
+    unread.add(one.name);
     showFaults();
     return;
   }
+  unread.delete(one.name);
   setValue(one.name, given);
+}
+
+const needed = (name) => (feature(name).whole ? "A whole number is needed here." : "A number is needed here.");
+
+// Whether everything typed can be used; if not, the first field that cannot has the focus.
+export function sound() {
+  const [wrong] = [...editors].find(([name]) => unread.has(name) || name in state.faults) ?? [];
+  if (wrong === undefined) return true;
+  find("tab-details").click();
+  if (find("fold").getAttribute("aria-expanded") !== "true") find("fold").click();
+  editors.get(wrong).input.focus();
+  return false;
 }
 
 function asPicked() {
@@ -159,7 +180,7 @@ function asPicked() {
 export const edited = () => features().some((one) => state.values[one.name] !== state.picked[one.name]);
 
 export function showFaults() {
-  for (const [name, one] of editors) one.fault(state.faults[name]);
+  for (const [name, one] of editors) one.fault(unread.has(name) ? needed(name) : state.faults[name]);
   if (Object.keys(state.faults).length) limits?.show();
 }
 
@@ -179,6 +200,7 @@ function showCount() {
   fold.replaceChildren("Details and what may change", n ? h("span", { class: "count", "aria-label": `, ${count(n, "limit")} set` }, String(n)) : "", icon("down", 18));
 }
 
+on("person", () => unread.clear());
 on("person values", showValues);
 on("limits", () => {
   limits?.show();

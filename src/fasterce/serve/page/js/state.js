@@ -1,4 +1,8 @@
 // What the page knows, and who wants to hear of it.
+
+// By columns' names, which may be any text: nothing is there that nobody put there.
+export const none = () => Object.create(null);
+
 export const state = {
   artifacts: [],
   artifact: null,
@@ -7,16 +11,17 @@ export const state = {
   picked: {}, // the values as they came
   values: {},
   frozen: new Set(),
-  ranges: {},
+  ranges: none(),
   wanted: null, // a class, [low, high], or null for the other one
   safe: null,
   method: "all",
   n: 1,
   answer: null, // {record, ms, looking}
   whatif: null, // {values, record}
-  faults: {}, // field -> sentence
+  faults: none(), // field -> sentence
 };
 
+const USUAL_MS = 5_000;
 const listeners = new Map();
 
 export function on(topics, listen) {
@@ -32,7 +37,7 @@ export const feature = (name) => features().find((one) => one.name === name);
 export const mayChange = (one) => one.change !== "never";
 
 export function start(schema) {
-  Object.assign(state, { schema, person: null, picked: {}, values: {}, ranges: {}, answer: null, whatif: null, faults: {} });
+  Object.assign(state, { schema, person: null, picked: {}, values: {}, ranges: none(), answer: null, whatif: null, faults: none() });
   state.frozen = new Set();
   state.wanted = firstWanted(schema.target);
   state.n = 1;
@@ -48,7 +53,7 @@ function firstWanted(target) {
 
 export function setPerson(person, values) {
   const known = Object.fromEntries(features().map((one) => [one.name, values[one.name] ?? null]));
-  Object.assign(state, { person, picked: known, values: { ...known }, answer: null, whatif: null, faults: {} });
+  Object.assign(state, { person, picked: known, values: { ...known }, answer: null, whatif: null, faults: none() });
   tell("person");
 }
 
@@ -90,5 +95,6 @@ export function question(values, changes = {}) {
     why_not: false,
     keep: false,
     ...changes,
+    deadline_ms: Math.min(changes.deadline_ms ?? USUAL_MS, state.schema.limits?.deadline_ms ?? USUAL_MS),
   };
 }

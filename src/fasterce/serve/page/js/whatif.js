@@ -11,7 +11,7 @@ import { labelOf, outcome, value } from "./words.js";
 
 let editors = new Map();
 const asked = new Latest(
-  (signal) => api.explain(question(state.whatif.values, { method: "closest", n: 1, robust: null, freeze: [], ranges: {} }), signal),
+  (signal) => api.explain(question(state.whatif.values, { method: "closest", n: 1, target: sameTarget(), robust: null, freeze: [], ranges: {} }), signal),
   (answer) => {
     settle();
     if (!state.whatif) return;
@@ -26,6 +26,9 @@ const asked = new Latest(
     if (!fields.length) inform(trouble, () => asked.soon());
   },
 );
+
+// What is wanted of the person, also where that is "the other one": of the changed values the other one is another.
+const sameTarget = () => state.wanted ?? state.answer?.record.target?.class ?? null;
 
 export function open(changes) {
   state.whatif = { values: { ...state.values }, record: null, names: [] };
