@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from serve.app.conftest import ROW, error_of
 
 from fasterce.serve.app.gate import is_local
+from serve.app.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
 JSON = {"content-type": "application/json"}
