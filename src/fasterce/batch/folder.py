@@ -1,9 +1,9 @@
 """The output folder: what is in it under its last name is whole, and says by a digest what it is.
 
 `_run.json` says what it is a run of; `part-000000.parquet` (or `column=value/part-000000.parquet`) are the lines of a shard,
-`_records/part-000000.jsonl` its audit records, and `_shards/000000.json`, written last, says that a shard is finished, with size
-and SHA-256 of its files. `_SUCCESS` is there when all of them are. Names with an underscore are passed over by what reads
-folders of Parquet.
+`_records/part-000000.jsonl` its audit records, and `_shards/000000.json`, written last, says that a shard is finished, with
+size and SHA-256 of its files. `_SUCCESS` is there when all of them are. Names with an underscore are passed over by what
+reads folders of Parquet.
 """
 
 import json
@@ -12,8 +12,9 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 from fasterce.artifact.folder import sync
@@ -100,7 +101,7 @@ class Folder:
     def publish(self, texts: Mapping[str, str], whole: bool) -> None:
         """The reports, and where all is done the mark that says so."""
         for name, text in texts.items():
-            commit.replace_file(self.stage(), self.path / name, lambda file, text=text: _write(file, text))
+            commit.replace_file(self.stage(), self.path / name, partial(_write, text))
         if whole:
             commit.replace_file(self.stage(), self.path / SUCCESS, lambda file: None)
         with suppress(OSError):
@@ -140,8 +141,8 @@ class Folder:
         left = [name for name in self._inside() if name != LOCK and not name.startswith(STAGING)]
         if left and not wanted:
             raise InputError(
-                f"{self.path} must be a new folder or hold a batch that can be gone on with; got {shorten(left, 3)} without a "
-                f"whole {RUN}: expected resume=False to begin anew, or another folder."
+                f"{self.path} must be a new folder or hold a batch that can be gone on with; got {shorten(left, 3)} without "
+                f"a whole {RUN}: expected resume=False to begin anew, or another folder."
             )
         with commit.told(self.path):
             (self.path / RUN).unlink(missing_ok=True)
@@ -152,5 +153,5 @@ class Folder:
                     entry.unlink()
 
 
-def _write(file: Any, text: str) -> None:
+def _write(text: str, file: IO[bytes]) -> None:
     file.write(text.encode())

@@ -1,6 +1,7 @@
 """Row groups of a Parquet file that cannot hold a wanted row, told by their statistics and not read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fasterce.batch.where import Both, Compare, Either, Node
@@ -14,11 +15,12 @@ def unwanted_groups(metadata: Any, node: Node) -> set[int]:
     return {
         group
         for group in range(metadata.num_row_groups)
-        if not _possible(node, lambda name, group=group: _bounds(metadata.row_group(group), columns.get(name)))
+        if not _possible(node, partial(_bounds, metadata.row_group(group), columns))
     }
 
 
-def _bounds(group: Any, place: int | None) -> tuple[Any, Any] | None:
+def _bounds(group: Any, columns: Mapping[str, int], name: str) -> tuple[Any, Any] | None:
+    place = columns.get(name)
     statistics = None if place is None else group.column(place).statistics
     return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
 

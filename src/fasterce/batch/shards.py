@@ -55,14 +55,16 @@ def cut(extents: Iterable[Extent], shard_rows: int, limit: int | None = None) ->
     """Shards of at most `shard_rows` rows: whole row groups together while they fit, larger ones in pieces."""
     made: list[Shard] = []
     first = 0
-    for extent in extents:
+    every = list(extents)
+    for extent in every:
         for start, rows in _ranges(extent, shard_rows):
             taken = rows if limit is None else min(rows, limit - first)
             if taken <= 0:
                 return made
             made.append(Shard(len(made), extent.source, start, taken, first))
             first += taken
-    return made
+    # Nothing in, nothing out, but with its columns.
+    return made or [Shard(0, every[0].source, 0, 0, 0)]
 
 
 def identify(source: str) -> dict[str, Any]:
@@ -101,7 +103,9 @@ def _files(source: str) -> list[str]:
         return sorted(str(file) for file in inside if not _hidden(file.relative_to(path).parts))
     if WILD.search(source):
         return sorted(file for file in glob.glob(source, recursive=True) if Path(file).is_file())
-    raise InputError(f"Cannot read {source}; expected a file, a folder or a pattern such as 'rows/*.parquet'; got nothing there.")
+    raise InputError(
+        f"Cannot read {source}; expected a file, a folder or a pattern such as 'rows/*.parquet'; got nothing there."
+    )
 
 
 def _elsewhere(address: str) -> list[str]:

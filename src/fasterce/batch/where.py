@@ -246,7 +246,8 @@ class _Parser:
             return Not(IsNull(name)) if negated else IsNull(name)
         negated = self._taken("not")
         if self._taken("in"):
-            found: Node = reduce(Either, [Compare(name, "=", value) for value in self._list()])
+            equal: list[Node] = [Compare(name, "=", value) for value in self._list()]
+            found = reduce(Either, equal)
             return Not(found) if negated else found
         sign = SIGNS.get(self.token, self.token)
         if negated or self.kind != "sign" or sign not in COMPARED:

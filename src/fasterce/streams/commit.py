@@ -19,13 +19,20 @@ Write = Callable[[IO[bytes]], None]
 
 def replace_file(temporary: Path, target: Path, write: Write) -> None:
     """Write a file that was not there, follow no link, and rename it when all of it is on the disk."""
-    with told(target), temporary.open("xb") as file, away_on_failure(temporary):
+    with told(target), synced(temporary) as file:
         write(file)
-        file.flush()
-        os.fsync(file.fileno())
     with told(target), away_on_failure(temporary):
         os.replace(temporary, target)
         sync(target.parent)
+
+
+@contextmanager
+def synced(path: Path) -> Iterator[IO[bytes]]:
+    """A file that was not there, whose bytes are on the disk when it is closed; away with it if that fails."""
+    with path.open("xb") as file, away_on_failure(path):
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager

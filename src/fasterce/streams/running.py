@@ -18,7 +18,8 @@ from fasterce.errors import InputError, unknown_name
 from fasterce.explanation import Explanation
 from fasterce.schema import plain
 from fasterce.streams import formats, identity, lines, places
-from fasterce.streams.parts import Parts, Write
+from fasterce.streams.commit import Write
+from fasterce.streams.parts import Parts
 from fasterce.streams.source import ROWS, Chunk, Rows, Source, open_rows
 from fasterce.streams.summary import Summary
 
