@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.batch.models import Grants
 
 from fasterce import FasterCE, Schema, batch
 from fasterce.batch import local
-from tests.batch.models import Grants
 
 MODEL = "tests.batch.models:grants"
 

@@ -11,10 +11,11 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from fasterce.batch.events import Done, Event, Failed, Underway
+from fasterce.batch.events import Done, Engine, Event, Failed, Underway
 from fasterce.batch.job import Job
-from fasterce.batch.shard import ONE_THREAD
+from fasterce.batch.shard import ONE_THREAD, Worker
 from fasterce.batch.shards import Shard
+from fasterce.batch.worker import described
 from fasterce.errors import FasterCEError, ModelError
 
 MOST_FALSE_STARTS = 3
@@ -68,6 +69,29 @@ def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Ite
             yield from crew.turn()
     finally:
         crew.end()
+
+
+def here(worker: Worker) -> Engine:
+    """The same without other processes: shard after shard in this one, which a model can hang or end."""
+
+    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]:
+        at_work = Worker(job, worker.opened)
+        for shard in shards:
+            for attempt in range(retries + 1):
+                event = _tried(at_work, shard, final=attempt == retries)
+                yield event
+                if isinstance(event, Done):
+                    break
+                time.sleep(PATIENCE)
+
+    return run
+
+
+def _tried(worker: Worker, shard: Shard, final: bool) -> Event:
+    try:
+        return Done(shard.number, worker.do(shard))
+    except Exception as error:
+        return Failed(shard.number, *described(error), final)
 
 
 class Crew:

@@ -51,7 +51,7 @@ _NAMES = tuple(Shard.__dataclass_fields__)
 
 def engine(address: str | None) -> Engine:
     """The engine on the cluster at an address, or on one started here for as long as it takes."""
-    ray = _ray()
+    ray = found()
 
     def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]:
         with _connected(ray, address, workers):
@@ -96,6 +96,11 @@ def _rounds(ray: Any, job: Job, left: list[Shard], actors: int, retries: int) ->
             return
 
 
+def _not_by_ray() -> dict[str, Any]:
+    """An actor that died is started again, its shard is not: one that kills every actor must be told, not tried forever."""
+    return {"max_task_retries": 0}
+
+
 def _results(ray: Any, job: Job, shards: Sequence[Shard], actors: int) -> Iterator[tuple[int, str]]:
     """Which shard was tried, and what went wrong; as they come."""
     context = ray.data.DataContext.get_current()
@@ -108,10 +113,9 @@ def _results(ray: Any, job: Job, shards: Sequence[Shard], actors: int) -> Iterat
             ShardActor,
             fn_constructor_args=(job,),
             batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
+            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=1),
             num_cpus=1,
-            max_restarts=-1,
-            max_task_retries=2,
+            ray_remote_args_fn=_not_by_ray,
         )
         for row in tried.iter_rows():
             yield int(row["number"]), str(row["failure"])
@@ -141,7 +145,8 @@ def _connected(ray: Any, address: str | None, workers: int) -> Iterator[None]:
         ray.shutdown()
 
 
-def _ray() -> Any:
+def found() -> Any:
+    """Ray itself, or the sentence that says how to get it."""
     try:
         import ray  # noqa: PLC0415 - an extra
         import ray.data  # noqa: PLC0415

@@ -15,7 +15,7 @@ import numpy as np
 
 from fasterce import artifact as artifacts
 from fasterce.artifact.manifest import versions
-from fasterce.batch import local
+from fasterce.batch import local, on_ray
 from fasterce.batch.events import Done, Engine, Event, Failed, Underway
 from fasterce.batch.folder import REPORT_JSON, REPORT_PAGE, Folder
 from fasterce.batch.job import Job, ModelSource
@@ -93,7 +93,7 @@ def explain(
     model : a file, import path or address as for `load_model`; None takes the one the artifact brings. A model itself is sent
         to the workers, if it can be pickled.
     engine : "local", processes of this machine, or "ray" (extra `ray`), on the cluster at `address` or one started here.
-    workers : how many work at once; None takes the cores there are.
+    workers : how many work at once; None takes the cores there are, 0 (local) this process alone.
     options : arguments of `explain`.
     where : which rows, such as "prediction = 'bad' and age >= 30"; the others are counted and left out.
     id_column, keep : a column that names the rows (`id` in the output), and others to hand on.
@@ -112,9 +112,9 @@ def explain(
     A report; `report.complete` is False where shards could not be done, and then there is no `_SUCCESS` in the folder.
     """
     started = time.monotonic()
-    numbers = {"shard_rows": shard_rows, "batch_rows": batch_rows, "limit": limit, "workers": workers}
-    _check_numbers({name: value for name, value in numbers.items() if value is not None or name.endswith("_rows")}, retries)
-    chosen = _engine(engine, address)
+    _check_numbers(1, shard_rows=shard_rows, batch_rows=batch_rows, limit=1 if limit is None else limit)
+    _check_numbers(0, retries=retries, workers=0 if workers is None else workers)
+    _check_engine(engine, address, workers)
     job = Job(
         artifact=os.path.abspath(artifact),
         model=ModelSource(model, trust_pickle, tuple(trusted), None if classes is None else tuple(classes)),
@@ -145,6 +145,7 @@ def explain(
         run = _Run(shards, started, progress)
         run.resume(folder)
         count = _workers(workers, address)
+        chosen = _engine(engine, address, worker, count)
         for event in chosen(job, run.left, workers=count, retries=int(retries)) if run.left else ():
             run.hear(event)
         report = run.report(job, worker, count, engine, files)
@@ -236,16 +237,21 @@ class _Run:
         )
 
 
-def _engine(name: str, address: str | None) -> Engine:
-    if name == "local":
-        if address is not None:
-            raise InputError(f"address is for engine='ray'; got {address!r} with engine='local'.")
-        return local.run
+def _check_engine(name: str, address: str | None, workers: int | None) -> None:
+    if name not in ENGINES:
+        raise InputError(unknown_name("engine", name, ENGINES))
+    if name == "local" and address is not None:
+        raise InputError(f"address is for engine='ray'; got {address!r} with engine='local'.")
     if name == "ray":
-        from fasterce.batch.on_ray import engine  # noqa: PLC0415 - an extra
+        if workers == 0:
+            raise InputError("workers must be at least 1 with engine='ray'; got 0, which is this process alone.")
+        on_ray.found()
 
-        return engine(address)
-    raise InputError(unknown_name("engine", name, ENGINES))
+
+def _engine(name: str, address: str | None, worker: Worker, workers: int) -> Engine:
+    if name == "ray":
+        return on_ray.engine(address)
+    return local.run if workers else local.here(worker)
 
 
 def _workers(given: int | None, address: str | None) -> int:
@@ -262,12 +268,10 @@ def _names(what: str, given: Sequence[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _check_numbers(given: Mapping[str, Any], retries: Any) -> None:
+def _check_numbers(least: int, **given: Any) -> None:
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise InputError(f"{name} must be a whole number of at least 1; got {value!r}.")
-    if isinstance(retries, bool) or not isinstance(retries, Integral) or retries < 0:
-        raise InputError(f"retries must be a whole number of at least 0; got {retries!r}.")
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
 
 
 def _check_apart(files: Sequence[str], output: Path) -> None:

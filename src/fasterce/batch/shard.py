@@ -70,7 +70,7 @@ class Worker:
     def _explained(self, shard: Shard, rows: Rows, writer: ShardWriter, tell: Tell | None) -> Tally:
         counted = Tally(read=shard.rows)
         for batch in gathered(self._wanted(shard, rows), self.job.batch_rows):
-            found = lines.explain(self.explainer, batch.frame, self.job.options)
+            found = lines.explain(self.explainer, batch.frame.set_axis(batch.positions), self.job.options)
             check_answering(found)
             made = lines.to_lines(self.explainer, found, self._extra(batch), batch.positions)
             writer.write(made, self._records(found, batch))

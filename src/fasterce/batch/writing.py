@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -73,7 +73,11 @@ class ShardWriter:
 
     def drop(self) -> None:
         """Away with what was not finished."""
-        self.files.close()
+        for sink in self.sinks.values():
+            with suppress(OSError, ValueError, pa.ArrowException):
+                sink.sink.close()
+        with suppress(OSError, ValueError):
+            self.files.close()
         for path in self.staged.values():
             path.unlink(missing_ok=True)
 
@@ -82,7 +86,7 @@ class ShardWriter:
         if not self.by:
             yield f"{self.name}.parquet", lines
             return
-        keys = pc.binary_join_element_wise(*(_folders(lines, name) for name in self.by), "/").combine_chunks()
+        keys = pc.binary_join_element_wise(*(_folders(lines, name) for name in self.by), "/")
         encoded = keys.dictionary_encode()
         for place, key in enumerate(encoded.dictionary.to_pylist()):
             here = pc.equal(encoded.indices, place)
