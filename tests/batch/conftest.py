@@ -1,5 +1,6 @@
 """An artifact, and a folder of files of rows: some to be explained, some that cannot be read."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from tests.batch.models import Grants
 
 from fasterce import FasterCE, Schema, batch
-from fasterce.batch import local
+from fasterce.batch import local, on_ray
 
 MODEL = "tests.batch.models:grants"
+# Read when Ray is first imported: clusters of these tests listen on this machine alone.
+os.environ.setdefault(on_ray.LOOPBACK, "0")
 
 
 def people(rows: int, seed: int) -> pd.DataFrame:

@@ -60,6 +60,10 @@ class Slow(Grants):
         return super().predict_proba(frame)
 
 
+class SlowKilling(Slow, Killing):
+    """Takes its time, and ends its process once."""
+
+
 class Fussy(Grants):
     """Raises about any question with somebody of the age 98 in it."""
 
@@ -69,4 +73,5 @@ class Fussy(Grants):
         return super().predict_proba(frame)
 
 
-grants, trapped, killing, killing_always, slow, fussy = Grants(), Trapped(), Killing(), KillingAlways(), Slow(), Fussy()
+grants, trapped, killing, killing_always = Grants(), Trapped(), Killing(), KillingAlways()
+slow, slow_killing, fussy = Slow(), SlowKilling(), Fussy()

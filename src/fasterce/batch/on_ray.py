@@ -5,6 +5,7 @@ on Ray having kept every block.
 """
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from fasterce.batch.worker import described
 from fasterce.errors import FasterCEError, InputError, MissingExtraError
 
 HERE = "127.0.0.1"
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 LOST = "WorkerDied"
 
 
@@ -51,7 +53,7 @@ _NAMES = tuple(Shard.__dataclass_fields__)
 
 def engine(address: str | None) -> Engine:
     """The engine on the cluster at an address, or on one started here for as long as it takes."""
-    ray = found()
+    ray = found(address)
 
     def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]:
         with _connected(ray, address, workers):
@@ -145,8 +147,11 @@ def _connected(ray: Any, address: str | None, workers: int) -> Iterator[None]:
         ray.shutdown()
 
 
-def found() -> Any:
+def found(address: str | None) -> Any:
     """Ray itself, or the sentence that says how to get it."""
+    if address is None:
+        # Read when Ray is first imported: on Linux too, a cluster of our own listens on this machine alone.
+        os.environ.setdefault(LOOPBACK, "0")
     try:
         import ray  # noqa: PLC0415 - an extra
         import ray.data  # noqa: PLC0415

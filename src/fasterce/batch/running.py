@@ -134,10 +134,10 @@ def explain(
     files = [file if places.is_address(file) else os.path.abspath(file) for file in find_files(source)]
     _check_apart(files, folder.path)
     worker = Worker(job)
-    _check_options(worker.explainer, job.options)
+    check_options(worker.explainer, job.options)
     extents = _look(worker, files)
     shards = cut(extents, int(shard_rows), None if limit is None else int(limit))
-    _check_sendable(job)
+    check_sendable(job)
     about = _about(worker, files, shard_rows, limit)
     with folder.locked():
         folder.begin(about, fresh=not resume)
@@ -245,7 +245,7 @@ def _check_engine(name: str, address: str | None, workers: int | None) -> None:
     if name == "ray":
         if workers == 0:
             raise InputError("workers must be at least 1 with engine='ray'; got 0, which is this process alone.")
-        on_ray.found()
+        on_ray.found(address)
 
 
 def _engine(name: str, address: str | None, worker: Worker, workers: int) -> Engine:
@@ -280,7 +280,7 @@ def _check_apart(files: Sequence[str], output: Path) -> None:
         raise InputError(f"output must be a folder apart from the input; got {output}, which holds {shorten(inside, 3)}.")
 
 
-def _check_options(explainer: FasterCE, options: Mapping[str, Any]) -> None:
+def check_options(explainer: FasterCE, options: Mapping[str, Any]) -> None:
     """Everything `explain` would refuse, before anything is read."""
     known = [name for name in inspect.signature(explainer.explain).parameters if name != "rows"]
     for name in options:
@@ -289,7 +289,7 @@ def _check_options(explainer: FasterCE, options: Mapping[str, Any]) -> None:
     explainer.explain(explainer.table_.frame(np.zeros((0, len(explainer.table_.schema)))), **options)
 
 
-def _check_sendable(job: Job) -> None:
+def check_sendable(job: Job) -> None:
     try:
         pickle.dumps(job)
     except Exception as error:

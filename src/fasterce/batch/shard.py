@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ class Worker:
         self.job = job
         self.opened = job.open() if opened is None else opened
         self.explainer = self.opened.explainer
+        self.predictor = self.explainer._predictor()
         self.filter = Filter.read(job.where, self.explainer, job.options.get("target"))
         self.folder = Folder(job.output, job.token)
 
@@ -69,24 +70,28 @@ class Worker:
 
     def _explained(self, shard: Shard, rows: Rows, writer: ShardWriter, tell: Tell | None) -> Tally:
         counted = Tally(read=shard.rows)
-        for batch in gathered(self._wanted(shard, rows), self.job.batch_rows):
-            found = lines.explain(self.explainer, batch.frame.set_axis(batch.positions), self.job.options)
-            check_answering(found)
-            made = lines.to_lines(self.explainer, found, self._extra(batch), batch.positions)
+        for batch, found, made in self.explained(self._read(shard, rows)):
             writer.write(made, self._records(found, batch))
             counted += Tally.of(found, len(made), None if self.job.group is None else batch.column(self.job.group))
             if tell is not None:
                 tell(counted)
         return counted + Tally(filtered=shard.rows - counted.summary.rows)
 
-    def _wanted(self, shard: Shard, rows: Rows) -> Iterator[Batch]:
-        predictor = self.explainer._predictor()
-        unwanted = self._unwanted(rows)
-        for start, most in spans(shard, unwanted):
+    def explained(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Explanation, pa.Table]]:
+        """The rows that are wanted, in full batches, with what was found and its lines."""
+        for batch in gathered(map(self._wanted, batches), self.job.batch_rows):
+            found = lines.explain(self.explainer, batch.frame.set_axis(batch.positions), self.job.options)
+            check_answering(found)
+            yield batch, found, lines.to_lines(self.explainer, found, self._extra(batch), batch.positions)
+
+    def _wanted(self, batch: Batch) -> Batch:
+        batch = batch.take(self.filter.wanted_before(batch)) if self.filter.given is not None else batch
+        return batch.take(self.filter.wanted(batch, self.predictor)) if self.filter.asked is not None else batch
+
+    def _read(self, shard: Shard, rows: Rows) -> Iterator[Batch]:
+        for start, most in spans(shard, self._unwanted(rows)):
             for chunk in rows.between(start, most):
-                batch = Batch.of(chunk, shard.first + chunk.first - shard.start)
-                batch = batch.take(self.filter.wanted_before(batch)) if self.filter.given is not None else batch
-                yield batch.take(self.filter.wanted(batch, predictor)) if self.filter.asked is not None else batch
+                yield Batch.of(chunk, shard.first + chunk.first - shard.start)
 
     def _unwanted(self, rows: Rows) -> list[tuple[int, int]]:
         """Stretches of a Parquet file, first row and how many, that hold no wanted row by its statistics."""
