@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit show show-rules bench bench-scale bench-memory datasets docs docs-serve pictures clean
+.PHONY: demo test lint types contracts unit show show-rules bench bench-scale bench-memory bench-batch test-spark datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -44,6 +44,12 @@ bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/r
 bench-memory: $(VENV)/.dev  ## peak memory of files of growing length: benchmarks/results/memory.md
 	$(BENCH) benchmarks.memory $(ARGS)
 
+bench-batch: $(VENV)/.dev  ## rows a second of workers here and on Ray, memory of long batches: benchmarks/results/batch.md
+	$(BENCH) benchmarks.batch $(ARGS)
+
+test-spark: $(VENV)-spark/.ready  ## the batch function on a local Spark; needs Java, its own venv, not part of `test`
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-spark/bin/pytest tests/batch/test_on_spark.py -q
+
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 
@@ -73,5 +79,12 @@ $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) -e '.[dev]'
 	touch $@ $(VENV)/.demo
 
+$(VENV)-spark/.ready: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)-spark
+	$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,train,cli]' \
+		pytest hypothesis
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-spark build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

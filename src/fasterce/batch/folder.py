@@ -85,6 +85,16 @@ class Folder:
         """A name to write under before something is whole."""
         return self.path / STAGING / uuid4().hex
 
+    def begin_try(self, number: int) -> int:
+        """Note that a shard is begun; how often it was before and nobody came back to say how it ended."""
+        with self._tries(number).open("ab") as file:
+            before = file.tell()
+            file.write(b".")
+        return before
+
+    def end_try(self, number: int) -> None:
+        self._tries(number).unlink(missing_ok=True)
+
     def commit(self, number: int, staged: Mapping[str, Path], about: Mapping[str, Any]) -> None:
         """Put a shard's files in their places; it is finished from the moment all of them are there."""
         self._check_still_ours()
@@ -112,6 +122,9 @@ class Folder:
 
     def _told(self, number: int) -> Path:
         return self.path / SHARDS / f"{number:06d}.json"
+
+    def _tries(self, number: int) -> Path:
+        return self.path / STAGING / f"{number:06d}.tries"
 
     def _check_still_ours(self) -> None:
         """A worker that was taken for dead must not write into the run that took its place."""

@@ -27,9 +27,9 @@ LOST = "WorkerDied"
 class ShardActor:
     """What Ray starts: it loads the explainer once and does the shards it is handed."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, retries: int) -> None:
         on_one_thread()
-        self.worker = Worker(job)
+        self.worker, self.retries = Worker(job), retries
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         numbers: list[int] = []
@@ -41,10 +41,16 @@ class ShardActor:
         return {"number": numbers, "failure": failures}
 
     def _tried(self, shard: Shard) -> tuple[str, ...]:
+        deaths = self.worker.folder.begin_try(shard.number)
+        # Ray tries for ever: a shard that kills every actor would never be told.
+        if deaths > self.retries:
+            return LOST, f"The actor at work on it died {deaths} times."
         try:
             self.worker.do(shard)
         except Exception as error:
             return described(error)
+        finally:
+            self.worker.folder.end_try(shard.number)
         return ()
 
 
@@ -71,19 +77,19 @@ def _rounds(ray: Any, job: Job, left: list[Shard], actors: int, retries: int) ->
         failed: dict[int, tuple[str, str]] = {}
         done: set[int] = set()
         try:
-            for number, failure in _results(ray, job, left, actors):
+            for number, failure in _results(ray, job, left, actors, retries):
                 kind, _, said = failure.partition("\n")
                 about = folder.finished(number) if not failure else None
                 if about is not None:
                     done.add(number)
                     yield Done(number, about)
                 else:
-                    failed[number] = (kind or LOST, said or "Its files are not there as they were written.")
+                    failed[number] = (kind or "InputError", said or "Its files are not there as they were written.")
         except FasterCEError:
             raise
         except Exception as error:
             trouble = " ".join(str(error).split())[:300]
-            failed |= {shard.number: (LOST, f"Ray gave up: {trouble}") for shard in left if shard.number not in failed}
+            failed |= {shard.number: ("RayError", f"Ray gave up: {trouble}") for shard in left if shard.number not in failed}
         # A block that Ray dropped has said nothing, and an actor may have died between its work and its word.
         for shard in [shard for shard in left if shard.number not in done]:
             about = folder.finished(shard.number)
@@ -92,18 +98,15 @@ def _rounds(ray: Any, job: Job, left: list[Shard], actors: int, retries: int) ->
                 yield Done(shard.number, about)
             else:
                 kind, said = failed.get(shard.number, (LOST, "The actor at work on it was lost."))
-                yield Failed(shard.number, kind, said, final=last)
+                hopeless = shard.number in failed and kind == LOST
+                yield Failed(shard.number, kind, said, final=last or hopeless)
+                done |= {shard.number} if hopeless else set()
         left = [shard for shard in left if shard.number not in done]
         if not left:
             return
 
 
-def _not_by_ray() -> dict[str, Any]:
-    """An actor that died is started again, its shard is not: one that kills every actor must be told, not tried forever."""
-    return {"max_task_retries": 0}
-
-
-def _results(ray: Any, job: Job, shards: Sequence[Shard], actors: int) -> Iterator[tuple[int, str]]:
+def _results(ray: Any, job: Job, shards: Sequence[Shard], actors: int, retries: int) -> Iterator[tuple[int, str]]:
     """Which shard was tried, and what went wrong; as they come."""
     context = ray.data.DataContext.get_current()
     before = context.max_errored_blocks, context.enable_progress_bars
@@ -113,11 +116,10 @@ def _results(ray: Any, job: Job, shards: Sequence[Shard], actors: int) -> Iterat
         data = ray.data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
         tried = data.map_batches(
             ShardActor,
-            fn_constructor_args=(job,),
+            fn_constructor_args=(job, retries),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=1),
             num_cpus=1,
-            ray_remote_args_fn=_not_by_ray,
         )
         for row in tried.iter_rows():
             yield int(row["number"]), str(row["failure"])
@@ -134,7 +136,7 @@ def _connected(ray: Any, address: str | None, workers: int) -> Iterator[None]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
     try:
         if address is None:
-            ray.init(num_cpus=workers, _node_ip_address=HERE, **quiet)
+            ray.init(address="local", num_cpus=workers, _node_ip_address=HERE, **quiet)
         else:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
