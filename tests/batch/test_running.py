@@ -201,6 +201,8 @@ def test_a_model_that_is_down_fails_a_shard_and_one_that_dislikes_a_row_does_not
     fussy = explain(source, tmp_path / "fussy", model="tests.batch.models:fussy", workers=0, shard_rows=20)
     assert fussy.complete
     assert fussy.tally.summary.statuses == {"found": 39, "model_error": 1}
+    filtered = explain(source, tmp_path / "few", model="tests.batch.models:fussy", workers=0, where="score > 2")
+    assert filtered.tally.summary.statuses == {"model_error": 1}
     monkeypatch.setenv(TRAP, "x")
     down = explain(source, tmp_path / "down", model="tests.batch.models:trapped", workers=0, shard_rows=20, retries=1)
     (failure,) = down.failed
@@ -212,7 +214,7 @@ def test_a_model_that_is_down_fails_a_shard_and_one_that_dislikes_a_row_does_not
 PROGRAM = """
 import sys
 from fasterce import batch
-batch.explain(sys.argv[1], sys.argv[2], sys.argv[3], model="tests.batch.models:slow", shard_rows=50, batch_rows=20, workers=2,
+batch.explain(sys.argv[1], sys.argv[2], sys.argv[3], model="tests.batch.models:slow", shard_rows=50, batch_rows=20, workers=1,
               id_column="customer")
 """
 
@@ -252,6 +254,7 @@ def test_prediction_filters_ask_the_model_and_count_the_others(explain: Explain,
     pd.testing.assert_frame_equal(got.drop(columns="age"), wanted[got.drop(columns="age").columns], check_dtype=False)
     assert report.tally.filtered == ROWS - len(got)
     assert report.tally.summary.rows == len(got)
+    assert report.tally.summary.rows_asked > ROWS / 2, "rows asked by the filter count"
     refused = expected[(expected["prediction"] == "refused") | (expected["status"] == "invalid_input")]
     assert set(got["row"]) <= set(refused["row"])
     assert (

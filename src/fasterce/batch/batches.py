@@ -1,7 +1,7 @@
 """Rows of a shard that are wanted, gathered into full batches: one call of the model asks about as many as it can."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fasterce.batch import where
-from fasterce.batch.where import PREDICTION, SCORE, Name, Node
-from fasterce.errors import InputError
+from fasterce.batch.where import SCORE, Name, Node
+from fasterce.errors import InputError, ModelError
 from fasterce.explainer import FasterCE
 from fasterce.predictor import FAILED, Predictor
 from fasterce.streams import Chunk
 
 Mask = NDArray[np.bool_]
 
+FEWEST_TO_TELL = 10
+
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows: their positions in the whole input, the explainer's columns, ids, and the other columns read."""
+    """Some rows: their positions in the whole input, the explainer's columns, ids, and the other columns read; `doubtful` are
+    those the model failed on when it was asked whether they are wanted."""
 
     positions: NDArray[np.int64]
     frame: pd.DataFrame
     ids: pa.Array | None
     columns: pa.Table
+    doubtful: Mask
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -35,7 +39,12 @@ class Batch:
     @classmethod
     def of(cls, chunk: Chunk, first: int) -> "Batch":
         """A chunk whose first row has the position `first`."""
-        return cls(np.arange(first, first + len(chunk.frame)), chunk.frame, chunk.ids, chunk.passthrough)
+        return cls.plain(np.arange(first, first + len(chunk.frame)), chunk.frame, chunk.ids, chunk.passthrough)
+
+    @classmethod
+    def plain(cls, positions: NDArray[np.int64], frame: pd.DataFrame, ids: pa.Array | None, columns: pa.Table) -> "Batch":
+        """Rows nothing was asked about yet."""
+        return cls(positions, frame, ids, columns, np.zeros(len(positions), dtype=bool))
 
     @classmethod
     def join(cls, parts: Sequence["Batch"]) -> "Batch":
@@ -46,6 +55,7 @@ class Batch:
             pd.concat([part.frame for part in parts], ignore_index=True),
             None if parts[0].ids is None else pa.concat_arrays([part.ids for part in parts]),
             pa.concat_tables([part.columns for part in parts]),
+            np.concatenate([part.doubtful for part in parts]),
         )
 
     def take(self, rows: Mask | slice) -> "Batch":
@@ -54,7 +64,7 @@ class Batch:
         kept = pa.array(np.flatnonzero(rows))
         columns = self.columns.take(kept) if self.columns.num_columns else empty_columns(len(kept))
         ids = None if self.ids is None else self.ids.take(kept)
-        return Batch(self.positions[rows], self.frame[rows].reset_index(drop=True), ids, columns)
+        return Batch(self.positions[rows], self.frame[rows].reset_index(drop=True), ids, columns, self.doubtful[rows])
 
     def column(self, name: str) -> pa.Array:
         return self.columns.column(name).combine_chunks() if len(self) else pa.array([], self.columns.field(name).type)
@@ -98,10 +108,10 @@ class Filter:
             return np.ones(len(batch), dtype=bool)
         return _mask(where.evaluate(self.given, lambda name: batch.column(name.text)), False)
 
-    def wanted(self, batch: Batch, predictor: Predictor) -> Mask:
-        """What the model says; a row it cannot be asked about stays, to be told by its status."""
+    def wanted(self, batch: Batch, predictor: Predictor) -> Batch:
+        """The rows the model says are wanted; one it cannot be asked about stays, to be told by its status."""
         if self.asked is None or not len(batch):
-            return np.ones(len(batch), dtype=bool)
+            return batch
         reading = predictor.table.read(batch.frame)
         sound = np.ones(len(batch), dtype=bool)
         sound[list(reading.problems)] = False
@@ -113,7 +123,10 @@ class Filter:
 
         keep = np.ones(len(batch), dtype=bool)
         keep[sound] = _mask(where.evaluate(self.asked, column), False) | said.failed
-        return keep
+        check_answering(said.failed, predictor.failure)
+        doubtful = np.zeros(len(batch), dtype=bool)
+        doubtful[sound] = said.failed
+        return replace(batch, doubtful=doubtful).take(keep)
 
 
 class _Said:
@@ -138,6 +151,12 @@ class _Said:
                 labels = np.array([*map(str, self.predictor.classes), ""], dtype=object)
                 self.known[name] = pa.array(labels[final.classes], pa.string(), mask=failed)
         return self.known[name]
+
+
+def check_answering(failed: Mask, said: str) -> None:
+    """A model that fails on a row is told by the row's status; one that fails on every row of many is down."""
+    if len(failed) >= FEWEST_TO_TELL and failed.all():
+        raise ModelError(f"The model must answer; it failed on all {len(failed)} rows of a batch: {said}")
 
 
 def gathered(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
@@ -171,6 +190,3 @@ def _position(explainer: FasterCE, target: Any) -> int:
     if len(explainer.classes_) != 2:
         raise InputError("where: score is the chance of the class wanted; expected a target, for there are more than two.")
     return 1
-
-
-__all__ = ["PREDICTION", "Batch", "Filter", "gathered"]

@@ -9,16 +9,16 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from fasterce import records
-from fasterce.batch.batches import Batch, Filter, gathered
+from fasterce.batch.batches import Batch, Filter, check_answering, gathered
 from fasterce.batch.folder import Folder
 from fasterce.batch.job import Job, Opened
 from fasterce.batch.pruning import unwanted_groups
 from fasterce.batch.shards import Shard
 from fasterce.batch.tally import Tally
 from fasterce.batch.writing import ShardWriter
-from fasterce.errors import ModelError
 from fasterce.explanation import INVALID_INPUT, MODEL_ERROR, Explanation
-from fasterce.streams import Rows, lines
+from fasterce.predictor import Asked
+from fasterce.streams import Rows, Summary, lines
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "FASTERCE_THREADS")
 
@@ -69,24 +69,27 @@ class Worker:
         return about
 
     def _explained(self, shard: Shard, rows: Rows, writer: ShardWriter, tell: Tell | None) -> Tally:
-        counted = Tally(read=shard.rows)
+        counted, self.predictor.asked = Tally(read=shard.rows), Asked()
         for batch, found, made in self.explained(self._read(shard, rows)):
             writer.write(made, self._records(found, batch))
             counted += Tally.of(found, len(made), None if self.job.group is None else batch.column(self.job.group))
             if tell is not None:
                 tell(counted)
-        return counted + Tally(filtered=shard.rows - counted.summary.rows)
+        # What the filter asked the model counts too.
+        filtering = Summary(calls=self.predictor.asked.calls, rows_asked=self.predictor.asked.rows)
+        return counted + Tally(filtering, filtered=shard.rows - counted.summary.rows)
 
     def explained(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Explanation, pa.Table]]:
         """The rows that are wanted, in full batches, with what was found and its lines."""
         for batch in gathered(map(self._wanted, batches), self.job.batch_rows):
             found = lines.explain(self.explainer, batch.frame.set_axis(batch.positions), self.job.options)
-            check_answering(found)
+            asked = (found.status != INVALID_INPUT).to_numpy() & ~batch.doubtful
+            check_answering((found.status == MODEL_ERROR).to_numpy()[asked], _first_reason(found))
             yield batch, found, lines.to_lines(self.explainer, found, self._extra(batch), batch.positions)
 
     def _wanted(self, batch: Batch) -> Batch:
         batch = batch.take(self.filter.wanted_before(batch)) if self.filter.given is not None else batch
-        return batch.take(self.filter.wanted(batch, self.predictor)) if self.filter.asked is not None else batch
+        return self.filter.wanted(batch, self.predictor)
 
     def _read(self, shard: Shard, rows: Rows) -> Iterator[Batch]:
         for start, most in spans(shard, self._unwanted(rows)):
@@ -137,13 +140,8 @@ def with_ids(kept: pa.Table, ids: pa.Array) -> pa.Table:
     return pa.Table.from_arrays([ids, *kept.columns], names=["id", *kept.column_names])
 
 
-def check_answering(found: Explanation) -> None:
-    """A model that fails on a row is told by the row's status; one that fails on every row of a batch is down."""
-    asked = found.status != INVALID_INPUT
-    failed = found.status == MODEL_ERROR
-    if int(asked.sum()) > 1 and bool(failed[asked].all()):
-        said = str(found.reason[failed].iloc[0])
-        raise ModelError(f"The model must answer; it failed on all {int(asked.sum())} rows of a batch: {said}")
+def _first_reason(found: Explanation) -> str:
+    return str(next(iter(found.reason[found.status == MODEL_ERROR]), ""))
 
 
 def on_one_thread() -> None:

@@ -92,7 +92,7 @@ def _batch(worker: Worker, table: pa.Table) -> Batch:
     kept = [column(table, table.column_names.index(name)) for name in worker.columns]
     columns = pa.Table.from_arrays(kept, names=worker.columns) if kept else empty_columns(len(table))
     ids = None if worker.job.id_column is None else column(table, table.column_names.index(worker.job.id_column))
-    return Batch(np.arange(len(table)), frame_of(table, worker.explainer.table_, WHERE), ids, columns)
+    return Batch.plain(np.arange(len(table)), frame_of(table, worker.explainer.table_, WHERE), ids, columns)
 
 
 def _fields(worker: Worker, given: pa.Schema) -> pa.Schema:
