@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo demo-serve test lint types contracts unit postgres chromium show show-rules
-.PHONY: bench bench-scale bench-memory bench-serve fuzz datasets docs docs-serve pictures clean
+.PHONY: demo demo-serve test lint types contracts unit postgres chromium test-spark fuzz show show-rules
+.PHONY: bench bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -60,6 +60,12 @@ bench-serve: $(VENV)/.dev  ## the service under load, faults and time: benchmark
 fuzz: $(VENV)/.dev  ## ten thousand requests made from the service's own OpenAPI description, no server error
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py $(ARGS)
 
+bench-batch: $(VENV)/.dev  ## rows a second of workers here and on Ray, memory of long batches: benchmarks/results/batch.md
+	$(BENCH) benchmarks.batch $(ARGS)
+
+test-spark: $(VENV)-spark/.ready  ## the batch function on a local Spark; needs Java, its own venv, not part of `test`
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-spark/bin/pytest tests/batch/test_on_spark.py -q
+
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 
@@ -94,5 +100,12 @@ $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) -e '.[dev]'
 	touch $@ $(VENV)/.demo $(VENV)/.serve
 
+$(VENV)-spark/.ready: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)-spark
+	$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,train,cli]' \
+		pytest hypothesis
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-spark build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

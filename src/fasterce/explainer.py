@@ -51,8 +51,9 @@ class FasterCE(Transforming, BaseEstimator):
     progress : show a progress bar; None shows it in a terminal only.
     keep_rows : keep some training rows of every class as examples to start from (`save` stores them); False keeps
         decoded latent samples only, for data that must not be stored.
-    twin : "auto" searches on a compiled ONNX twin of the model where one can be made that agrees with it (extra `onnx`);
-        "never" asks the model itself. The model always has the last word.
+    twin : "auto" searches on a compiled ONNX twin of the model where one can be made that agrees with it (extra `onnx`), or
+        on an ONNX model or native booster itself, fed without a DataFrame; "never" asks the model itself. The model always
+        has the last word.
     task : "classification", "regression" (a number is wanted by target=(low, high)), or "auto": what the model says it is.
 
     Attributes

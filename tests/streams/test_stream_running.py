@@ -22,7 +22,7 @@ import pytest
 
 from fasterce import FasterCE
 from fasterce.errors import InputError
-from fasterce.streams import Summary, lines, parts, run
+from fasterce.streams import Summary, commit, lines, parts, run
 
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -272,7 +272,7 @@ def test_parts_that_hold_fewer_rows_than_the_source_are_not_joined(
     del content["sha256"]
     content["about"]["rows"] = 19
     with described.open("wb") as file:
-        parts._dump(file, content)
+        commit.dump(file, content)
     with pytest.raises(InputError, match="must hold the first 40 rows of the source; got 39: start again with resume=False"):
         run(explainer, source, target, **how)
     assert not target.exists()
@@ -388,7 +388,7 @@ def test_another_source_or_explainer_is_not_gone_on_with(
     stamp = source.stat()
     source.write_text(text.replace("abc", "abd"))
     os.utime(source, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    with pytest.raises(InputError, match="unfinished run of something else: source was"):
+    with pytest.raises(InputError, match="a run of something else: source was"):
         run(explainer, source, target, **how)
     source.write_text(text)
     assert run(explainer, source, target, **how).resumed == 1

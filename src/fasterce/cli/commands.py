@@ -16,6 +16,7 @@ COMMANDS = {
     "inspect": "fasterce.cli.inspect:inspect",
     "fit": "fasterce.cli.fit:fit",
     "explain": "fasterce.cli.explain:explain",
+    "batch": "fasterce.cli.batch:batch",
     "report": "fasterce.cli.report:report",
     "check": "fasterce.cli.check:check",
     "replay": "fasterce.cli.replay:replay",

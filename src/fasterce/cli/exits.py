@@ -84,6 +84,8 @@ WORDS = (
     (r"\brules: Frozen\b", "--freeze"),
     (r"^X must\b", "The data must"),
     (r"^n must\b", "--n must"),
+    (r"^(where|input|output|keep|workers|address|retries|limit)\b(?=:? |, in)", r"--\1"),
+    (r"^(partition_by|shard_rows|batch_rows)\b", lambda found: f"--{found[1].replace('_', '-')}"),
     (r"^(robust|realism|budget|distance) must\b", r"--\1 must"),
 )
 

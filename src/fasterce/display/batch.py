@@ -1,6 +1,6 @@
 """A batch of explanations as one page to send to someone: figures, pictures, the first rows, and what it rests on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 
 import numpy as np
@@ -37,7 +37,7 @@ def page(
     sections += _one_by_one(explanation, most)
     without = _without_answer(explanation)
     sections += [("Rows without an answer", without)] if without else []
-    sections += [("What it rests on", _definitions(about))] if about else []
+    sections += [("What it rests on", definitions(about))] if about else []
     sections += [("How good the learned pieces are", f"<pre>{escape(learned)}</pre>")] if learned else []
     return html.page(title, sections)
 
@@ -58,7 +58,7 @@ def _cards(explanation: Explanation) -> str:
     summary = explanation.summary()
     wanting = len(explanation) - int((explanation.status == ALREADY_TARGET).sum())
     found = int((explanation.status == FOUND).sum())
-    cards = [
+    shown = [
         (number(len(explanation), 0), "rows"),
         (percent(found / wanting) if wanting else "–", "answered, of those that wanted one"),
         (measure(summary["features_changed"]), "features changed on average"),
@@ -66,8 +66,13 @@ def _cards(explanation: Explanation) -> str:
         (number(summary["rows_asked_each"], 1), "rows asked of the model a row"),
         (f"{measure(summary['ms_each'])} ms", "a row"),
     ]
-    shown = "".join(f"<div><dt>{escape(said)}</dt><dd>{escape(figure)}</dd></div>" for figure, said in cards)
-    return f'<dl class="fce-cards">{shown}</dl>'
+    return cards(shown)
+
+
+def cards(shown: Iterable[tuple[str, str]]) -> str:
+    """Figures side by side, each with what it is."""
+    each = "".join(f"<div><dt>{escape(said)}</dt><dd>{escape(figure)}</dd></div>" for figure, said in shown)
+    return f'<dl class="fce-cards">{each}</dl>'
 
 
 def _without_answer(explanation: Explanation) -> str:
@@ -87,7 +92,8 @@ def _without_answer(explanation: Explanation) -> str:
     return f'<table class="fce-list"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
 
 
-def _definitions(about: Mapping[str, str]) -> str:
+def definitions(about: Mapping[str, str]) -> str:
+    """Names and what is said of each."""
     lines = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(text(said))}</td></tr>' for name, said in about.items()
     )

@@ -138,7 +138,15 @@ def spread(work: Callable[[int], None], parts: Sequence[int]) -> None:
 
 @cache
 def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="fasterce")
+    return ThreadPoolExecutor(cores(), thread_name_prefix="fasterce")
+
+
+def cores() -> int:
+    """How many threads may work at once: FASTERCE_THREADS where many processes share a machine, else the cores there are."""
+    given = os.environ.get("FASTERCE_THREADS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

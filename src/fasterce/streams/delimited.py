@@ -15,6 +15,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from fasterce.errors import InputError
+from fasterce.streams import places
 
 SEPARATORS = (",", ";", "\t", "|")
 SPOKEN = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
@@ -51,7 +52,7 @@ def open_bytes(source: str | Path) -> IO[bytes]:
     if str(source) == "-":
         return sys.stdin.buffer
     try:
-        file = Path(source).open("rb")  # noqa: SIM115 - whoever reads it closes it
+        file = places.open_binary(source)
         packed = file.read(len(GZIP)) == GZIP
         file.seek(0)
     except OSError as error:

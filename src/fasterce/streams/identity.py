@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,15 @@ import numpy as np
 from fasterce.constraints import Rule, files
 from fasterce.errors import SchemaError
 from fasterce.schema import plain
+from fasterce.streams import places
 
 BLOCK = 2**20
 
 
-def of_file(path: Path) -> dict[str, Any]:
+def of_file(path: places.Source) -> dict[str, Any]:
     """Size and SHA-256 of all of a file: explaining a row takes thousands of times as long as reading it."""
     digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
+    with places.open_binary(path) as file:
         while block := file.read(BLOCK):
             digest.update(block)
             size += len(block)

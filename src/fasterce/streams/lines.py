@@ -27,6 +27,7 @@ PREFIX = "cf_"
 DIGITS = 9
 MEASURES = ("distance", "new_score", "nn_ratio", "robust", "survived")
 Indices = NDArray[np.intp]
+Positions = NDArray[np.int64]
 
 
 def explain_chunk(
@@ -34,12 +35,12 @@ def explain_chunk(
     frame: pd.DataFrame,
     options: Mapping[str, Any] | None = None,
     extra_columns: pa.Table | None = None,
-    first: int = 0,
+    first: int | Positions = 0,
 ) -> pa.Table:
     """Explain the rows of a frame and give them back as lines, with `schema(...)`.
 
     `extra_columns` (a value a row: ids, columns kept) are repeated on every line of their row; `first` is the position of
-    the first row in the whole.
+    the first row in the whole, or an array of the positions of all.
     """
     return to_lines(explainer, explain(explainer, frame, options or {}), extra_columns, first)
 
@@ -77,13 +78,13 @@ def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extr
     return pa.schema([ours[0], *kept, *ours[1:]])
 
 
-def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table | None, first: int) -> pa.Table:
+def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table | None, first: int | Positions) -> pa.Table:
     """An explanation as lines."""
     fields = schema(explainer, found.options, None if extra_columns is None else extra_columns.schema)
     rows, answer = _places(found)
     has = answer >= 0
     at = answer[has]
-    columns: list[Any] = [pa.array(rows + first, pa.int64())]
+    columns: list[Any] = [pa.array(rows + first if isinstance(first, int) else first[rows], pa.int64())]
     if extra_columns is not None and extra_columns.num_columns:
         columns += [column.combine_chunks() for column in extra_columns.take(pa.array(rows)).columns]
     about = {

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fasterce.errors import InputError
+from fasterce.streams import places
 from fasterce.streams.cells import decoded
 from fasterce.streams.delimited import PARQUET
 
@@ -23,7 +24,7 @@ def is_parquet(source: str | Path) -> bool:
     if Path(source).suffix.lower() in SUFFIXES:
         return True
     try:
-        with Path(source).open("rb") as file:
+        with places.open_binary(source) as file:
             return file.read(len(PARQUET)) == PARQUET
     except OSError:
         return False
@@ -48,9 +49,10 @@ def _first_line(error: Exception) -> str:
 def open_file(source: str | Path) -> Any:
     """A Parquet file that is read page by page, so that large row groups do not fill the memory."""
     with told(source):
-        if not Path(source).is_file():
+        if not places.is_file(source):
             raise FileNotFoundError(2, "no such file")
-        return pq.ParquetFile(str(source), buffer_size=BUFFER, pre_buffer=False)
+        opened = places.open_binary(source) if places.is_address(source) else str(source)
+        return pq.ParquetFile(opened, buffer_size=BUFFER, pre_buffer=False)
 
 
 def batches(file: Any, columns: Sequence[str], rows: int, start: int) -> Iterator[pa.Table]:

@@ -6,26 +6,21 @@ names nobody can have put a link in the place of. JSON files carry a digest of t
 does not match was not finished.
 """
 
-import hashlib
 import json
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from uuid import uuid4
 
-from fasterce.artifact.folder import sync
 from fasterce.errors import InputError, shorten
-from fasterce.streams import identity
+from fasterce.streams import commit, identity
+from fasterce.streams.commit import Write
 
 MANIFEST, LOCK = "run.json", "lock"
 VERSION = 2
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 OURS = re.compile(r"run\.json|lock|\d{9}(\.records)?\.(json|csv|jsonl|parquet)|.*\.tmp")
-
-Write = Callable[[IO[bytes]], None]
 
 
 class Parts:
@@ -39,14 +34,11 @@ class Parts:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One run at a time; the lock goes with the process, however it ends."""
+        """One run at a time."""
         self._check_ours()
-        with told(self.folder):
+        with commit.told(self.folder):
             self.folder.mkdir(exist_ok=True)
-            descriptor = os.open(self.folder / LOCK, os.O_CREAT | os.O_RDWR | NO_LINK, 0o666)
-        with os.fdopen(descriptor, "r+") as file:
-            if not _lock(file):
-                raise InputError(f"Only one run at a time can write {self.target}; got a second while another is at work.")
+        with commit.only_one(self.folder / LOCK, self.target):
             yield
 
     def begin(self, about: Mapping[str, Any], fresh: bool) -> None:
@@ -55,22 +47,12 @@ class Parts:
         if found is not None:
             self._sweep(found["token"])
         if found is None or fresh:
-            with told(self.folder):
+            with commit.told(self.folder):
                 self._clear()
-            self._put(MANIFEST, lambda file: _dump(file, {"parts": VERSION, "token": self.token, "of": about}))
+            self._put(MANIFEST, lambda file: commit.dump(file, {"parts": VERSION, "token": self.token, "of": about}))
             return
-        self._check_same(found["of"], json.loads(json.dumps(about)))
+        commit.check_same(self.folder, found["of"], json.loads(json.dumps(about)))
         self.token = found["token"]
-
-    def _check_same(self, found: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        differing = [name for name in sorted({*found, *now}) if found.get(name) != now.get(name)]
-        if differing:
-            first = f"{differing[0]} was {_brief(found.get(differing[0]))} and is {_brief(now.get(differing[0]))}"
-            others = f" (and {', '.join(differing[1:])} differ)" if differing[1:] else ""
-            raise InputError(
-                f"{self.folder} holds an unfinished run of something else: {first}{others}; expected the same to go on with "
-                "it, or resume=False (or the folder deleted) to start again."
-            )
 
     def finished(self) -> list[dict[str, Any]]:
         """What is known of the chunks from the first on that are whole."""
@@ -83,14 +65,14 @@ class Parts:
         """Store a chunk; it counts from the moment all of it is on the disk."""
         written = {kind: self._put(self._name(number, kind), write) for kind, write in files.items()}
         described = {"token": self.token, "number": number, "about": about, "files": written}
-        self._put(f"{number:09d}.json", lambda file: _dump(file, described))
+        self._put(f"{number:09d}.json", lambda file: commit.dump(file, described))
 
     def paths(self, count: int, kind: str = "") -> Iterator[Path]:
         return (self.folder / self._name(number, kind) for number in range(count))
 
     def publish(self, target: Path, write: Write) -> None:
         """Put a whole file in the target's place, at the last moment."""
-        _replace(self._beside(target, self.token), target, write)
+        commit.replace_file(self._beside(target, self.token), target, write)
 
     def remove(self) -> None:
         """The manifest first: what is left without it is no run to go on with."""
@@ -105,7 +87,7 @@ class Parts:
 
     def _sweep(self, token: str) -> None:
         """Away with what a killed run had begun to write."""
-        with told(self.folder):
+        with commit.told(self.folder):
             for path in (*(self._beside(output, token) for output in self.outputs), *self.folder.glob("*.tmp")):
                 path.unlink(missing_ok=True)
 
@@ -126,12 +108,12 @@ class Parts:
 
     def _manifest(self) -> dict[str, Any] | None:
         """What the folder holds a run of; None where it holds none that can be gone on with."""
-        content = _load(self.folder / MANIFEST)
+        content = commit.load(self.folder / MANIFEST)
         return content if content is not None and content.get("parts") == VERSION else None
 
     def _about(self, number: int) -> dict[str, Any] | None:
         """What was said of a chunk when it was stored; None where it is not there as it was stored."""
-        described = _load(self.folder / f"{number:09d}.json")
+        described = commit.load(self.folder / f"{number:09d}.json")
         if described is None or (described.get("token"), described.get("number")) != (self.token, number):
             return None
         for kind, written in described["files"].items():
@@ -147,73 +129,5 @@ class Parts:
     def _put(self, name: str, write: Write) -> dict[str, Any]:
         """Write a file of the folder, and say what identifies it."""
         path = self.folder / name
-        _replace(self.folder / f"{name}.{uuid4().hex}.tmp", path, write)
+        commit.replace_file(self.folder / f"{name}.{uuid4().hex}.tmp", path, write)
         return identity.of_file(path)
-
-
-def _replace(temporary: Path, target: Path, write: Write) -> None:
-    """Write a file that was not there, follow no link, and rename it when all of it is on the disk."""
-    with told(target), temporary.open("xb") as file, _away_on_failure(temporary):
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    with told(target), _away_on_failure(temporary):
-        os.replace(temporary, target)
-        sync(target.parent)
-
-
-@contextmanager
-def _away_on_failure(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def told(path: Path) -> Iterator[None]:
-    """What goes wrong in writing, in one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"Cannot write {path}; expected a place that can be written; got {(error.strerror or str(error)).lower()}."
-        ) from error
-
-
-def _lock(file: IO[str]) -> bool:
-    try:
-        import fcntl  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _dump(file: IO[bytes], content: Mapping[str, Any]) -> None:
-    file.write(json.dumps({**content, "sha256": _digest(content)}, indent=1).encode())
-
-
-def _load(path: Path) -> dict[str, Any] | None:
-    """What `_dump` wrote, to the letter; None for anything else."""
-    try:
-        content = json.loads(path.read_bytes())
-        if isinstance(content, dict) and content.pop("sha256", None) == _digest(content):
-            return content
-    except (OSError, ValueError, RecursionError):
-        pass
-    return None
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _brief(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 100 else f"{text[:97]}…"

@@ -17,8 +17,9 @@ from fasterce.artifact.manifest import versions
 from fasterce.errors import InputError, unknown_name
 from fasterce.explanation import Explanation
 from fasterce.schema import plain
-from fasterce.streams import formats, identity, lines
-from fasterce.streams.parts import Parts, Write
+from fasterce.streams import formats, identity, lines, places
+from fasterce.streams.commit import Write
+from fasterce.streams.parts import Parts
 from fasterce.streams.source import ROWS, Chunk, Rows, Source, open_rows
 from fasterce.streams.summary import Summary
 
@@ -112,7 +113,7 @@ def run(
         about = None
         if str(source) != PIPE:
             about = {
-                "source": identity.of_file(Path(source)),
+                "source": identity.of_file(source),
                 "explainer": artifact.digest(explainer),
                 "twin": explainer.twin_ is not None,
                 "model": model_digest,
@@ -263,7 +264,7 @@ def _check(
         if path.is_dir() or not path.parent.is_dir():
             got = "a folder" if path.is_dir() else f"no folder {path.parent}"
             raise InputError(f"Cannot write {path}; expected the name of a file in a folder that exists; got {got}.")
-    every = outputs + ([] if str(source) == PIPE else [Path(source).resolve()])
+    every = outputs + ([] if str(source) == PIPE or places.is_address(source) else [Path(source).resolve()])
     if len(set(every)) < len(every):
         raise InputError(f"Source, target and records must be different files; got {', '.join(map(str, every))}.")
     explainer.explain(explainer.table_.frame(np.zeros((0, len(explainer.table_.schema)))), **options)

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fasterce.errors import InputError
-from fasterce.streams import cells, delimited, header, parquet
+from fasterce.streams import cells, delimited, header, parquet, places
 from fasterce.table import Table
 
 ROWS = 5000
@@ -80,20 +80,31 @@ class Rows(ABC):
 
     def chunks(self, start: int = 0) -> Iterator[Chunk]:
         """Chunks of `chunk_rows` rows from number `start` on, the last one of what is left."""
-        left = math.inf if self.wish.limit is None else self.wish.limit - start * self.wish.chunk_rows
-        if left <= 0:
+        first = start * self.wish.chunk_rows
+        for chunk in self.between(first, math.inf if self.wish.limit is None else self.wish.limit - first):
+            yield replace(chunk, number=chunk.number + start)
+
+    def between(self, first: int, most: float) -> Iterator[Chunk]:
+        """Chunks, numbered from 0, of at most so many rows from row `first` on."""
+        if most <= 0:
             return
-        for chunk in self._chunks(start):
-            yield chunk.head(left)
+        left = most
+        for number, chunk in enumerate(self._from(first)):
+            yield replace(chunk.head(left), number=number)
             left -= len(chunk.frame)
             if left <= 0:
                 return
 
     @abstractmethod
-    def _chunks(self, start: int) -> Iterator[Chunk]: ...
+    def _from(self, first: int) -> Iterator[Chunk]:
+        """Chunks from row `first` on."""
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows the source has, whatever the limit; a CSV file is read to its end for it, and then over."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -117,19 +128,25 @@ class DelimitedRows(Rows):
         self.identity = None if wish.ids is None else pa.string()
         self.extra = pa.schema([(name, pa.string()) for name in wish.keep])
 
-    def _chunks(self, start: int) -> Iterator[Chunk]:
-        number = start
-        self.file.skip(number * self.wish.chunk_rows)
+    def _from(self, first: int) -> Iterator[Chunk]:
+        self.file.skip(first)
         while (records := self.file.take(self.wish.chunk_rows)).rows:
-            yield self._chunk(number, records)
-            number += 1
+            yield self._chunk(first, records)
+            first += len(records.rows)
 
-    def _chunk(self, number: int, records: delimited.Records) -> Chunk:
+    def count(self) -> int:
+        """How many rows there are, by reading on to the end."""
+        rows = 0
+        while taken := len(self.file.take(self.wish.chunk_rows).rows):
+            rows += taken
+        return rows
+
+    def _chunk(self, first: int, records: delimited.Records) -> Chunk:
         features = [records.sound_column(place) for place in self.places.features]
         frame = cells.to_frame(self.wish.table, features, records.misfits)
         ids = None if self.places.identity is None else records.column(self.places.identity)
         kept = [records.column(place) for place in self.places.kept]
-        return Chunk(number, number * self.wish.chunk_rows, frame, ids, _kept(kept, self.extra, len(frame)))
+        return Chunk(0, first, frame, ids, _kept(kept, self.extra, len(frame)))
 
     def close(self) -> None:
         if self.where != STANDARD_INPUT:
@@ -154,23 +171,25 @@ class ParquetRows(Rows):
         self.identity = None if self.places.identity is None else types[self.places.identity]
         self.extra = pa.schema([(name, types[place]) for name, place in zip(wish.keep, self.places.kept, strict=True)])
 
-    def _chunks(self, start: int) -> Iterator[Chunk]:
-        number, rows = start, self.wish.chunk_rows
-        batches = parquet.batches(self.file, self.names, rows, number * rows)
+    def _from(self, first: int) -> Iterator[Chunk]:
+        batches = parquet.batches(self.file, self.names, self.wish.chunk_rows, first)
         while True:
             with parquet.told(self.where):
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield self._chunk(number, batch)
-            number += 1
+            yield self._chunk(first, batch)
+            first += len(batch)
 
-    def _chunk(self, number: int, batch: pa.Table) -> Chunk:
+    def count(self) -> int:
+        return int(self.file.metadata.num_rows)
+
+    def _chunk(self, first: int, batch: pa.Table) -> Chunk:
         found = {place: parquet.column(batch, k) for k, place in enumerate(self.places.used)}
         frame = cells.to_frame(self.wish.table, [found[place] for place in self.places.features])
         ids = None if self.places.identity is None else found[self.places.identity]
         kept = _kept([found[place] for place in self.places.kept], self.extra, len(frame))
-        return Chunk(number, number * self.wish.chunk_rows, frame, ids, kept)
+        return Chunk(0, first, frame, ids, kept)
 
     def close(self) -> None:
         self.file.close()
@@ -186,7 +205,7 @@ def spoken(source: Source) -> str:
 def check_regular(source: Source) -> None:
     """A pipe can be read once and from its start only; files are read more often."""
     path = Path(source)
-    if str(source) != "-" and path.exists() and not (path.is_file() or path.is_dir()):
+    if str(source) != "-" and not places.is_address(source) and path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError(f"Cannot read {source}; expected a regular file, or '-' for what is piped in; got something else.")
 
 
@@ -200,11 +219,7 @@ def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The b
 
 
 def _stamp(source: Source) -> tuple[int, int] | None:
-    try:
-        found = None if str(source) == "-" else Path(source).stat()
-    except OSError:
-        return None
-    return None if found is None else (found.st_size, found.st_mtime_ns)
+    return None if str(source) == "-" else places.stamp(source)
 
 
 def open_rows(
@@ -218,7 +233,7 @@ def open_rows(
     keep: Sequence[str] = (),
     limit: int | None = None,
 ) -> Rows:
-    """The rows of a CSV or Parquet file ("-": CSV on standard input).
+    """The rows of a CSV or Parquet file, local or at an address such as s3://… ("-": CSV on standard input).
 
     The header is checked at once, rows are read as they are taken: iterate for `Chunk`s of `chunk_rows` rows, the last one
     of what is left. `table` is a fitted explainer's `table_`; other columns of the file are passed over, unless `ids` or

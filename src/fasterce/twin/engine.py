@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fasterce.latent.runtime import cores
 from fasterce.profile import Floats
 
 Inputs = Mapping[str, NDArray[Any]]
@@ -109,5 +110,4 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
 @cache
 def threads() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_THREADS)
+    return min(cores(), MOST_THREADS)

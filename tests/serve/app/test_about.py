@@ -1,6 +1,5 @@
-from serve.app.conftest import FEATURES, ROW, error_of
-
 from fasterce.serve.question import ReloadFailed
+from serve.app.conftest import FEATURES, ROW, error_of
 
 
 def test_artifacts_and_their_schema(client):

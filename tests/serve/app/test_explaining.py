@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from serve.app.conftest import ROW, error_of
 
 from fasterce.serve.question import Busy, EngineLost, Late, NotReady, Refused
+from serve.app.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
 

@@ -2,11 +2,11 @@ import asyncio
 import json
 
 import pytest
-from serve.app.conftest import ROW, error_of
 
 from fasterce.serve.app import create_app, gate
 from fasterce.serve.app.gate import MORE_ASKING, Gate, is_local
 from fasterce.serve.app.house import House
+from serve.app.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
 JSON = {"content-type": "application/json"}

@@ -1,8 +1,8 @@
 import pytest
-from serve.app.conftest import FEATURES
 
 from fasterce.serve.app.people import People
 from fasterce.serve.question import StartFailed
+from serve.app.conftest import FEATURES
 
 
 def test_from_csv_and_parquet_alike(tmp_path):

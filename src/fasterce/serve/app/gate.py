@@ -24,7 +24,8 @@ READ_SECONDS = 10.0
 # Requests being read beyond those whose rows may wait: each may hold a body in memory.
 MORE_ASKING = 32
 ASKING = re.compile(r"/v1/explain|/v2/models/[^/]+(/versions/[^/]+)?/infer")
-QUIET = ("/v2/health/", "/metrics", "/page/")
+PAGE = "/page/"
+QUIET = ("/v2/health/", "/metrics", PAGE)
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -153,9 +154,7 @@ class Visit:
 
     def route(self) -> str:
         """The pattern, not the path: a path may hold an id, and there are too many of them."""
-        return getattr(self.scope.get("route"), "path", None) or (
-            "page" if self.scope["path"].startswith("/page/") else "other"
-        )
+        return getattr(self.scope.get("route"), "path", None) or ("page" if self.scope["path"].startswith(PAGE) else "other")
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -163,9 +162,13 @@ class Visit:
             there = {name for name, _ in message["headers"]}
             added = [*HEADERS, (b"x-request-id", self.id.encode())]
             added += [(b"content-security-policy", POLICY)] if b"content-security-policy" not in there else []
-            added += [(b"cache-control", b"no-store")] if b"cache-control" not in there else []
+            added += [(b"cache-control", self.caching())] if b"cache-control" not in there else []
             message["headers"] = [*message["headers"], *added]
         await self._send(message)
+
+    def caching(self) -> bytes:
+        """The page's files may be kept if they are asked for again; answers are nobody's to keep."""
+        return b"no-cache" if self.scope["path"].startswith(PAGE) and self.status < 400 else b"no-store"
 
     async def refuse(self, problem: Problem) -> None:
         if self.begun:

@@ -10,9 +10,9 @@ TWIN = ("onnxruntime", "skl2onnx", "onnxmltools")
 BY_SUFFIX = {
     ".onnx": ("onnxruntime",),
     ".skops": ("skops.io", *TWIN),
-    ".json": ("xgboost", *TWIN),
-    ".ubj": ("xgboost", *TWIN),
-    ".txt": ("lightgbm", *TWIN),
+    ".json": ("xgboost",),
+    ".ubj": ("xgboost",),
+    ".txt": ("lightgbm",),
     ".cbm": ("catboost",),
 }
 

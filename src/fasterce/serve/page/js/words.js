@@ -14,6 +14,7 @@ export const SAFETY = [
   { share: 0.99, name: "99 %", about: "Holds under 99 % of small differences" },
 ];
 const SURE = 0.8;
+const THIN = "\u202f"; // a narrow space at which no line ends
 
 export function readable(name) {
   const text = String(name).replaceAll("_", " ").trim() || String(name);
@@ -36,9 +37,9 @@ export function number(value, decimals = 0) {
 }
 
 export function percent(share) {
-  if (share > 0 && share < 0.005) return "<1 %";
-  if (share < 1 && share > 0.995) return ">99 %";
-  return `${Math.round(100 * share)} %`;
+  if (share > 0 && share < 0.005) return `<1${THIN}%`;
+  if (share < 1 && share > 0.995) return `>99${THIN}%`;
+  return `${Math.round(100 * share)}${THIN}%`;
 }
 
 export function value(feature, given) {

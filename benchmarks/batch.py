@@ -1,0 +1,223 @@
+"""Rows a second with one worker and two, here and on Ray, and memory of batches of growing length: `make bench-batch`."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import skops.io
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from benchmarks.measuring import machine, table
+from fasterce import FasterCE, batch, datasets
+
+HERE = Path(__file__).parent
+TICK = 0.2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.batch", description=__doc__)
+    parser.add_argument("--speed-rows", type=int, default=100_000, help="rows of the comparison of engines")
+    parser.add_argument("--memory-rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--shard-rows", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--engines", nargs="+", default=["local", "ray"])
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "batch.md")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.one:
+        measure(json.loads(options.one))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        artifact = prepare(Path(folder))
+        parts = [speed(Path(folder), artifact, options), memory(Path(folder), artifact, options)]
+    command = f"python -m benchmarks.batch {' '.join(sys.argv[1:])}".strip()
+    head = f"# Batches: rows a second and memory (`make bench-batch`)\n\n`{command}`\n\n{machine()}\n\n"
+    report = head + "\n\n".join(part for part in parts if part) + "\n"
+    print(report)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(report, encoding="utf-8")
+
+
+def prepare(folder: Path) -> Path:
+    """Adult with a logistic regression, fitted and saved with its model."""
+    data = datasets.load("adult")
+    numbers, words = make_column_selector(dtype_include="number"), make_column_selector(dtype_exclude="number")
+    columns = make_column_transformer((StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), words))
+    model = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(data.X, data.y)
+    skops.io.dump(model, folder / "model.skops")
+    FasterCE(model, data.schema, progress=False).fit(data.X).save(folder / "adult.fasterce", folder / "model.skops")
+    refused = model.predict(data.X) == model.classes_[0]
+    data.X[refused].to_parquet(folder / "refused.parquet", index=False)
+    data.X[~refused].to_parquet(folder / "granted.parquet", index=False)
+    return folder / "adult.fasterce"
+
+
+def people(folder: Path, rows: int, searched: float) -> Path:
+    """So many people, a share `searched` of them refused, in one file."""
+    target = folder / f"people-{rows}-{searched}.parquet"
+    rng = np.random.default_rng(rows)
+    refused, granted = (pd.read_parquet(folder / f"{name}.parquet") for name in ("refused", "granted"))
+    writer = None
+    for start in range(0, rows, 50_000):
+        count = min(50_000, rows - start)
+        wanting = round(count * searched)
+        drawn = [
+            refused.iloc[rng.integers(0, len(refused), wanting)],
+            granted.iloc[rng.integers(0, len(granted), count - wanting)],
+        ]
+        part = pa.Table.from_pandas(pd.concat(drawn, ignore_index=True).assign(person=range(start, start + count)))
+        writer = writer or pq.ParquetWriter(target, part.schema)
+        writer.write_table(part.cast(writer.schema))
+    writer.close()
+    return target
+
+
+def speed(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
+    source = people(folder, options.speed_rows, 1.0)
+    lines, slowest, digests = [], {}, set()
+    for engine in options.engines:
+        for workers in options.workers:
+            told = elsewhere(folder, artifact, source, engine, workers, options.shard_rows)
+            slowest.setdefault(engine, told["rows_each_second"])
+            digests.add(told["digest"])
+            against = told["rows_each_second"] / slowest[engine]
+            lines.append(
+                [
+                    engine,
+                    str(workers),
+                    f"{told['rows_each_second']:,.0f}",
+                    f"{against:.2f} ×",
+                    f"{told['worker_ms']:.2f} ms",
+                    f"{told['seconds']:.1f} s",
+                    f"{told['begin']:.1f} s",
+                ]
+            )
+    head = [
+        "engine",
+        "workers",
+        "rows/s",
+        "against one worker",
+        "a worker's time a row",
+        "whole run",
+        "until the first shard",
+    ]
+    same = "the same bytes in every run" if len(digests) == 1 else f"{len(digests)} DIFFERENT outputs"
+    said = f"## Speed\n\n{options.speed_rows:,} rows of Adult, all of which have to be searched, in shards of "
+    said += f"{options.shard_rows:,}; {same}. Rows/s from the first shard's end to the last one's: starting is apart.\n\n"
+    return said + table(head, lines)
+
+
+def memory(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
+    if not options.memory_rows:
+        return ""
+    lines = []
+    for rows in options.memory_rows:
+        source = people(folder, rows, 0.03)
+        told = elsewhere(folder, artifact, source, "local", 1, options.shard_rows)
+        lines.append([f"{rows:,}", f"{told['driver_mb']:.0f} MB", f"{told['worker_mb']:.0f} MB", f"{told['seconds']:.0f} s"])
+        source.unlink()
+    head = ["rows", "peak of the first process", "peak of a worker", "whole run"]
+    return "## Memory\n\nOne worker; about 3 rows of 100 have to be searched.\n\n" + table(head, lines)
+
+
+def elsewhere(folder: Path, artifact: Path, source: Path, engine: str, workers: int, shard_rows: int) -> dict[str, float]:
+    """One run in a process of its own."""
+    output = folder / f"out-{engine}-{workers}-{source.stem}"
+    job = [str(artifact), str(source), str(output), engine, workers, shard_rows]
+    command = [sys.executable, "-m", "benchmarks.batch", "--one", json.dumps(job)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(job: Sequence) -> None:
+    artifact, source, output, engine, workers, shard_rows = job
+    moments: list[tuple[float, int]] = []
+    watching = Watching()
+    watching.start()
+    target = datasets.load("adult").y.unique()
+    report = batch.explain(
+        artifact,
+        source,
+        output,
+        engine=engine,
+        workers=workers,
+        shard_rows=shard_rows,
+        id_column="person",
+        options={"target": sorted(target)[1], "why_not": False},
+        progress=lambda standing: moments.append((standing.seconds, standing.shards_done)),
+    )
+    watching.stop()
+    if not report.complete:
+        raise SystemExit(str(report))
+    end = next(seconds for seconds, done in moments if done == report.shards)
+    begin, there = next((seconds, done) for seconds, done in moments if done >= 1)
+    after = (report.shards - there) * report.rows / report.shards
+    told = {
+        "rows_each_second": after / (end - begin) if end > begin else report.rows / report.seconds,
+        "worker_ms": 1000 * report.tally.summary.seconds / report.rows,
+        "seconds": report.seconds,
+        "begin": begin,
+        "digest": digest(Path(output)),
+        "driver_mb": watching.peak[0],
+        "worker_mb": watching.peak[1],
+    }
+    print(json.dumps(told))
+
+
+def digest(output: Path) -> str:
+    files = {}
+    for told in sorted(output.glob("_shards/*.json")):
+        files.update(json.loads(told.read_text())["files"])
+    return json.dumps(files, sort_keys=True)
+
+
+class Watching(threading.Thread):
+    """The peak memory of this process, and the largest of those it started."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak = [0.0, 0.0]
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        while not self.over.wait(TICK):
+            self.peak[0] = max(self.peak[0], resident(os.getpid()))
+            for child in children(os.getpid()):
+                self.peak[1] = max(self.peak[1], resident(child))
+
+    def stop(self) -> None:
+        self.over.set()
+        self.join()
+
+
+def children(process: int) -> list[int]:
+    try:
+        listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(child) for child in listed]
+
+
+def resident(process: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Native boosters as their own twins: the same bits as the booster gives for a frame, or no twin and a sentence."""
+
+import copy
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+
+from adapters.tables import IDENTITY, applicants, categorical, three, two
+from fasterce import FasterCE, Schema
+from fasterce.adapters import adapt
+from fasterce.predictor import Predictor
+from fasterce.twin import Twin, build
+from twin.models import coded, shuffled
+
+X = applicants(300)
+NUMBERS = X[["age", "pay", "debt"]]
+QUIET = {"verbose": -1, "num_threads": 1, "seed": 0}
+
+
+def trees(objective: str, y: Any, frame: Any = None, **settings: Any) -> xgboost.Booster:
+    data = xgboost.DMatrix(categorical(X) if frame is None else frame, label=y, enable_categorical=True)
+    return xgboost.train({"objective": objective, "max_depth": 3, "nthread": 1, **settings}, data, 12)
+
+
+def stopped_early() -> xgboost.Booster:
+    model = trees("binary:logistic", two(X))
+    model.set_attr(best_iteration="4")
+    return model
+
+
+def leaves(objective: str, y: Any, frame: Any = None, **settings: Any) -> lightgbm.Booster:
+    data = lightgbm.Dataset(categorical(X) if frame is None else frame, label=y)
+    return lightgbm.train({**QUIET, "objective": objective, **settings}, data, 12)
+
+
+MODELS: dict[str, tuple[Callable[[], Any], pd.DataFrame]] = {
+    "xgboost": (lambda: trees("binary:logistic", two(X)), X),
+    "xgboost logits": (lambda: trees("binary:logitraw", two(X)), X),
+    "xgboost of three": (lambda: trees("multi:softprob", three(X), num_class=3), X),
+    "xgboost of three, labels": (lambda: trees("multi:softmax", three(X), num_class=3), X),
+    "xgboost dart": (lambda: trees("binary:logistic", two(X), booster="dart", rate_drop=0.2), X),
+    "xgboost linear": (lambda: trees("binary:logistic", two(X), NUMBERS, booster="gblinear"), NUMBERS),
+    "xgboost on an array": (lambda: trees("binary:logistic", two(X), NUMBERS.to_numpy()), NUMBERS),
+    "xgboost stopped early": (stopped_early, X),
+    "xgboost in other types": (
+        lambda: trees("binary:logistic", two(X)),
+        X.astype({"age": "Int64", "pay": np.float32, "home": object}),
+    ),
+    "xgboost, columns turned": (lambda: trees("binary:logistic", two(X)), X[X.columns[::-1]]),
+    "lightgbm": (lambda: leaves("binary", two(X)), X),
+    "lightgbm of three": (lambda: leaves("multiclass", three(X), num_class=3), X),
+    "lightgbm, one against all": (lambda: leaves("multiclassova", three(X), num_class=3), X),
+    "lightgbm on an array": (lambda: leaves("binary", two(X), NUMBERS.to_numpy()), NUMBERS),
+    "lightgbm, columns turned": (lambda: leaves("binary", two(X)), X[X.columns[::-1]]),
+    "lightgbm, a job it has never seen": (
+        lambda: leaves("binary", two(X)),
+        X.assign(job=X["job"].where(X.index > 20, "king")),
+    ),
+}
+
+
+def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[Twin, Predictor]:
+    table, codes = coded(frame)
+    predictor = Predictor(model, table, tuple(adapt(model).classes_), use_scores)
+    twin, why = build(model, table, predictor.classes, codes, use_scores)
+    assert twin is not None, why
+    return twin, predictor
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_scores_and_labels_to_the_bit_alone_and_among_others(name: str) -> None:
+    make, frame = MODELS[name]
+    model = make()
+    twin, predictor = found(model, frame, True)
+    assert (twin.kind, twin.agreement) == (f"{name.split(' ', maxsplit=1)[0].strip(',')}: the model itself", 1.0)
+    codes = predictor.table.read(shuffled(frame)).codes
+    answers, wanted = twin.ask(codes), predictor.ask(codes)
+    np.testing.assert_array_equal(answers.scores, wanted.scores)
+    assert len(np.unique(wanted.classes)) > 1
+    assert (found(model, frame, False)[0].ask(codes).classes == wanted.classes).all()
+    for k in range(0, len(codes), 61):
+        np.testing.assert_array_equal(twin.ask(codes[[k]]).scores[0], answers.scores[k])
+
+
+@pytest.mark.parametrize(
+    ("make", "frame", "why"),
+    [
+        (lambda: trees("binary:hinge", two(X)), X, "it gives no chances (binary:hinge)"),
+        (
+            lambda: trees("binary:logistic", two(X)),
+            X.assign(pay=X["pay"].mask(X["pay"] > 70)),
+            "values may be missing in 'pay'",
+        ),
+        (lambda: trees("binary:logistic", two(X)), X.assign(job=X["job"].where(X.index > 0, "king")), "'king'"),
+    ],
+    ids=["hinge", "gaps", "a job it refuses"],
+)
+def test_no_twin_and_a_sentence(make: Callable[[], Any], frame: pd.DataFrame, why: str) -> None:
+    table, codes = coded(frame)
+    twin, said = build(make(), table, (0, 1), codes, True)
+    assert twin is None
+    assert said.startswith("The model has no compiled twin: ")
+    assert why in said
+
+
+def test_it_needs_no_converter_and_may_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "fasterce.twin.convert", raising=False)
+    for package in ("skl2onnx", "onnxmltools", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for model in (trees("binary:logistic", two(X)), leaves("binary", two(X))):
+        twin, predictor = found(model, X, True)
+        codes = predictor.table.read(X).codes
+        np.testing.assert_array_equal(copy.deepcopy(twin).ask(codes).scores, twin.ask(codes).scores)
+
+
+@pytest.mark.parametrize("make", [lambda: trees("binary:logistic", two(X)), lambda: leaves("binary", two(X))])
+def test_the_same_answers_as_without_and_the_model_has_the_last_word(make: Callable[[], Any]) -> None:
+    model, rows = make(), applicants(10, seed=1)
+    results = []
+    for wish in ("auto", "never"):
+        made = FasterCE(model, Schema.infer(X), autoencoder=IDENTITY, twin=wish, progress=False).fit(X)
+        results.append(made.explain(rows))
+    near, plain = results
+    pd.testing.assert_frame_equal(near.to_frame(), plain.to_frame())
+    assert (near.status == "found").all()
+    assert (near.asked.calls, plain.twin) == (1, None)
+    long = near.to_frame()
+    assert (adapt(model).predict(long[list(X.columns)]) == near.target.loc[long["query"]].to_numpy()).all()
