@@ -62,6 +62,15 @@ def test_no_other_site_may_ask_unless_it_was_named(make_client):
     assert named.headers["access-control-allow-origin"] == "https://other.example"
 
 
+def test_a_named_site_can_read_why_it_was_sent_away(make_client, desk, settings):
+    desk.rows_inside = settings.most_waiting
+    named = make_client(origins=("https://other.example",))
+    answer = named.post("/v1/explain", json=ASK, headers={"origin": "https://other.example", "sec-fetch-site": "cross-site"})
+    assert answer.status_code == 429
+    assert answer.headers["access-control-allow-origin"] == "https://other.example"
+    assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
+
+
 @pytest.mark.parametrize(
     ("host", "local"),
     [

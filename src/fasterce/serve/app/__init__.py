@@ -36,7 +36,9 @@ def create_app(house: House) -> FastAPI:
     app.exception_handler(HTTPException)(on_http)
     app.openapi = lambda: described(app, house)  # type: ignore[method-assign]
     app.add_api_route("/openapi.json", interface, include_in_schema=False, dependencies=[Depends(needs(EXPLAIN))])
+    app.add_middleware(Gate, house=house)
     if house.settings.origins:
+        # Around the gate: a page of a named site must be able to read why it was sent away.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=house.settings.origins,
@@ -44,7 +46,6 @@ def create_app(house: House) -> FastAPI:
             allow_headers=["authorization", "content-type", "x-request-id"],
             expose_headers=["x-request-id", "retry-after"],
         )
-    app.add_middleware(Gate, house=house)
     return app
 
 

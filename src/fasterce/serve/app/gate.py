@@ -43,7 +43,7 @@ POLICY = b"; ".join(
 
 
 class Gate:
-    """Outermost of all. Nothing gets past it as a stack trace."""
+    """Around all routes. Nothing gets past it as a stack trace."""
 
     def __init__(self, app: App, house: House) -> None:
         self.app, self.house = app, house
