@@ -12,8 +12,8 @@ with 20 columns and an MLP as ONNX in the artifact, one row a request, each clie
 process of their own on the same machine, which costs the server what they use. Medians, in brackets lowest and highest, of
 {repeats} runs of {seconds:.0f} s after {warm_up:.0f} s that are not counted."""
 
-BUSY = """**The machine was busy with other work when this began (see the load average): these times and rates say how the service
-behaves, not what it can do. Run it again on a quiet machine.**"""
+BUSY = """**The machine was busy with other work when this began (see the load average): these times and rates say how the
+service behaves, not what it can do. Run it again on a quiet machine.**"""
 
 
 def written(told: Numbers) -> str:
