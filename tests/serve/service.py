@@ -141,8 +141,6 @@ class Service:
             raise
         finally:
             self.reader.join(5)
-            self.client.close()
-            self.stranger.close()
         return self.process.returncode
 
 
@@ -197,6 +195,8 @@ def serving(folder: Path, *arguments: object, **options: Any) -> Iterator[Servic
         yield service
     finally:
         service.end(signal.SIGKILL)
+        service.client.close()
+        service.stranger.close()
 
 
 def wait_for(there: Callable[[], Any], seconds: float = PATIENCE) -> None:

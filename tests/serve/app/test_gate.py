@@ -1,8 +1,11 @@
+import asyncio
 import json
 
 import pytest
 
-from fasterce.serve.app.gate import is_local
+from fasterce.serve.app import create_app, gate
+from fasterce.serve.app.gate import MORE_ASKING, Gate, is_local
+from fasterce.serve.app.house import House
 from serve.app.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
@@ -113,3 +116,75 @@ def test_metrics_count_and_name_no_one(client):
     assert 'fasterce_requests_total{code="404",route="/v1/records/{id}"} 1.0' in text
     assert "strange" not in text
     assert "SECRET" not in text
+
+
+POST = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+
+
+def sent_by(door, *parts, headers=()):
+    """What the gate answers to a client that sends these parts of a body, and after them no more."""
+    sent = []
+
+    async def receive():
+        if not waiting:
+            await asyncio.sleep(60)
+        return waiting.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    scope = {"type": "http", "method": "POST", "path": "/v1/explain", "headers": [*POST, *headers]}
+    asyncio.run(door(scope, receive, send))
+    return sent[0]["status"], dict(sent[0]["headers"])
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(desk, settings, monkeypatch):
+    monkeypatch.setattr(gate, "READ_SECONDS", 0.05)
+    status, headers = sent_by(Gate(None, House(settings, desk, None, None)), b"{", b'"rows"')
+    assert (status, headers[b"connection"]) == (408, b"close")
+
+
+def test_not_more_bodies_are_read_than_can_be_of_use(desk, settings):
+    door = Gate(None, House(settings, desk, None, None))
+    door.asking = settings.most_waiting + MORE_ASKING
+    assert sent_by(door)[0] == 429
+    assert door.asking == settings.most_waiting + MORE_ASKING
+
+
+def test_pages_of_other_sites_cannot_even_send(client, make_client):
+    elsewhere = {"origin": "https://other.example", "sec-fetch-site": "cross-site"}
+    assert error_of(client.post("/v1/reload", headers=elsewhere))["code"] == "other_site"
+    assert client.post("/v1/reload", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+    assert client.post("/v1/reload").status_code == 200
+    assert make_client(origins=("https://other.example",)).post("/v1/reload", headers=elsewhere).status_code == 200
+
+
+def test_a_client_who_leaves_takes_the_question_along(desk, settings):
+    ended = []
+
+    async def explain(question):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(question)
+
+    async def leave():
+        messages = [{"type": "http.request", "body": json.dumps(ASK).encode()}, {"type": "http.disconnect"}]
+
+        async def receive():
+            await asyncio.sleep(0.05)
+            return messages.pop(0)
+
+        async def send(message):
+            pass
+
+        app = create_app(House(settings, desk, None, None))
+        scope = {"type": "http", "method": "POST", "path": "/v1/explain", "query_string": b"", "headers": POST}
+        async with asyncio.timeout(5):
+            await app(scope, receive, send)
+        await asyncio.sleep(0)
+
+    desk.explain = explain
+    asyncio.run(leave())
+    assert len(ended) == 1
