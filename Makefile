@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test lint types contracts unit show show-rules bench bench-scale bench-memory bench-batch test-spark datasets docs docs-serve pictures clean
+.PHONY: demo demo-serve test lint types contracts unit postgres chromium show show-rules
+.PHONY: bench bench-scale bench-memory bench-serve bench-batch test-spark fuzz datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -22,8 +23,17 @@ types: $(VENV)/.dev
 contracts: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev
+unit: $(VENV)/.dev postgres chromium
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+
+postgres:  ## the programs the tests of the store need, if they can be installed
+	scripts/install_postgres.sh
+
+demo-serve: $(VENV)/.serve  ## the service and its page on two bundled datasets, http://127.0.0.1:8000
+	$(BIN)/python -m fasterce.serve.demo $(ARGS)
+
+chromium:  ## the browser the tests of the page need, if it can be installed
+	scripts/install_chromium.sh
 
 show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three variants
 	$(BIN)/python scripts/show.py
@@ -50,6 +60,12 @@ bench-batch: $(VENV)/.dev  ## rows a second of workers here and on Ray, memory o
 test-spark: $(VENV)-spark/.ready  ## the batch function on a local Spark; needs Java, its own venv, not part of `test`
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-spark/bin/pytest tests/batch/test_on_spark.py -q
 
+bench-serve: $(VENV)/.dev  ## the service under load, faults and time: benchmarks/results/serve.md; ARGS="--soak 600", "--quick"
+	$(BENCH) benchmarks.load $(if $(QUICK),--quick) $(ARGS)
+
+fuzz: $(VENV)/.dev  ## ten thousand requests made from the service's own OpenAPI description, no server error
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py $(ARGS)
+
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 
@@ -74,10 +90,15 @@ $(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) -e '.[demo]'
 	touch $@
 
+$(VENV)/.serve: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) torch
+	$(PIP) -e '.[demo,serve]'
+	touch $@
+
 $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) torch
 	$(PIP) -e '.[dev]'
-	touch $@ $(VENV)/.demo
+	touch $@ $(VENV)/.demo $(VENV)/.serve
 
 $(VENV)-spark/.ready: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)-spark

@@ -535,3 +535,11 @@ def test_a_column_that_cannot_hold_a_gap_is_refused(values: list[Any], able: str
     frame = pd.DataFrame({"a": values})
     with pytest.raises(InputError, match=rf"^Column 'a' must be of a type that can hold missing values, such as {able}, "):
         table_like(frame, may_go_missing=["a"])
+
+
+def test_a_number_too_large_for_its_column_is_a_problem_of_its_row() -> None:
+    data = pd.DataFrame({"debt": np.array([1.5, 2.5], dtype=np.float32)})
+    reading = Table.like(data, Schema.infer(data)).read(pd.DataFrame({"debt": [1e300, 2.5]}))
+    assert list(reading.problems) == [0]
+    assert "must fit the type float32 seen in fit" in reading.problems[0]
+    assert reading.codes[1, 0] == 2.5

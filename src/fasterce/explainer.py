@@ -205,7 +205,7 @@ class FasterCE(Transforming, BaseEstimator):
         answers = inquire(ledger, confirming, wanted=wanted)
         refusals = refusal.explain_refusals(ledger, confirming, wanted, inquire, started)
         found = outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started, refusals)
-        return as_given(replace(found, options=given), kind)
+        return as_given(replace(found, options=given, cut_short=wanted.clock.ran_out), kind)
 
     def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: Any, y: Any, *, count: int = 10) -> "FasterCE":
         """Refit the model on `count` bootstraps of the training rows, for `explain(..., survive=0.9)`: answers that outlive

@@ -161,6 +161,7 @@ class Explanation:
     refusals     for rows without an answer, by their position: which rule stands in the way and what would do without it
     twin         how a compiled twin was asked instead, None where there is none
     options      the rules and prices it was asked with, as `explain` takes them
+    cut_short    whether a deadline changed anything: without one there might be other answers
     """
 
     rows: pd.DataFrame
@@ -177,6 +178,7 @@ class Explanation:
     score: pd.Series | None = None
     refusals: dict[int, Refusal] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    cut_short: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)

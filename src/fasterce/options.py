@@ -16,7 +16,7 @@ from fasterce.search import paper, variants
 from fasterce.search.dialogue import Search
 from fasterce.search.distance import Distance
 from fasterce.search.goal import Indices
-from fasterce.search.judge import Limits
+from fasterce.search.judge import Clock, Limits
 from fasterce.search.task import Task
 from fasterce.search.verify import TRIES
 from fasterce.targets import Target
@@ -54,6 +54,7 @@ class Wanted:
     progress: bool | None
     trials: Sequence[Trial] = field(default=())
     why_not: bool = True
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def set_aside(self) -> int:
@@ -67,7 +68,7 @@ class Wanted:
         left = None if self.budget is None or free else np.maximum(self.budget - self.set_aside - spent, 0)
         last_word = each * len(spent) * (1 + self.n * len(self.variants))
         until = None if self.deadline is None else started + self.deadline - last_word
-        return Limits(left, until, np.zeros(len(spent), dtype=bool), each)
+        return Limits(left, until, np.zeros(len(spent), dtype=bool), each, self.clock)
 
     def why_stopped(self) -> str:
         limits = [f"budget of {self.budget} rows asked"] if self.budget is not None else []

@@ -65,7 +65,7 @@ def _unlocked(
     """First without any rule: what is broken then may be in the way. Then one by one, for rows that break several."""
     found = _Lifted.nothing(codes)
     rules = wanted.rules
-    if not rules.limits or _late(until):
+    if not rules.limits or wanted.clock.past(until):
         return found
 
     def search(some: Indices, by: Rules) -> Answers:
@@ -86,7 +86,7 @@ def _unlocked(
     for turn in (broken, ~broken):
         for limit, tried in zip(rules.limits, _first(turn, several).T, strict=True):
             some = free.query[tried]
-            if some.size and not _late(until):
+            if some.size and not wanted.clock.past(until):
                 other = search(some, rules.without(limit))
                 found.take(some[other.query], other.codes, other.distance, [(limit,)] * len(other))
         several = np.array([len(found.limits[row]) > 1 for row in free.query], dtype=bool)
@@ -96,10 +96,6 @@ def _unlocked(
 def _first(limits: Mask, rows: Mask) -> Mask:
     """The first few limits of some rows."""
     return np.asarray(limits & rows[:, None] & (np.cumsum(limits, axis=1) <= MOST_LIFTED))
-
-
-def _late(until: float | None) -> bool:
-    return until is not None and perf_counter() > until
 
 
 def _refusal(row: Floats, lifted: _Lifted, k: int, progress: float, rules: Rules) -> Refusal:

@@ -74,6 +74,9 @@ class Table:
         values, bad = _numbers(column) if feature.numeric else _category_codes(column, self._known[j])
         if is_single(dtype):
             values = as_single(values)
+            beyond = ~np.isfinite(values)
+            _note(problems, beyond, column, feature, f"must fit the type {dtype} seen in fit")
+            values = np.where(beyond, 0.0, values)
         sound = ~bad
         if bad.any():
             missing = column.isna().to_numpy(dtype=bool)
@@ -265,7 +268,8 @@ def is_single(dtype: Any) -> bool:
 
 
 def as_single(values: Floats) -> Floats:
-    return values.astype(np.float32).astype(np.float64)
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
 
 
 def as_held(bound: float, dtype: Any) -> float:

@@ -249,7 +249,11 @@ class Shy(Pipeline):
 @pytest.mark.parametrize(
     ("make", "use_scores", "sentence"),
     [
-        (lambda fitted: fitted.predict, True, r"must be a scikit-learn, XGBoost or LightGBM classifier; got method"),
+        (
+            lambda fitted: fitted.predict,
+            True,
+            r"XGBoost or LightGBM classifier or an ONNX model; got method",
+        ),
         (lambda fitted: Stubborn(fitted.steps), False, r"gives the same label for only 9\d\.\d% of known rows"),
         (lambda fitted: Stubborn(fitted.steps), True, r"gives the same label for only 9\d\.\d% of known rows"),
         (lambda fitted: Shy(fitted.steps), True, r"its scores are off by"),

@@ -26,15 +26,19 @@ class LightGBMModel(Adapter):
         self.booster = getattr(booster, "booster_", booster)
         header = read_header(self.booster)
         self.objective = header.get("objective", "custom").split(" ")[0]
-        self._ready = Preparation(self.booster)
+        self.ready = Preparation(self.booster)
         super().__init__(_classes(self.objective, int(header["num_class"]), classes))
 
     @property
     def by_name(self) -> bool:
-        return not self._ready.by_place
+        return not self.ready.by_place
 
     def respond(self, frame: pd.DataFrame) -> Floats:
-        answer = np.asarray(self.booster.predict(self._ready(frame)))
+        return self.respond_to(self.ready(frame))
+
+    def respond_to(self, ready: Any) -> Floats:
+        """The same of a frame made ready, or of a matrix of its numbers and the places of its categories."""
+        answer = np.asarray(self.booster.predict(ready))
         if self.answers_numbers or answer.ndim > 1:
             # One against all gives chances that do not sum to 1 by themselves.
             return answer / answer.sum(axis=1, keepdims=True) if self.objective == "multiclassova" else answer

@@ -1,48 +1,30 @@
 """ONNX models, through ONNX Runtime: one input a column, one matrix, or what you say."""
 
-import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fasterce.adapters.base import (
     Array,
     as_classes,
     as_pandas,
     check_chances,
-    is_text,
     label_array,
-    matrix,
     sigmoid,
     softmax,
     two_columns,
 )
+from fasterce.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, WHAT, Fed, Feeding
 from fasterce.adapters.torch import Activation
-from fasterce.errors import InputError, MissingExtraError, ModelError, shorten, unknown_name
+from fasterce.errors import InputError, MissingExtraError, ModelError, shorten
 from fasterce.profile import Floats
 
-WHAT = "The ONNX model"
 SILENT = 4
 # A row's answer must not depend on its company: every run has this many rows, on one thread.
 BLOCK = 128
-NUMBERS = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-    "tensor(int16)": np.int16,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(bool)": np.bool_,
-}
-TEXT = "tensor(string)"
-FRACTIONS = ("tensor(float)", "tensor(double)", "tensor(float16)")
 LABELS = (TEXT, "tensor(int64)", "tensor(int32)", "tensor(bool)")
 MAPS = "seq(map("
 CLASS_LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
@@ -77,11 +59,9 @@ class OnnxModel:
             raise InputError(f"activation must be 'softmax', 'sigmoid' or None; got {activation!r}.")
         self._graph = _graph(model)
         self.session = model if self._graph is None else _start(self._graph)
-        self._given = {name: list(columns) for name, columns in (inputs or {}).items()}
         self._activation = activation
-        self._missing_text = missing_text
-        self._inputs = self.session.get_inputs()
-        self._block = _block(self._inputs)
+        self.feed = Feeding(self.session.get_inputs(), inputs or {}, missing_text)
+        self.block = _block(self.feed.inputs)
         self._label, self._score = _outputs(self.session.get_outputs())
         self._read_classes(classes)
 
@@ -92,11 +72,11 @@ class OnnxModel:
         if self._graph is None:
             raise TypeError("An OnnxModel of a session cannot be pickled; make it from a path or bytes.")
         named = None if self._classes is None else self._classes.tolist()
-        return _again, (self._graph, named, self._given, self._activation, self._missing_text)
+        return _again, (self._graph, named, self.feed.given, self._activation, self.feed.missing_text)
 
     @property
     def by_name(self) -> bool:
-        return len(self._inputs) > 1
+        return len(self.feed.inputs) > 1
 
     @property
     def answers_numbers(self) -> bool:
@@ -116,12 +96,27 @@ class OnnxModel:
 
     def predict(self, frame: Any) -> Array:
         rows = as_pandas(frame)
+        if len(rows) == 0:
+            return self._none()
+        return self.labels_of(self.feed(rows))
+
+    def _none(self) -> Array:
         if self._numbers:
-            return self._run(rows, self._score).reshape(len(rows)).astype(np.float64)
+            return np.zeros(0)
+        return np.zeros(0, dtype=object) if self._classes is None else self._classes[:0]
+
+    def labels_of(self, fed: Fed) -> Array:
+        """What `predict` answers, of what the inputs are fed."""
+        if self._numbers:
+            return _flat(self._run(fed, self._score)).astype(np.float64)
         if self._label is None:
-            return np.asarray(self.classes_[self._raw_chances(rows).argmax(axis=1)])
-        labels = self._run(rows, self._label).reshape(len(rows))
+            return np.asarray(self.classes_[self._raw_chances(fed).argmax(axis=1)])
+        labels = _flat(self._run(fed, self._label))
         return labels if self._named is None else self._names(labels)
+
+    def chances_of(self, fed: Fed) -> Floats:
+        """What `predict_proba` answers, of what the inputs are fed."""
+        return check_chances(self._raw_chances(fed), WHAT)
 
     def _names(self, labels: Array) -> Array:
         """Labels 0 to C-1 by the names the user gave; other labels are the user's already."""
@@ -135,14 +130,12 @@ class OnnxModel:
 
     def _ask_chances(self, frame: Any) -> Floats:
         rows = as_pandas(frame)
-        if len(rows) == 0:
-            return np.zeros((0, len(self.classes_)))
-        return check_chances(self._raw_chances(rows), WHAT)
+        return np.zeros((0, len(self.classes_))) if len(rows) == 0 else self.chances_of(self.feed(rows))
 
-    def _raw_chances(self, rows: pd.DataFrame) -> Floats:
-        found = self._run(rows, self._score).astype(np.float64)
+    def _raw_chances(self, fed: Fed) -> Floats:
+        found = self._run(fed, self._score).astype(np.float64)
         if found.ndim == 1 or found.shape[1] == 1:
-            flat = found.reshape(len(rows))
+            flat = _flat(found)
             return two_columns(sigmoid(flat) if self._activation else flat)
         if self._activation == "sigmoid":
             raise ModelError(f"{WHAT} must give one output a row for activation='sigmoid'; got {found.shape[1]}.")
@@ -150,23 +143,21 @@ class OnnxModel:
             raise ModelError(f"{WHAT} must give a chance for each of {len(self.classes_)} classes; got {found.shape[1]}.")
         return softmax(found) if self._activation == "softmax" else found
 
-    def _run(self, rows: pd.DataFrame, output: Any) -> Array:
+    def _run(self, fed: Fed, output: Any) -> Array:
         """One output for all rows, block by block."""
-        if len(rows) == 0:
-            return np.zeros(0, dtype=object if output.type == TEXT else NUMBERS.get(output.type, np.float64))
-        fed = self._feed(rows)
-        size = self._block
-        padding = -len(rows) % size
-        padded = {name: np.concatenate([part, part[-1:].repeat(padding, axis=0)]) for name, part in fed.items()}
+        rows, size = len(next(iter(fed.values()))), self.block
+        padding = -rows % size
+        if padding:
+            fed = {name: np.concatenate([part, part[-1:].repeat(padding, axis=0)]) for name, part in fed.items()}
         found = [
-            self._read(self._ask({name: part[start : start + size] for name, part in padded.items()}, output))
-            for start in range(0, len(rows) + padding, size)
+            self._read(self._ask({name: part[start : start + size] for name, part in fed.items()}, output))
+            for start in range(0, rows + padding, size)
         ]
         if any(part.ndim == 0 or len(part) != size for part in found):
             raise ModelError(
                 f"{WHAT} must answer once for every row; got an output of shape {found[0].shape} for {size} rows."
             )
-        return np.concatenate(found)[: len(rows)]
+        return np.concatenate(found)[:rows]
 
     def _ask(self, fed: Mapping[str, Array], output: Any) -> Any:
         try:
@@ -186,69 +177,6 @@ class OnnxModel:
         """The keys as the classes are named; in their own order where the names are others."""
         named = [] if self._named is None else self._named.tolist()
         return named if set(named) == set(mapped) else list(mapped)
-
-    def _feed(self, rows: pd.DataFrame) -> dict[str, Array]:
-        if len(self._inputs) == 1 and not self._given and not self._is_column(self._inputs[0], rows):
-            return {self._inputs[0].name: self._matrix(self._inputs[0], _only_numbers(rows, self._inputs[0]))}
-        return {held.name: self._columns(held, rows) for held in self._inputs}
-
-    def _is_column(self, held: Any, rows: pd.DataFrame) -> bool:
-        width = held.shape[1] if len(held.shape) > 1 else 1
-        return held.name in map(str, rows.columns) and (rows.shape[1] == 1 or width == 1)
-
-    def _columns(self, held: Any, rows: pd.DataFrame) -> Array:
-        own = {str(name): name for name in rows.columns}
-        tidy = {re.sub(r"\W", "_", text): name for text, name in own.items()}
-        wanted = self._given.get(held.name)
-        if wanted is None:
-            found = own.get(held.name, tidy.get(held.name))
-            if found is None:
-                raise InputError(f"{WHAT} must be given its input {held.name!r}; {unknown_name('column', held.name, own)}")
-            wanted = [found]
-        strangers = [name for name in wanted if name not in rows.columns]
-        if strangers:
-            raise InputError(unknown_name(f"column for the input {held.name!r}", strangers[0], rows.columns))
-        return self._matrix(held, rows[wanted])
-
-    def _matrix(self, held: Any, rows: pd.DataFrame) -> Array:
-        width = held.shape[1] if len(held.shape) > 1 else 1
-        if isinstance(width, int) and width != rows.shape[1]:
-            raise InputError(
-                f"{WHAT} must be given {width} columns in its input {held.name!r}; got {rows.shape[1]}: "
-                f"{shorten(rows.columns)}."
-            )
-        if held.type == TEXT:
-            found = np.stack([self._text(rows[name], held) for name in rows.columns], axis=1)
-        elif held.type in NUMBERS:
-            found = self._numeric(held, rows)
-        else:
-            raise ModelError(f"{WHAT} must take tensors of numbers or text; its input {held.name!r} is {held.type}.")
-        return found[:, 0] if len(held.shape) == 1 else found
-
-    def _text(self, column: pd.Series, held: Any) -> Array:
-        absent = column.isna().to_numpy()
-        if absent.any() and self._missing_text is None:
-            raise InputError(
-                f"{WHAT} must not be given missing text, since its input {held.name!r} is text; got some in column "
-                f"{column.name!r} (missing_text= says what stands for it)."
-            )
-        words = column.astype(object).map(str, na_action="ignore")
-        return np.asarray(np.where(absent, self._missing_text, words.to_numpy(dtype=object)), dtype=object)
-
-    def _numeric(self, held: Any, rows: pd.DataFrame) -> Array:
-        what = f"{WHAT}'s input {held.name!r} ({held.type})"
-        numbers = matrix(rows, what)
-        if held.type in FRACTIONS:
-            return numbers.astype(NUMBERS[held.type])
-        absent = np.isnan(numbers).any(axis=0)
-        if absent.any():
-            raise InputError(
-                f"{what} must not be given missing values; got some in column {rows.columns[absent.argmax()]!r}."
-            )
-        broken = (numbers != np.round(numbers)).any(axis=0)
-        if broken.any():
-            raise InputError(f"{what} must be given whole numbers; got others in column {rows.columns[broken.argmax()]!r}.")
-        return numbers.astype(NUMBERS[held.type])
 
     def _read_classes(self, classes: Sequence[Any] | None) -> None:
         """What the outputs are chances of: as named, as the graph says, or 0, 1, …"""
@@ -273,13 +201,18 @@ class OnnxModel:
 
     def _mapped_keys(self) -> list[Any]:
         """The keys of ZipMap's dictionaries: any row shows them."""
-        fed = {held.name: _blank(held, self._block) for held in self._inputs}
+        fed = {held.name: _blank(held, self.block) for held in self.feed.inputs}
         quiet = import_module("onnxruntime").RunOptions()
         quiet.log_severity_level = SILENT
         try:
             return self._in_order_of_classes(self.session.run([self._score.name], fed, quiet)[0][0])
         except Exception:
             return self._in_order_of_classes(dict.fromkeys(_class_labels(self._graph, None) or (), 0.0))
+
+
+def _flat(answers: Array) -> Array:
+    """One value a row; anything else cannot be reshaped."""
+    return answers.reshape(len(answers))
 
 
 def _blank(held: Any, rows: int) -> Array:
@@ -332,22 +265,6 @@ def _block(inputs: Sequence[Any]) -> int:
     """Rows a run: what the model fixes, or ours."""
     fixed = {held.shape[0] for held in inputs if held.shape and isinstance(held.shape[0], int)}
     return max(1, fixed.pop()) if len(fixed) == 1 else BLOCK
-
-
-def _only_numbers(rows: pd.DataFrame, held: Any) -> pd.DataFrame:
-    """The numbers of a mixed table, for a matrix that is as wide as there are numbers."""
-    numbers = [name for name in rows.columns if not is_text(rows[name])]
-    fits = held.type in NUMBERS and len(held.shape) > 1 and held.shape[1] == len(numbers)
-    if not fits or len(numbers) == rows.shape[1]:
-        return rows
-    left_out = [name for name in rows.columns if name not in numbers]
-    warnings.warn(
-        f"{WHAT} takes a matrix of {len(numbers)} numbers, so it is not given the text in {shorten(left_out)}: changing it "
-        "can change nothing (inputs= says otherwise).",
-        UserWarning,
-        stacklevel=2,
-    )
-    return rows[numbers]
 
 
 def _outputs(outputs: Sequence[Any]) -> tuple[Any, Any]:

@@ -40,25 +40,28 @@ class XGBoostModel(Adapter):
         self.objective = str(learner["learner_train_param"]["objective"])
         self._linear = learner["gradient_booster"]["name"] == "gblinear"
         self._rounds = _rounds(self.booster)
-        self._ready = Preparation(self.booster)
+        self.ready = Preparation(self.booster)
         super().__init__(_classes(self.objective, int(learner["learner_model_param"]["num_class"]), classes))
 
     @property
     def by_name(self) -> bool:
-        return self._ready.names is not None
+        return self.ready.names is not None
 
     def respond(self, frame: pd.DataFrame) -> Floats:
+        return self.respond_to(self.ready(frame))
+
+    def respond_to(self, ready: Any) -> Floats:
+        """The same of a frame made ready, or of a matrix of its numbers and the places of its categories."""
         # Multi-class margins make chances whether the objective was to give labels or chances.
         margin = self.objective in ("multi:softmax", "binary:logitraw")
-        answer = np.asarray(self._ask(frame, margin))
+        answer = np.asarray(self._ask(ready, margin))
         if self.answers_numbers:
             return answer
         if self.objective == "binary:logitraw":
             return two_columns(sigmoid(answer))
         return softmax(answer) if margin else answer if answer.ndim > 1 else two_columns(answer)
 
-    def _ask(self, frame: pd.DataFrame, margin: bool) -> Any:
-        ready = self._ready(frame)
+    def _ask(self, ready: Any, margin: bool) -> Any:
         if self._linear:
             known = {"feature_names": self.booster.feature_names, "feature_types": self.booster.feature_types}
             held = import_module("xgboost").DMatrix(ready, **known, enable_categorical=True)
@@ -75,7 +78,7 @@ class HingeModel(XGBoostModel):
         raise AttributeError("predict_proba: binary:hinge gives none")
 
     def decision_function(self, frame: pd.DataFrame) -> Floats:
-        return np.asarray(self._ask(frame, True))
+        return np.asarray(self._ask(self.ready(frame), True))
 
 
 class Preparation:

@@ -22,6 +22,7 @@ COMMANDS = {
     "replay": "fasterce.cli.replay:replay",
     "serve": "fasterce.cli.serve:serve",
     "bench": "fasterce.cli.bench:bench",
+    "keys": "fasterce.cli.keys:keys",
 }
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 SETTINGS = {"bench": PASSED_ON}

@@ -36,10 +36,10 @@ class Exit(IntEnum):
 
 
 def code_of(error: BaseException) -> Exit:
-    """Which exit code an error ends with."""
+    """Which exit code an error ends with; one told by another process says its kind by name."""
     kinds = ((MissingExtraError, Exit.MISSING_EXTRA), (ArtifactError, Exit.ARTIFACT), (ModelError, Exit.MODEL))
     for kind, code in kinds:
-        if isinstance(error, kind):
+        if isinstance(error, kind) or getattr(error, "kind", "") == kind.__name__:
             return code
     return Exit.INPUT if isinstance(error, (FasterCEError, OSError)) else Exit.BUG
 

@@ -10,6 +10,7 @@ from fasterce.cli.console import say
 from fasterce.cli.exits import guarded
 from fasterce.cli.options import Classes, Trusted, model_option
 from fasterce.errors import InputError, MissingExtraError, unknown_name
+from fasterce.serve.engine.nursery import begin
 from fasterce.serve.settings import LOCAL, Served, Settings
 
 NETWORK, LIMITS, RECORDS = "Network", "Limits", "Records and keys"
@@ -33,20 +34,28 @@ def serve(
     ] = None,
     applicants_id: Annotated[str | None, typer.Option("--id", help="The column of --applicants that names them.")] = None,
     title: Annotated[list[str] | None, typer.Option(help="[NAME=]TEXT: what the page calls it (repeat).")] = None,
+    wording: Annotated[
+        Path | None, typer.Option(help="File of the sentences in records and letters, JSON or YAML; see docs/records.md.")
+    ] = None,
     host: Annotated[str, option(NETWORK, "--host", help="Address to listen on.")] = Settings.host,
     port: Annotated[int, option(NETWORK, "--port", min=0, max=65535, help="0 takes a free one.")] = Settings.port,
     origin: Annotated[
         list[str] | None, option(NETWORK, "--origin", help="Another site whose pages may ask, https://… (repeat).")
     ] = None,
     no_page: Annotated[bool, option(NETWORK, "--no-page", help="The routes alone.")] = False,
-    workers: Annotated[int, option(LIMITS, "--workers", min=1, max=256, help="Processes that explain; a spare comes on top.")] = (
-        Settings.workers
-    ),
-    deadline_ms: Annotated[int, option(LIMITS, "--deadline-ms", min=1, help="For requests that name none.")] = Settings.deadline_ms,
+    workers: Annotated[
+        int, option(LIMITS, "--workers", min=1, max=256, help="Processes that explain; a spare comes on top.")
+    ] = (Settings.workers),
+    deadline_ms: Annotated[
+        int, option(LIMITS, "--deadline-ms", min=1, help="For requests that name none.")
+    ] = Settings.deadline_ms,
     most_rows: Annotated[int, option(LIMITS, "--most-rows", min=1, help="Rows of one request.")] = Settings.most_rows,
     most_waiting: Annotated[
         int, option(LIMITS, "--most-waiting", min=1, help="Rows waiting or being explained before 429.")
     ] = Settings.most_waiting,
+    grace: Annotated[
+        float, option(LIMITS, "--grace", min=0, max=3600, help="Seconds for accepted work after SIGTERM.")
+    ] = Settings.grace,
     records: Annotated[
         str, option(RECORDS, "--records", help="sqlite:///FILE, postgresql://…, or none.", envvar="FASTERCE_RECORDS")
     ] = str(Settings.records),
@@ -65,7 +74,10 @@ def serve(
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(unknown_name("--log-level", log_level, ("debug", "info", "warning", "error")))
     settings = Settings(
-        artifacts=tuple(served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)),
+        artifacts=tuple(
+            served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)
+        ),
+        wording=wording,
         host=host,
         port=port,
         origins=tuple(origin or ()),
@@ -75,18 +87,21 @@ def serve(
         most_deadline_ms=max(Settings.most_deadline_ms, deadline_ms),
         most_rows=most_rows,
         most_waiting=max(most_waiting, most_rows),
+        grace=grace,
         records=None if records == "none" else records,
         retention_days=retention_days,
         keys=keys,
         log_level=log_level,
     )
+    # What engines need is imported in their process while this one imports what the front needs.
+    begun = begin(settings)
     try:
         from fasterce.serve.running import run  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("fasterce"):
             raise
         raise MissingExtraError(error.name, "serve", "Serving") from error
-    run(settings, tell=lambda sentence: say(sentence, always=True))
+    run(settings, lambda sentence: say(sentence, always=True), begun)
 
 
 def served(
@@ -103,7 +118,8 @@ def served(
     if len(folders) < len(artifacts):
         raise InputError(f"Every artifact needs a name of its own, NAME=FOLDER; got {', '.join(artifacts)}.")
     model, people, title = (
-        by_name(given, folders, what) for given, what in ((models, "--model"), (applicants, "--applicants"), (titles, "--title"))
+        by_name(given, folders, what)
+        for given, what in ((models, "--model"), (applicants, "--applicants"), (titles, "--title"))
     )
     for name, folder in folders.items():
         listed = Path(people[name]) if name in people else None

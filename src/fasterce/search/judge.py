@@ -1,7 +1,7 @@
 """Questions to the model, gathered: many candidates of many rows, one call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
 
@@ -77,6 +77,19 @@ class Verdict:
 
 
 @dataclass
+class Clock:
+    """Whether time ran out anywhere in a call: if it did not, the answers are those of a call without a deadline."""
+
+    ran_out: bool = False
+
+    def past(self, until: float | None) -> bool:
+        """Whether it is later than `until`; noted if it is."""
+        late = until is not None and perf_counter() > until
+        self.ran_out |= late
+        return late
+
+
+@dataclass
 class Limits:
     """How many questions each row has left (None: any number), when to stop asking, how long a question takes, and which
     rows were stopped."""
@@ -85,10 +98,11 @@ class Limits:
     until: float | None
     stopped: Mask
     each: float = 0.0
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def over(self) -> bool:
-        return self.until is not None and perf_counter() > self.until
+        return self.clock.past(self.until)
 
     @classmethod
     def of(cls, rows: int, each: int | None = None, until: float | None = None) -> "Limits":
@@ -109,6 +123,7 @@ class Limits:
             if fitting < len(rows):
                 order = np.lexsort((rows, _turn(rows)))
                 allowed[order[fitting:]] = False
+                self.clock.ran_out = True
         self.stopped[rows[~allowed]] = True
         return allowed
 
@@ -232,6 +247,7 @@ class _Part(Limits):
         self.whole = whole
         self.rows = rows
         self.until = whole.until
+        self.clock = whole.clock
 
     def stop(self, rows: Indices | None = None) -> None:
         self.whole.stop(self.rows if rows is None else self.rows[rows])

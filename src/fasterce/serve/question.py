@@ -121,7 +121,11 @@ class NotReady(Unanswered):
 
 
 class StartFailed(Unanswered):
-    """The artifacts or their models could not be loaded."""
+    """The artifacts or their models could not be loaded; `kind` names the error of fasterce.errors it was, if any."""
+
+    def __init__(self, sentence: str, kind: str = "") -> None:
+        super().__init__(sentence)
+        self.kind = kind
 
 
 class ReloadFailed(Unanswered):

@@ -27,10 +27,13 @@ class Settings:
     workers : engines that answer; one more waits as a spare.
     gather_ms : how long a question may wait for company while no engine is free for it alone.
     most_batch, most_waiting : rows of one call of `explain`, and rows waiting or being explained before 429.
+    load_seconds : how long an engine may take to load all artifacts before it is given up.
+    most_memory_mb : of data an engine may take (Linux); a model that wants more gets a MemoryError. None: no limit.
     hang_seconds : how long an engine may go on after the first question of its batch is late while others still wait.
     deadline_ms, most_deadline_ms : if the request names none, and the most it may name.
     most_rows, most_body : of one request; bytes.
     retention_days : after which records are deleted; None keeps them.
+    wording : a file of the sentences of records (`records.Wording`).
     grace : seconds for accepted work after SIGTERM.
     """
 
@@ -42,6 +45,8 @@ class Settings:
     most_batch: int = 64
     most_waiting: int = 256
     hang_seconds: float = 2.0
+    load_seconds: float = 60.0
+    most_memory_mb: int | None = 4096
     deadline_ms: int = 2000
     most_deadline_ms: int = 60_000
     most_rows: int = 256
@@ -50,6 +55,7 @@ class Settings:
     retention_days: int | None = None
     keys: Path | None = None
     origins: tuple[str, ...] = ()
+    wording: Path | None = None
     page: bool = True
     grace: float = 8.0
     log_level: str = "info"

@@ -13,6 +13,7 @@ from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomFore
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
+from fasterce.adapters import LightGBMModel, OnnxModel, XGBoostModel, adapt
 from fasterce.errors import shorten
 from fasterce.predictor import FAILED, Classes, Predictor, find_scores
 from fasterce.profile import Floats
@@ -21,6 +22,7 @@ from fasterce.table import Table
 from fasterce.twin.compiled import Reading, Twin
 from fasterce.twin.engine import ForestEngine
 from fasterce.twin.front import ColumnsFront, NoFrontError, TableFront, Transform, columns_front, learn_front
+from fasterce.twin.own import BoosterEngine, SessionEngine, booster_front, session_front
 
 Way = Callable[[], Twin]
 
@@ -37,6 +39,7 @@ TREES = ("xgboost", "lightgbm", "sklearn.ensemble", "sklearn.tree")
 # Beyond this the smaller of two single-precision probabilities is lost in the larger.
 LOWEST_COMPARED = float(np.log(np.finfo(np.float32).eps))
 TYPICAL_ERROR, LARGE_ERROR = 1e-3, 5e-2
+BOOSTERS = (XGBoostModel, LightGBMModel)
 INSTALL = "pip install 'fasterce[onnx]'"
 
 
@@ -64,13 +67,19 @@ def build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, use
 
 
 def _build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, use_scores: bool) -> Twin:
-    if not isinstance(model, BaseEstimator):
-        raise RefusedError(f"it must be a scikit-learn, XGBoost or LightGBM classifier; got {type(model).__name__}")
+    adapted = adapt(model)
+    own = isinstance(adapted, (OnnxModel, *BOOSTERS))
+    if not own and not isinstance(model, BaseEstimator):
+        raise RefusedError(
+            f"it must be a scikit-learn, XGBoost or LightGBM classifier or an ONNX model; got {type(model).__name__}"
+        )
     if len(codes) == 0:
         raise RefusedError("there are no rows to hold it to")
     gappy = [feature.name for feature in table.schema.features if feature.gappy]
     if gappy:
         raise RefusedError(f"values may be missing in {shorten(gappy, 3)}")
+    if own:
+        return _own(adapted, table, classes, codes, use_scores)
     _order(model, classes)
     convert = import_module("fasterce.twin.convert")
     held = _held(Predictor(model, table, classes, use_scores), codes)
@@ -90,6 +99,28 @@ def _build(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, us
     if best is None:
         raise RefusedError("; ".join(dict.fromkeys(reasons)))
     return best
+
+
+def _own(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, use_scores: bool) -> Twin:
+    """The model itself, fed another way."""
+    held = _held(Predictor(model, table, classes, use_scores), codes)
+    twin = _own_session if isinstance(model, OnnxModel) else _own_booster
+    return _agreeing(twin(model, table, classes, codes, use_scores), held)
+
+
+def _own_session(model: OnnxModel, table: Table, classes: tuple[Any, ...], codes: Floats, use_scores: bool) -> Twin:
+    """It is asked for labels where these are wanted: it need not tell its classes."""
+    scores, order = ("predict_proba", _order(model, classes)) if use_scores else (None, ())
+    reading = Reading(classes, order, scores, use_scores)
+    return Twin(session_front(model, table, codes), SessionEngine(model, use_scores), reading, "onnx: the model itself")
+
+
+def _own_booster(model: Any, table: Table, classes: tuple[Any, ...], codes: Floats, use_scores: bool) -> Twin:
+    if find_scores(model) != "predict_proba":
+        raise RefusedError(f"it gives no chances ({model.objective})")
+    reading = Reading(classes, _order(model, classes), "predict_proba", use_scores)
+    kind = f"{_package(model.booster)}: the model itself"
+    return Twin(booster_front(model, table, codes), BoosterEngine(model), reading, kind)
 
 
 def _searched(model: Any) -> Any:

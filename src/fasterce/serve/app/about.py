@@ -26,7 +26,10 @@ async def artifacts(house: HouseHere) -> Artifacts:
 
 
 @router.get(
-    "/v1/schema", response_model=SchemaSaid, dependencies=[Depends(needs(EXPLAIN))], responses=documented(401, 403, 404, 422, 503)
+    "/v1/schema",
+    response_model=SchemaSaid,
+    dependencies=[Depends(needs(EXPLAIN))],
+    responses=documented(401, 403, 404, 422, 503),
 )
 async def schema(house: HouseHere, artifact: Artifact = None) -> SchemaSaid:
     """The columns of an artifact, what may change, and what can be wanted."""

@@ -13,41 +13,68 @@ Cell = StrictBool | Whole | StrictFloat | Text | None
 Scalar = StrictBool | Whole | Real | Text
 End = Whole | Real | None
 Column = Annotated[str, Field(strict=True, max_length=LONGEST_NAME)]
-Name = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_NAME)]
+# What is written into records to find them by has no control characters: no database has to refuse it, no letter to hide it.
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Ends = Annotated[list[End], Field(min_length=2, max_length=2)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
+# The first thing wrong ends the reading: to tell all that is wrong with a body of 1 MiB takes the front many seconds.
+FIRST = Field(fail_fast=True)
+Cells = Annotated[dict[str, Cell], FIRST]
+Columns = Annotated[list[Column], FIRST]
+Names = Annotated[list[Name], FIRST]
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null")
+
+    @model_validator(mode="before")
+    @classmethod
+    def few_names(cls, sent: Any) -> Any:
+        if isinstance(sent, dict) and len(sent) > len(cls.model_fields):
+            unknown = next(name for name in sent if name not in cls.model_fields)
+            raise ValueError(f"Extra inputs are not permitted, such as {unknown!r:.100}")
+        return sent
 
 
 class Asked(Strict):
     """What would have had to be different for the model to say something else?"""
 
     artifact: Column | None = Field(None, description="Which artifact; the first one if none is named")
-    rows: list[dict[str, Cell]] = Field(min_length=1, description="The people asked about: column by column")
+    rows: Annotated[list[Cells], FIRST] = Field(min_length=1, description="The people asked about: column by column")
     method: Literal["closest", "sparse", "realistic", "all"] = "closest"
     n: int = Field(1, ge=1, le=100, strict=True, description="How many different answers a row")
-    target: Scalar | Ends | None = Field(None, description="The wanted class, or [low, high] of a number; null: the other class")
+    target: Scalar | Ends | None = Field(
+        None, description="The wanted class, or [low, high] of a number; null: the other class"
+    )
     target_score: Ends | None = Field(None, description="[low, high] of the wanted chance of the class target")
-    freeze: list[Column] = Field([], description="Columns that must not change")
-    vary: list[Column] | None = Field(None, description="The only columns that may change")
-    ranges: dict[str, list[Scalar | None]] = Field({}, description="[low, high] of a number, or the categories allowed")
-    rules: list[dict[str, Any]] = Field([], max_length=100, description="Further rules, as in a rules file")
+    freeze: Columns = Field([], description="Columns that must not change")
+    vary: Columns | None = Field(None, description="The only columns that may change")
+    ranges: Annotated[dict[str, Annotated[list[Scalar | None], FIRST]], FIRST] = Field(
+        {}, description="[low, high] of a number, or the categories allowed"
+    )
+    rules: Annotated[list[dict[str, Any]], FIRST] = Field([], max_length=100, description="Further rules, as in a rules file")
     override: StrictBool = Field(False, description="Let rules of this request replace what the schema says of their columns")
     robust: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = Field(
         None, description="The share of small shakes under which an answer must hold"
     )
-    distance: Literal["percentile", "gower", "mad"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = "percentile"
+    distance: (
+        Literal["percentile", "gower", "mad"]
+        | Annotated[dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]], FIRST]
+    ) = "percentile"
     realism: Share = 0.5
     diversity: Share = 0.5
-    budget: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(None, description="The most rows the model is asked about")
+    budget: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
+        None, description="The most rows the model is asked about"
+    )
     why_not: StrictBool = Field(True, description="Where there is no answer, find out which rule stands in the way")
-    deadline_ms: Annotated[int, Field(strict=True, ge=1)] | None = Field(None, description="After which an answer is of no use")
-    row_ids: list[Whole | Name] | None = Field(None, description="One a row: its label in the record")
-    decision_ids: list[Name] | None = Field(None, description="One a row: the decision it is about")
-    subjects: list[Name] | None = Field(None, description="One a row: whom it is about; kept as a pseudonym only")
+    deadline_ms: Annotated[int, Field(strict=True, ge=1)] | None = Field(
+        None, description="After which an answer is of no use"
+    )
+    row_ids: Annotated[list[Whole | Name], FIRST] | None = Field(None, description="One a row: its label in the record")
+    decision_ids: Names | None = Field(None, description="One a row: the decision it is about")
+    subjects: Names | None = Field(None, description="One a row: whom it is about; kept as a pseudonym only")
     constraints_by: Name | None = Field(None, description="Who set the rules of this request")
     keep: StrictBool = Field(True, description="Keep the audit records; false for a preview")
 
@@ -134,15 +161,15 @@ class Reloaded(BaseModel):
 
 
 Datatype = Literal[
-    *("BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP16", "FP32", "FP64", "BYTES")
-]
+    "BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP16", "FP32", "FP64", "BYTES"
+]  # fmt: skip
 
 
 class Tensor(BaseModel):
     name: Column
     shape: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=2)
     datatype: Datatype
-    data: list[Cell | list[Cell]]
+    data: Annotated[list[Cell | Annotated[list[Cell], FIRST]], FIRST]
     parameters: dict[str, Any] = {}
 
 
@@ -155,8 +182,8 @@ class Inference(BaseModel):
     """Open Inference V2: a tensor a column; options of /v1/explain as parameters."""
 
     id: Annotated[str, Field(max_length=LONGEST_NAME)] | None = None
-    inputs: list[Tensor] = Field(min_length=1)
-    outputs: list[TensorWanted] | None = None
+    inputs: Annotated[list[Tensor], FIRST] = Field(min_length=1)
+    outputs: Annotated[list[TensorWanted], FIRST] | None = None
     parameters: dict[str, Any] = {}
 
 
@@ -172,4 +199,3 @@ class Inferred(BaseModel):
     model_version: str
     id: str | None = None
     outputs: list[TensorSaid]
-

@@ -1,6 +1,8 @@
 """POST /v1/explain: a request becomes a question for the desk, its answer is kept, then told."""
 
+import asyncio
 import json
+from collections.abc import Coroutine
 from time import monotonic, perf_counter
 from typing import Annotated, Any
 
@@ -10,6 +12,8 @@ from fasterce.serve.app import keeping
 from fasterce.serve.app.bodies import Asked, Explained
 from fasterce.serve.app.house import EXPLAIN, House, house_of, needs
 from fasterce.serve.app.problems import Problem, documented, problem_of
+from fasterce.serve.app.reading import CarefulRoute
+from fasterce.serve.app.rows import Rows
 from fasterce.serve.question import Answer, Question, Unanswered
 
 OPTIONS = (
@@ -17,7 +21,8 @@ OPTIONS = (
     *("realism", "diversity", "budget", "why_not"),
 )
 INVALID = "invalid_input"
-router = APIRouter(tags=["explain"])
+GOT = "; got "
+router = APIRouter(tags=["explain"], route_class=CarefulRoute)
 
 
 @router.post(
@@ -31,7 +36,7 @@ async def explain(asked: Asked, request: Request, house: Annotated[House, Depend
     started = perf_counter()
     answer, kept = await answered(house, asked, request)
     if len(answer.records) == 1 and answer.records[0].status == INVALID:
-        raise invalid(answer.records[0].body)
+        raise invalid(house.rows_of(answer.description), answer.records[0].body)
     head = {
         "request_id": request.state.request_id,
         "artifact": house.said(answer.description).model_dump(),
@@ -49,12 +54,16 @@ async def answered(house: House, asked: Asked, request: Request) -> tuple[Answer
     """The desk's answer, kept before anybody sees it; and whether it was."""
     question = question_of(house, asked, request.state.request_id)
     try:
-        answer = await house.desk.explain(question)
+        answer = await unless_gone(request, house.desk.explain(question))
     except Unanswered as error:
         raise problem_of(error) from None
     house.metrics.answered(answer)
     statuses = [record.status for record in answer.records]
-    facts = {"artifact": question.artifact, "rows": len(statuses), "statuses": {one: statuses.count(one) for one in set(statuses)}}
+    facts = {
+        "artifact": question.artifact,
+        "rows": len(statuses),
+        "statuses": {one: statuses.count(one) for one in set(statuses)},
+    }
     request.state.facts = facts | {"batch_rows": answer.batch_rows}
     kept = asked.keep and house.store is not None
     if kept and statuses != [INVALID]:
@@ -62,11 +71,32 @@ async def answered(house: House, asked: Asked, request: Request) -> tuple[Answer
     return answer, kept
 
 
+async def unless_gone(request: Request, asking: Coroutine[Any, Any, Answer]) -> Answer:
+    """The answer; nobody goes on working for a client who has left."""
+    answer = asyncio.create_task(asking)
+    leaving = asyncio.create_task(left(request))
+    try:
+        await asyncio.wait((answer, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise Problem(499, "gone", "The client is gone.")
+        return answer.result()
+    finally:
+        answer.cancel()
+        leaving.cancel()
+
+
+async def left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 def question_of(house: House, asked: Asked, request_id: str) -> Question:
     """Checked as far as the schema goes; the engines check the rest."""
     settings = house.settings
     if len(asked.rows) > settings.most_rows:
-        raise Problem(413, "too_many_rows", f"Expected at most {settings.most_rows} rows in a request; got {len(asked.rows)}.")
+        raise Problem(
+            413, "too_many_rows", f"Expected at most {settings.most_rows} rows in a request; got {len(asked.rows)}."
+        )
     try:
         description = house.desk.describe(asked.artifact)
     except Unanswered as error:
@@ -74,7 +104,12 @@ def question_of(house: House, asked: Asked, request_id: str) -> Question:
     rows = house.rows_of(description)
     rows.check(asked.rows)
     distance = asked.distance if isinstance(asked.distance, dict) else {}
-    for where, names in (("freeze", asked.freeze), ("vary", asked.vary or []), ("ranges", asked.ranges), ("distance", distance)):
+    for where, names in (
+        ("freeze", asked.freeze),
+        ("vary", asked.vary or []),
+        ("ranges", asked.ranges),
+        ("distance", distance),
+    ):
         rows.check_names(list(names), where)
     return Question(
         artifact=description.name,
@@ -101,10 +136,11 @@ def deadline_of(asked: Asked, usual: int, most: int) -> int:
     return asked.deadline_ms or usual
 
 
-def invalid(record: str) -> Problem:
-    """A row the schema's models let pass and the explainer does not."""
+def invalid(rows: Rows, record: str) -> Problem:
+    """A row the schema's models let pass and the explainer does not; what was sent is not repeated."""
     reason = json.loads(record)["reason"]
-    return Problem(422, "invalid_row", f"rows[0]: {reason}", [("rows[0]", reason)])
+    where, what = rows.place_of(reason), f"{reason.partition(GOT)[0].rstrip('.')}."
+    return Problem(422, "invalid_row", f"{where}: {what}", [(where, what)])
 
 
 def _tuple(given: Any) -> Any:

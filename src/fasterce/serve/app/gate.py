@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 READ_SECONDS = 10.0
+# Requests being read beyond those whose rows may wait: each may hold a body in memory.
+MORE_ASKING = 32
 ASKING = re.compile(r"/v1/explain|/v2/models/[^/]+(/versions/[^/]+)?/infer")
 QUIET = ("/v2/health/", "/metrics", "/page/")
 HEADERS = (
@@ -31,8 +33,11 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-POLICY = (
-    b"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+POLICY = b"; ".join(
+    (
+        *(b"default-src 'self'", b"img-src 'self' data:", b"object-src 'none'", b"base-uri 'none'", b"form-action 'self'"),
+        b"frame-ancestors 'none'",
+    )
 )
 
 
@@ -42,12 +47,15 @@ class Gate:
     def __init__(self, app: App, house: House) -> None:
         self.app, self.house = app, house
         self.local_only = house.settings.host in LOCAL
+        self.asking = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         visit = Visit(scope, send)
+        asks = scope["method"] == "POST"
+        self.asking += asks
         self.house.metrics.in_flight.inc()
         try:
             self.look(scope)
@@ -60,6 +68,7 @@ class Gate:
             logs.say("unforeseen", level=40, exc_info=error, request_id=visit.id)
             await visit.refuse(Problem(500, "unforeseen", "An unforeseen error; the log has it under this request id."))
         finally:
+            self.asking -= asks
             self.house.metrics.in_flight.dec()
             self.write_down(visit)
 
@@ -67,7 +76,11 @@ class Gate:
         """What can be refused before anything is read."""
         headers = dict(scope["headers"])
         if self.local_only and not is_local(headers.get(b"host", b"").decode("latin-1")):
-            raise Problem(421, "wrong_host", "This server answers on this machine alone; expected Host localhost or 127.0.0.1.")
+            raise Problem(
+                421, "wrong_host", "This server answers on this machine alone; expected Host localhost or 127.0.0.1."
+            )
+        if scope["method"] in ("POST", "DELETE"):
+            self.look_whence(headers)
         if scope["method"] != "POST":
             return
         length = headers.get(b"content-length", b"0")
@@ -79,12 +92,18 @@ class Gate:
                 raise Problem(415, "media_type", "Expected Content-Type application/json.")
             self.admit()
 
+    def look_whence(self, headers: Mapping[bytes, bytes]) -> None:
+        """A page of another site can send what needs no preflight, without seeing the answer; browsers say so."""
+        elsewhere = headers.get(b"sec-fetch-site", b"") in (b"cross-site", b"same-site")
+        if elsewhere and headers.get(b"origin", b"").decode("latin-1") not in self.house.settings.origins:
+            raise Problem(403, "other_site", "Pages of other sites may not ask here; see --origin.")
+
     def admit(self) -> None:
         if self.house.closing:
             raise Problem(503, "closing", "The server is closing.", headers=retry_after(RETRY_SOON))
         load = self.house.desk.load()
         most = self.house.settings.most_waiting
-        if load.waiting_rows + load.running_rows >= most:
+        if load.waiting_rows + load.running_rows >= most or self.asking > most + MORE_ASKING:
             raise Problem(429, "busy", f"{most} rows are waiting already; come again.", headers=retry_after(RETRY_SOON))
 
     def too_large(self) -> Problem:
@@ -107,7 +126,8 @@ class Gate:
                         raise self.too_large()
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise Problem(408, "slow", f"Expected the whole body within {READ_SECONDS:g} s.") from None
+            sentence = f"Expected the whole body within {READ_SECONDS:g} s."
+            raise Problem(408, "slow", sentence, headers={"Connection": "close"}) from None
         return replayed(b"".join(parts), receive)
 
     def write_down(self, visit: "Visit") -> None:
@@ -133,7 +153,9 @@ class Visit:
 
     def route(self) -> str:
         """The pattern, not the path: a path may hold an id, and there are too many of them."""
-        return getattr(self.scope.get("route"), "path", None) or ("page" if self.scope["path"].startswith("/page/") else "other")
+        return getattr(self.scope.get("route"), "path", None) or (
+            "page" if self.scope["path"].startswith("/page/") else "other"
+        )
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,8 +1,7 @@
 """What every route has at hand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from fastapi import Request
 
@@ -12,7 +11,7 @@ from fasterce.serve.app.people import People
 from fasterce.serve.app.problems import Problem
 from fasterce.serve.app.rows import Rows
 from fasterce.serve.engine.desk import Desk
-from fasterce.serve.keys import ExpiredKey, KeyError_, Keys, MissingScope
+from fasterce.serve.keys import ExpiredKey, KeyRefused, Keys, MissingScope
 from fasterce.serve.question import Description
 from fasterce.serve.settings import Settings
 from fasterce.serve.store import Store
@@ -30,13 +29,19 @@ class House:
     people: Mapping[str, People] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=Metrics)
     closing: bool = False
+    made: dict[tuple[str, str], Rows] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
         return not self.closing and self.desk.ready
 
     def rows_of(self, description: Description) -> Rows:
-        return checked_rows(description.artifact_digest, description.name, _Held(description))
+        """Models of rows are made once a version."""
+        key = (description.name, description.artifact_digest)
+        if key not in self.made:
+            self.made = {known: rows for known, rows in self.made.items() if known[0] != description.name}
+            self.made[key] = Rows(description)
+        return self.made[key]
 
     def said(self, description: Description) -> ArtifactSaid:
         return ArtifactSaid(
@@ -50,30 +55,15 @@ class House:
         )
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A description that the cache takes for any other: the digest and the name tell them apart."""
-
-    description: Description = field(compare=False)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-@lru_cache(maxsize=64)
-def checked_rows(digest: str, name: str, held: _Held) -> Rows:
-    return Rows(held.description)
-
-
-def house_of(request: Request) -> House:
+async def house_of(request: Request) -> House:
     return request.app.state.house  # type: ignore[no-any-return]
 
 
-def needs(scope: str) -> Callable[[Request], None]:
+def needs(scope: str) -> Callable[[Request], Awaitable[None]]:
     """A dependency: the request must come with a key that has this scope, if the server has keys at all."""
 
-    def check(request: Request) -> None:
-        keys = house_of(request).keys
+    async def check(request: Request) -> None:
+        keys = (await house_of(request)).keys
         if keys is None:
             return
         kind, _, token = request.headers.get("authorization", "").partition(" ")
@@ -83,7 +73,7 @@ def needs(scope: str) -> Callable[[Request], None]:
             raise Problem(403, "missing_scope", str(error)) from None
         except ExpiredKey as error:
             raise Problem(401, "expired_key", str(error), headers=BEARER) from None
-        except KeyError_ as error:
+        except KeyRefused as error:
             raise Problem(401, "wrong_key", str(error), headers=BEARER) from None
 
     return check

@@ -12,6 +12,7 @@ from fasterce.serve.app.bodies import Asked, Inference, Inferred, Tensor, Tensor
 from fasterce.serve.app.explaining import answered
 from fasterce.serve.app.house import EXPLAIN, House, house_of, needs
 from fasterce.serve.app.problems import DESCRIPTIONS, InferenceProblemBody, Problem
+from fasterce.serve.app.reading import CarefulRoute
 from fasterce.serve.app.validation import fields_of
 from fasterce.serve.question import Answer, Description
 
@@ -19,7 +20,7 @@ OUTPUTS = ("record", "status", "counterfactual")
 VERSION_LETTERS = 12
 NUMBERS = {"numeric": "FP64", "categorical": "BYTES"}
 HouseHere = Annotated[House, Depends(house_of)]
-router = APIRouter(tags=["Open Inference V2"])
+router = APIRouter(tags=["Open Inference V2"], route_class=CarefulRoute)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -45,7 +46,9 @@ async def ready(house: HouseHere) -> dict[str, bool]:
 
 
 @router.get("/v2/models/{name}", dependencies=[Depends(needs(EXPLAIN))], responses=documented(401, 403, 404))
-@router.get("/v2/models/{name}/versions/{version}", dependencies=[Depends(needs(EXPLAIN))], responses=documented(401, 403, 404))
+@router.get(
+    "/v2/models/{name}/versions/{version}", dependencies=[Depends(needs(EXPLAIN))], responses=documented(401, 403, 404)
+)
 async def metadata(house: HouseHere, name: str, version: str | None = None) -> dict[str, Any]:
     found = of_version(house, name, version)
     inputs = [{"name": one["name"], "datatype": NUMBERS[one["kind"]], "shape": [-1]} for one in found.schema["features"]]
@@ -75,11 +78,11 @@ async def model_ready(house: HouseHere, name: str, version: str | None = None) -
 )
 async def infer(sent: Inference, request: Request, house: HouseHere, name: str, version: str | None = None) -> Inferred:
     """Options of /v1/explain are parameters of the request."""
-    found = of_version(house, name, version)
+    of_version(house, name, version)
     answer, _ = await answered(house, asked_of(sent, name), request)
     wanted = [output.name for output in sent.outputs] if sent.outputs else list(OUTPUTS)
     outputs = [tensor for tensor in told(answer) if tensor.name in wanted]
-    return Inferred(model_name=name, model_version=version_of(found), id=sent.id, outputs=outputs)
+    return Inferred(model_name=name, model_version=version_of(answer.description), id=sent.id, outputs=outputs)
 
 
 def of_version(house: House, name: str, version: str | None) -> Description:
@@ -129,4 +132,4 @@ def told(answer: Answer) -> list[TensorSaid]:
 
 def first_of(record: str) -> str:
     found = json.loads(record)["counterfactuals"]
-    return json.dumps(found[0]["row"]) if found else ""
+    return json.dumps(found[0]["values"]) if found else ""

@@ -1,14 +1,16 @@
 """Records before answers: what cannot be kept is not answered."""
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
+from fasterce.serve.app import logs
 from fasterce.serve.app.house import House
 from fasterce.serve.app.problems import RETRY_SOON, Problem, retry_after
 from fasterce.serve.question import Kept
 from fasterce.serve.settings import Settings
-from fasterce.serve.store import StoreError
+from fasterce.serve.store import StoreError, UnstorableError
 
 
 async def keep(house: House, records: Sequence[Kept]) -> None:
@@ -16,6 +18,8 @@ async def keep(house: House, records: Sequence[Kept]) -> None:
     started = perf_counter()
     try:
         await house.store.put(records)
+    except UnstorableError as error:
+        raise Problem(422, "unstorable", str(error)) from None
     except StoreError as error:
         house.metrics.unkept.inc()
         raise unkept(error) from None
@@ -23,7 +27,9 @@ async def keep(house: House, records: Sequence[Kept]) -> None:
 
 
 def unkept(error: StoreError) -> Problem:
-    return Problem(503, "records", f"Records cannot be kept or read now: {error}", headers=retry_after(RETRY_SOON))
+    """The log has where the records are and what is the matter; a client has no use for it."""
+    logs.say("records failed", level=logging.ERROR, reason=str(error))
+    return Problem(503, "records", "Records cannot be kept or read now.", headers=retry_after(RETRY_SOON))
 
 
 def retain_until(settings: Settings, now: datetime | None = None) -> str | None:

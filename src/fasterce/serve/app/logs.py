@@ -11,13 +11,13 @@ log = logging.getLogger(NAME)
 
 
 class Lines(logging.Formatter):
-    """One object a line. An exception is told by its kind and place alone: its text may hold a value."""
+    """One object a line, of a message the first line. An exception is told by its kind and place: its text may hold a value."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": (record.getMessage().splitlines() or [""])[0],
             **getattr(record, "facts", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -39,6 +39,8 @@ def set_up(level: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper() if name == NAME else "WARNING")
+    # What others have to say, asyncio of a task that failed for one, goes the same way: the text of an error may hold a value.
+    logging.getLogger().handlers = [handler]
 
 
 def say(event: str, level: int = logging.INFO, exc_info: Any = None, **facts: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fasterce.errors import MissingExtraError
 from fasterce.serve.question import StartFailed
 
 MOST = 20_000
@@ -15,7 +16,9 @@ MOST_PAGE = 100
 class People:
     """Rows as JSON objects, each with the text it is found by."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]], id_column: str | None, features: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], id_column: str | None, features: Sequence[Mapping[str, Any]]
+    ) -> None:
         self.people: list[dict[str, Any]] = []
         for place, row in zip(range(MOST), rows, strict=False):
             values = {feature["name"]: cell(row.get(feature["name"]), feature) for feature in features}
@@ -50,7 +53,10 @@ def delimited(path: Path) -> Iterable[dict[str, Any]]:
 
 
 def parquet(path: Path) -> list[dict[str, Any]]:
-    from pyarrow import parquet as files  # noqa: PLC0415
+    try:
+        from pyarrow import parquet as files  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "data", "Reading --applicants from Parquet") from error
 
     batches = files.ParquetFile(path).iter_batches(batch_size=MOST)
     return next((batch.to_pylist() for batch in batches), [])
@@ -62,7 +68,10 @@ def cell(value: Any, feature: Mapping[str, Any]) -> Any:
         return None
     if feature["kind"] == "numeric":
         return number(value)
-    return next((known for known in feature["categories"] if str(known) == str(value)), value if isinstance(value, str) else str(value))
+    return next(
+        (known for known in feature["categories"] if str(known) == str(value)),
+        value if isinstance(value, str) else str(value),
+    )
 
 
 def number(value: Any) -> Any:

@@ -13,6 +13,9 @@ from fasterce.serve.question import Description
 Feature = Mapping[str, Any]
 Fields = list[tuple[str, str]]
 SHOWN = 8
+MOST_FIELDS = 20
+LONGEST_SHOWN = 100
+EXACT = 2**53
 
 
 class Rows:
@@ -27,18 +30,25 @@ class Rows:
     def check(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Columns nobody knows are refused wherever they are; a cell that is wrong, where the row is the only one. In a
         batch it is the status of its row alone."""
-        wrong = [found for place, row in enumerate(rows) for found in self.strangers(place, row)]
-        if not wrong and len(rows) == 1:
-            wrong = self.problems(rows[0])
+        strangers = [(f"rows[{place}]", name) for place, row in enumerate(rows) for name in row if name not in self.known]
+        self.refuse_unknown(strangers, "invalid_row")
+        wrong = self.problems(rows[0]) if len(rows) == 1 else []
         if wrong:
-            raise Problem(422, "invalid_row", said(wrong), wrong)
+            raise Problem(422, "invalid_row", said(wrong, len(wrong)), wrong)
 
-    def strangers(self, place: int, row: Mapping[str, Any]) -> Fields:
-        return [(f"rows[{place}].{name}", self.unknown(name)) for name in row if name not in self.known]
+    def refuse_unknown(self, names: Sequence[tuple[str, str]], code: str) -> None:
+        """Only the first are told, since a request may hold any number of them."""
+        if names:
+            wrong = [(f"{where}.{name:.{LONGEST_SHOWN}}", self.unknown(name)) for where, name in names[:MOST_FIELDS]]
+            raise Problem(422, code, said(wrong, len(names)), wrong)
 
     def unknown(self, name: str) -> str:
-        near = get_close_matches(name, self.names, n=1)
+        near = get_close_matches(name[:LONGEST_SHOWN], self.names, n=1)
         return f"There is no such column; did you mean {near[0]!r}?" if near else "There is no such column."
+
+    def place_of(self, sentence: str) -> str:
+        """Where in a row a sentence of the explainer belongs."""
+        return next((f"rows[0].{name}" for name in self.names if sentence.startswith(f"Column {name!r} ")), "rows[0]")
 
     def problems(self, row: Mapping[str, Any]) -> Fields:
         try:
@@ -49,15 +59,13 @@ class Rows:
 
     def check_names(self, names: Sequence[str], where: str) -> None:
         """Columns that rules of the request speak of."""
-        wrong = [(f"{where}.{name}", self.unknown(name)) for name in names if name not in self.known]
-        if wrong:
-            raise Problem(422, "unknown_column", said(wrong), wrong)
+        self.refuse_unknown([(where, name) for name in names if name not in self.known], "unknown_column")
 
 
-def said(wrong: Fields) -> str:
+def said(wrong: Fields, count: int) -> str:
     """The first in words, and how many there are."""
     where, what = wrong[0]
-    return f"{where}: {what}" + (f" And {len(wrong) - 1} more." if len(wrong) > 1 else "")
+    return f"{where}: {what}" + (f" And {count - 1} more." if count > 1 else "")
 
 
 def sentence(error: Mapping[str, Any]) -> str:
@@ -112,6 +120,8 @@ def number_check(feature: Feature) -> Callable[[Any], Any]:
             raise ValueError("Expected a finite number.")
         if feature["whole"] and value != int(value):
             raise ValueError("Expected a whole number.")
+        if feature["whole"] and abs(value) >= EXACT:
+            raise ValueError("Expected a whole number below 2**53.")
         if (low is not None and value < low) or (high is not None and value > high):
             raise ValueError(f"Expected a number {between(low, high)}.")
         return value

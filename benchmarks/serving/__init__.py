@@ -1,0 +1,1 @@
+"""The service under load, faults and time: `make bench-serve`; see benchmarks/load.py."""

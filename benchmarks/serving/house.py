@@ -1,0 +1,195 @@
+"""The real server as a process, an artifact for it, and what Linux says of its processes."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+
+
+class House:
+    """`fasterce serve` on a free port; `starting` is seconds until it was ready."""
+
+    def __init__(self, artifact: Path, records: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
+        command = [sys.executable, "-m", "fasterce", "serve", f"german={artifact}", "--port", "0", "--log-level", "warning"]
+        command += ["--records", f"sqlite:///{records}", *options]
+        began = perf_counter()
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+        self.port = self._port()
+        while self.get("/v2/health/ready")[0] != 200:
+            if perf_counter() - began > PATIENCE:
+                self.stop()
+                raise RuntimeError("The server is not ready after a minute.")
+            sleep(0.01)
+        self.starting = perf_counter() - began
+
+    def _port(self) -> int:
+        assert self.process.stderr is not None
+        said = ""
+        for line in self.process.stderr:
+            said += line
+            if "Listening on" in line:
+                return int(line.strip().rpartition(":")[2])
+        raise RuntimeError(f"The server did not start: {said}")
+
+    def __enter__(self) -> "House":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> tuple[int, float]:
+        """SIGTERM: exit code, and seconds it took."""
+        began = perf_counter()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        return code, perf_counter() - began
+
+    def get(self, path: str) -> tuple[int, str]:
+        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}"))
+
+    def post(self, body: str, path: str = "/v1/explain") -> tuple[int, str]:
+        headers = {"Content-Type": "application/json"}
+        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body.encode(), headers))
+
+    def _answer(self, asked: urllib.request.Request) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def metric(self, name: str) -> float:
+        """One number of /metrics."""
+        lines = self.get("/metrics")[1].splitlines()
+        return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
+
+    def full(self) -> bool:
+        """Whether engines and spare are all there."""
+        return self.metric('fasterce_engines{state="spare"}') == 1 and self.metric('fasterce_engines{state="alive"}') >= 2
+
+    def wait_until_full(self) -> float:
+        began = perf_counter()
+        while not self.full():
+            if perf_counter() - began > PATIENCE:
+                raise RuntimeError("The engines did not all come back within a minute.")
+            sleep(0.02)
+        return perf_counter() - began
+
+    def processes(self) -> list[int]:
+        """The front and all below it."""
+        parents = {}
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with suppress(OSError):
+                    parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        found, grown = [self.process.pid], True
+        while grown:
+            below = [pid for pid, parent in parents.items() if parent in found and pid not in found]
+            grown = bool(below)
+            found += below
+        return found
+
+    def engines(self) -> list[int]:
+        """Those that explain, the one that has worked most first; the front has one child, the nursery, which has them."""
+        return sorted(self.processes()[2:], key=_ticks, reverse=True)
+
+    def footprint(self) -> dict[str, Any]:
+        """Memory shared by several processes is counted once (PSS)."""
+        found: dict[str, Any] = {"processes": 0, "threads": 0, "descriptors": 0, "pss_mb": 0.0, "front_mb": 0.0}
+        for pid in self.processes():
+            with suppress(OSError):
+                pss = _of(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") / 1024
+                found["pss_mb"] += pss
+                found["front_mb"] += pss if pid == self.process.pid else 0.0
+                found["threads"] += _of(Path(f"/proc/{pid}/status"), "Threads:")
+                found["descriptors"] += len(os.listdir(f"/proc/{pid}/fd"))
+                found["processes"] += 1
+        return found
+
+
+def _ticks(pid: int) -> int:
+    """Of the processor, used so far."""
+    with suppress(OSError):
+        return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return 0
+
+
+def _of(file: Path, name: str) -> int:
+    return next(int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith(name))
+
+
+def prepared(folder: Path) -> Path:
+    """German Credit, an MLP as ONNX in the artifact, and people it refuses: made once, in a process of its own."""
+    made = folder / "german_credit"
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        code = (
+            "import sys, pathlib; from fasterce.serve.demo import served; served(pathlib.Path(sys.argv[1]), 'german_credit')"
+        )
+        subprocess.run([sys.executable, "-c", code, str(folder)], check=True, cwd=ROOT)
+    return made
+
+
+def hanging(folder: Path) -> Path:
+    """An artifact for the model of models.py."""
+    made = folder / "hanging.fasterce"
+    if not made.exists():
+        code = (
+            "import sys; from benchmarks.serving.models import hangs; from fasterce import FasterCE, datasets;"
+            "data = datasets.load('german_credit');"
+            "FasterCE(hangs, data.schema, random_state=0, progress=False).fit(data.X.head(300)).save(sys.argv[1])"
+        )
+        subprocess.run([sys.executable, "-c", code, str(made)], check=True, cwd=ROOT)
+    return made
+
+
+def bodies(people: Path, house: House, **more: Any) -> list[str]:
+    """A request a person."""
+    numeric = {one["name"]: one["kind"] == "numeric" for one in json.loads(house.get("/v1/schema")[1])["features"]}
+    with people.open(newline="", encoding="utf-8") as file:
+        rows = [{name: float(row[name]) if numeric[name] else row[name] for name in numeric} for row in csv.DictReader(file)]
+    return [json.dumps({"rows": [row], **more}) for row in rows]
+
+
+def drive(house: House, bodies: Sequence[str], seconds: float, **plan: Any) -> subprocess.Popen[str]:
+    """Clients, started; `drive(...).communicate()` waits for what they tell."""
+    clients = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.serving.clients"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert clients.stdin is not None
+    clients.stdin.write(json.dumps({"port": house.port, "bodies": list(bodies), "seconds": seconds, **plan}))
+    clients.stdin.close()
+    clients.stdin = None
+    return clients
+
+
+def told_by(clients: subprocess.Popen[str]) -> dict[str, Any]:
+    assert clients.stdout is not None
+    told: dict[str, Any] = json.load(clients.stdout)
+    clients.wait()
+    return told

@@ -1,0 +1,196 @@
+"""What is done to the server, one experiment a function; each gives plain numbers."""
+
+import json
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+from benchmarks.measuring import load
+from benchmarks.serving.clients import LOST
+from benchmarks.serving.house import House, bodies, drive, hanging, told_by
+from benchmarks.serving.models import HANGS_AT
+
+CLIENTS = (1, 8, 64)
+USUAL = 8
+OVERLOAD = 4
+HANG_MS = 300
+SETTLED = 3.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long everything takes; a short one shows that it works, not how fast it is."""
+
+    warm_up: float = 3.0
+    seconds: float = 10.0
+    repeats: int = 3
+    starts: int = 5
+    overload: float = 30.0
+    killing: float = 15.0
+    hangs: int = 100
+    soak: float = 0.0
+
+
+QUICK = Effort(warm_up=0.5, seconds=1.0, repeats=1, starts=1, overload=2.0, killing=3.0, hangs=2)
+
+
+def starts(artifact: Path, folder: Path, times: int) -> dict[str, Any]:
+    """Until ready, and memory once the spare is there too; then told to end without work."""
+    seconds, pss, ended = [], [], []
+    for k in range(times):
+        with House(artifact, folder / f"start{k}.db") as house:
+            seconds.append(house.starting)
+            house.wait_until_full()
+            pss.append(house.footprint()["pss_mb"])
+            code, took = house.stop()
+            ended.append({"code": code, "seconds": took})
+    return {"seconds": seconds, "pss_mb": pss, "ended": ended}
+
+
+def steady(house: House, asked: Sequence[str], effort: Effort) -> list[dict[str, Any]]:
+    """So many clients, each asking again as soon as it is answered."""
+    return [
+        {"clients": clients, "load": load(), **summary(driven(house, asked, effort, clients=clients), effort.warm_up)}
+        for clients in CLIENTS
+        for _ in range(effort.repeats)
+    ]
+
+
+def overload(house: House, asked: Sequence[str], effort: Effort, capacity: float) -> dict[str, Any]:
+    """Four times as many requests as it can answer, at their times whatever happens; then the usual load again."""
+    before = house.footprint()
+    told = driven(house, asked, effort, seconds=effort.overload, rate=OVERLOAD * capacity)
+    after = house.footprint()
+    sleep(SETTLED)
+    settled = house.footprint()
+    again = summary(driven(house, asked, effort, clients=USUAL, warm_up=0.0))
+    return {
+        "rate": OVERLOAD * capacity,
+        **summary(told, effort.warm_up),
+        "before": before,
+        "after": after,
+        "settled": settled,
+        "usual_again": again,
+    }
+
+
+def killed(house: House, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
+    """SIGKILL under the usual load: of the engine that works, and then of all at once, the spare too."""
+    return {
+        who: [_killed(house, asked, effort, most) for _ in range(effort.repeats)] for who, most in (("one", 1), ("all", None))
+    }
+
+
+def _killed(house: House, asked: Sequence[str], effort: Effort, most: int | None) -> dict[str, Any]:
+    house.wait_until_full()
+    clients = drive(house, asked, effort.killing, clients=USUAL)
+    sleep(effort.killing / 3)
+    for pid in house.engines()[:most]:
+        os.kill(pid, signal.SIGKILL)
+    sleep(0.1)
+    full = house.wait_until_full() + 0.1
+    told = told_by(clients)
+    answered = sorted(line[1] for line in told["lines"] if line[2] == 200)
+    gaps = [later - sooner for sooner, later in pairwise(answered)]
+    return {**summary(told), "full_after": full, "longest_gap": max(gaps)}
+
+
+def hung(folder: Path, effort: Effort, people: Path) -> dict[str, Any]:
+    """A model that never answers about one row: how late the 504 is, how soon another is answered, what is left behind."""
+    options = ("--model", "benchmarks.serving.models:hangs")
+    with House(hanging(folder), folder / "hanging.db", *options) as house:
+        usual = bodies(people, house)[0]
+        stuck = json.dumps({"rows": [json.loads(usual)["rows"][0] | HANGS_AT], "deadline_ms": HANG_MS})
+        house.post(usual)
+        house.wait_until_full()
+        before = house.footprint()
+        late, usable, statuses = [], [], []
+        for _ in range(effort.hangs):
+            began = perf_counter()
+            status, _ = house.post(stuck)
+            late.append(perf_counter() - began - HANG_MS / 1e3)
+            statuses.append(status)
+            began = perf_counter()
+            while house.post(usual)[0] != 200 and perf_counter() - began < 30:
+                sleep(0.01)
+            usable.append(perf_counter() - began)
+        house.wait_until_full()
+        sleep(SETTLED)
+        return {"statuses": counted(statuses), "late": late, "usable": usable, "before": before, "after": house.footprint()}
+
+
+def ended(house: House, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
+    """SIGTERM under the usual load: what became of all that was asked before it."""
+    clients = drive(house, asked, effort.seconds / 2, clients=USUAL)
+    sleep(effort.seconds / 4)
+    began = perf_counter()
+    code, took = house.stop()
+    told = told_by(clients)
+    before = [line for line in told["lines"] if told["start"] + line[0] < began]
+    return {"code": code, "seconds": took, "before": statuses({"lines": before}), "statuses": statuses(told)}
+
+
+def soak(house: House, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
+    """The usual load for long: memory and descriptors again and again."""
+    clients = drive(house, asked, effort.soak, clients=USUAL, warm_up=0.0)
+    began, samples = perf_counter(), []
+    while clients.poll() is None and perf_counter() - began < effort.soak:
+        samples.append({"at": perf_counter() - began, **house.footprint()})
+        sleep(min(10.0, effort.soak / 10))
+    return {**summary(told_by(clients)), "samples": samples, "mb_per_minute": slope(samples)}
+
+
+def slope(samples: Sequence[dict[str, Any]]) -> float:
+    """MB a minute, by least squares, without the first fifth."""
+    kept = samples[len(samples) // 5 :]
+    times, sizes = [one["at"] / 60 for one in kept], [one["pss_mb"] for one in kept]
+    middle, mean = sum(times) / len(times), sum(sizes) / len(sizes)
+    spread = sum((time - middle) ** 2 for time in times)
+    return sum((time - middle) * (size - mean) for time, size in zip(times, sizes, strict=True)) / spread if spread else 0.0
+
+
+def driven(house: House, asked: Sequence[str], effort: Effort, **plan: Any) -> dict[str, Any]:
+    return told_by(drive(house, asked, **{"seconds": effort.seconds, "warm_up": effort.warm_up, **plan}))
+
+
+def summary(told: dict[str, Any], warm_up: float = 0.0) -> dict[str, Any]:
+    """Of the requests after the warm-up: how many a second were answered, how long they took, what the others were told."""
+    counted_ones = [line for line in told["lines"] if line[0] >= warm_up]
+    good = [line for line in counted_ones if line[2] == 200]
+    busy = [line for line in counted_ones if line[2] == 429]
+    end = max((line[1] for line in counted_ones), default=warm_up)
+    return {
+        "requests": len(counted_ones),
+        "statuses": statuses({"lines": counted_ones}),
+        "per_second": len(good) / (end - warm_up) if good else 0.0,
+        "ms": percentiles([1e3 * (line[1] - line[0]) for line in good]),
+        "busy_ms": percentiles([1e3 * (line[1] - line[0]) for line in busy]),
+        "busy_share": len(busy) / max(len(counted_ones), 1),
+        "busy_with_retry_after": sum(line[3] for line in busy),
+        "health_ms": percentiles([1e3 * (line[1] - line[0]) for line in told["health"]]),
+        "unhealthy": sum(line[2] != 200 for line in told["health"]),
+        "client_cpu": told["cpu"],
+    }
+
+
+def statuses(told: dict[str, Any]) -> dict[str, int]:
+    return counted([line[2] for line in told["lines"]])
+
+
+def counted(values: Sequence[int]) -> dict[str, int]:
+    return {"lost" if value == LOST else str(value): list(values).count(value) for value in sorted(set(values))}
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+    if not ordered:
+        return {}
+    return {name: ordered[min(int(share * len(ordered)), len(ordered) - 1)] for name, share in shares.items()} | {
+        "max": ordered[-1]
+    }

@@ -1,0 +1,128 @@
+"""From numbers to the page results/serve.md."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.measuring import spread, table
+
+Numbers = dict[str, Any]
+HEAD = "# The service under load, faults and time (`make bench-serve`)"
+HOW = """One server (`fasterce serve --workers {workers}`, records in SQLite and durable before each answer), German Credit
+with 20 columns and an MLP as ONNX in the artifact, one row a request, each client asking about another person. Clients are a
+process of their own on the same machine, which costs the server what they use. Medians, in brackets lowest and highest, of
+{repeats} runs of {seconds:.0f} s after {warm_up:.0f} s that are not counted."""
+
+
+def written(told: Numbers) -> str:
+    effort = told["effort"]
+    busy = f"Load average before {told['load_before']}, after {told['load_after']}."
+    parts = [
+        HEAD,
+        HOW.format(workers=told["workers"], repeats=effort["repeats"], seconds=effort["seconds"], warm_up=effort["warm_up"]),
+        f"{told['machine']} Served by {', '.join(f'{name} {held}' for name, held in told['served_by'].items())}. {busy}",
+        f"`{told['command']}`, {told['time']}. Every number is in the JSON file beside this one.",
+    ]
+    for name, write in (
+        ("start", starting),
+        ("steady", steady),
+        ("overload", overload),
+        ("kill", killed),
+        ("hang", hung),
+        ("end", ended),
+        ("soak", soaked),
+    ):
+        if name in told:
+            parts.append(write(told[name]))
+    return "\n\n".join(parts) + "\n"
+
+
+def starting(found: Numbers) -> str:
+    ended = [one["seconds"] for one in found["ended"]]
+    codes = sorted({one["code"] for one in found["ended"]})
+    return (
+        f"## Start\n\nReady after {spread(found['seconds'])} s. All processes together "
+        f"{spread(found['pss_mb'], '{:.0f}')} MB (PSS) with the spare. Ended idle in "
+        f"{spread(ended)} s, exit code {', '.join(map(str, codes))}."
+    )
+
+
+def steady(found: Sequence[Numbers]) -> str:
+    lines = []
+    for clients in sorted({one["clients"] for one in found}):
+        runs = [one for one in found if one["clients"] == clients]
+        times = [spread([one["ms"][name] for one in runs], "{:.0f}") for name in ("p50", "p95", "p99")]
+        rate = spread([one["per_second"] for one in runs], "{:.0f}")
+        others = sum(count for one in runs for status, count in one["statuses"].items() if status != "200")
+        lines.append([str(clients), rate, *times, str(others)])
+    header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not answered"]
+    return f"## Steady\n\n{table(header, lines)}"
+
+
+def overload(found: Numbers) -> str:
+    grown = found["after"]["pss_mb"] - found["before"]["pss_mb"]
+    stays = found["settled"]["pss_mb"] - found["before"]["pss_mb"]
+    again = found["usual_again"]
+    lines = [
+        ["requests", f"{found['requests']}: {told(found['statuses'])}"],
+        ["answered", f"{found['per_second']:.0f}/s, {ms(found['ms'])}"],
+        ["429", f"{found['busy_share']:.0%}, {found['busy_with_retry_after']} with Retry-After, {ms(found['busy_ms'])}"],
+        ["ready?", f"{ms(found['health_ms'])}, {found['unhealthy']} times not"],
+        ["memory", f"{grown:+.0f} MB during, {stays:+.0f} MB three seconds after"],
+        ["8 clients right after", f"{again['per_second']:.0f}/s, {ms(again['ms'])}, {told(again['statuses'])}"],
+    ]
+    return f"## Four times what it can do ({found['rate']:.0f} requests/s)\n\n{table(['', ''], lines)}"
+
+
+def killed(found: Numbers) -> str:
+    lines = []
+    for who, runs in found.items():
+        failed = [sum(count for status, count in one["statuses"].items() if status != "200") for one in runs]
+        lines.append(
+            [
+                {"one": "the engine at work", "all": "all at once, the spare too"}[who],
+                f"{spread(failed, '{:.0f}')} of {spread([one['requests'] for one in runs], '{:.0f}')}",
+                f"{spread([one['longest_gap'] for one in runs])} s",
+                f"{spread([one['full_after'] for one in runs])} s",
+            ]
+        )
+    header = ["SIGKILL of", "failed requests", "longest time without an answer", "engine and spare back after"]
+    return f"## Engines killed, with 8 clients\n\n{table(header, lines)}"
+
+
+def hung(found: Numbers) -> str:
+    names = ("processes", "threads", "descriptors")
+    left = ", ".join(f"{found['before'][name]} -> {found['after'][name]} {name}" for name in names)
+    grown = found["after"]["pss_mb"] - found["before"]["pss_mb"]
+    late, usable = (sorted(1e3 * one for one in found[name]) for name in ("late", "usable"))
+    return (
+        f"## A model that hangs, {len(late)} times\n\nAnswers: {told(found['statuses'])}, {late[len(late) // 2]:.0f} ms "
+        f"after the deadline (worst {late[-1]:.0f}); another row answered {usable[len(usable) // 2]:.0f} ms after that "
+        f"(worst {usable[-1]:.0f}). Before and after all: {left}, {grown:+.0f} MB."
+    )
+
+
+def ended(found: Numbers) -> str:
+    return (
+        f"## SIGTERM with 8 clients\n\nExit code {found['code']} after {found['seconds']:.2f} s; asked before it: "
+        f"{told(found['before'])}; with what was asked afterwards, on connections that were closing: "
+        f"{told(found['statuses'])}."
+    )
+
+
+def soaked(found: Numbers) -> str:
+    first, last = found["samples"][0], found["samples"][-1]
+    return (
+        f"## {last['at'] / 60:.0f} minutes with 8 clients\n\n{found['requests']} requests: {told(found['statuses'])}, "
+        f"{ms(found['ms'])}. Memory {first['pss_mb']:.0f} -> {last['pss_mb']:.0f} MB, {found['mb_per_minute']:+.2f} MB a "
+        f"minute without the first fifth; descriptors {first['descriptors']} -> {last['descriptors']}."
+    )
+
+
+def ms(found: Numbers) -> str:
+    if not found:
+        return "none"
+    return f"p50 {found['p50']:.0f} ms, p99 {found['p99']:.0f} ms, worst {found['max']:.0f} ms"
+
+
+def told(statuses: dict[str, int]) -> str:
+    return ", ".join(f"{count} x {status}" for status, count in statuses.items()) or "none"

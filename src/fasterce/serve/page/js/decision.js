@@ -1,0 +1,71 @@
+// The decision at the top: in words, and how far it is from the one wanted.
+import { find, h, replace } from "./dom.js";
+import { gauge, reading } from "./gauge.js";
+import { icon } from "./icons.js";
+import { edited, newPerson, pick, summary } from "./person.js";
+import { on, state } from "./state.js";
+import { amount, outcome, percent } from "./words.js";
+
+export const wantedWords = (record) => {
+  const target = record?.target, { schema } = state;
+  if (!target) return "another outcome";
+  if (target.kind === "number") {
+    const [low, high] = [target.low, target.high].map((end) => (end === null ? null : amount(end)));
+    return low === null && high === null ? "any number" : low === null ? `at most ${high}` : high === null ? `at least ${low}` : `${low} to ${high}`;
+  }
+  return target.kind === "any other" ? "another outcome" : outcome(schema, target.class);
+};
+
+export function showEmpty(known) {
+  const rows = known.list.map((one) =>
+    h("li", {}, h("button", { class: "row-button", type: "button", onclick: () => pick(one) }, h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one)), icon("arrow", 16))));
+  replace(
+    find("decision"),
+    h("div", { class: "empty" },
+      h("h1", { id: "decision-heading" }, "Whose decision shall we look at?"),
+      h("p", { class: "lead" }, "Pick a person to see the decision and what would have had to be different."),
+      h("ul", { class: "row-list" }, rows),
+      h("button", { class: "button", type: "button", onclick: newPerson }, icon("plus", 17), "Type in a person")),
+  );
+}
+
+export function showWaiting() {
+  replace(find("decision"), h("h1", { id: "decision-heading", class: "waiting" }, "Asking the model …"));
+}
+
+export function showBroken(sentence) {
+  replace(find("decision"), h("div", { class: "empty" }, h("h1", { id: "decision-heading" }, "There is nothing to show yet"), h("p", { class: "lead" }, sentence)));
+}
+
+export function showDecision({ keep, whatif }) {
+  const { record } = state.answer, { schema } = state;
+  const read = reading(record, schema);
+  const reached = record.status === "already_target", unknown = record.outcome.prediction === null;
+  const name = unknown ? "Not answered" : outcome(schema, record.outcome.prediction);
+  const mark = schema.target.kind === "number" ? "number" : reached ? "yes" : "no";
+  const who = state.person?.typed ? "Person typed in" : `Person ${state.person?.id}`;
+  replace(
+    find("decision"),
+    h("div", { class: "decision-words" },
+      h("p", { class: "eyebrow" }, who, edited() && !state.person?.typed ? h("span", { class: "tag" }, "details edited") : null),
+      h("h1", { id: "decision-heading", class: reached ? "is-reached" : "" }, icon(mark, 34), h("span", { class: "visually-hidden" }, "Decision: "), h("span", { class: "decision-name" }, name)),
+      h("p", { class: "lead" }, sentence(record, read)),
+      h("div", { class: "actions" },
+        h("button", { class: "button button-primary", type: "button", "data-keep": "keep", id: "keep", onclick: keep }, icon("print", 17), "Keep and print"),
+        h("button", { class: "button", type: "button", "data-keep": "start-whatif", id: "start-whatif", onclick: whatif }, icon("try", 15), "What if …"))),
+    read ? h("div", { class: "decision-gauge" }, gauge(read), read.needed ? h("p", { class: "gauge-note" }, h("span", { class: "tick-key", "aria-hidden": "true" }), read.needed) : null) : null,
+  );
+}
+
+function sentence(record, read) {
+  const wanted = wantedWords(record);
+  if (record.status === "invalid_input") return record.reason ?? "These details cannot be used.";
+  if (record.status === "model_error") return `The model could not answer: ${record.reason ?? "it gave no reason."}`;
+  if (record.status === "already_target") return "This already is the outcome wanted.";
+  if (!read) return `The model does not say by how much. Wanted: ${wanted}.`;
+  if (record.outcome.score.kind === "number") return `Wanted: ${wanted}.`;
+  if (record.target?.kind === "any other") return `The model is ${percent(read.share)} sure of this.`;
+  return `By the model, the chance of ${wanted} is ${percent(read.share)}.`;
+}
+
+on("schema", () => replace(find("decision")));

@@ -1,0 +1,150 @@
+// What may change: a lock and a range or a choice of categories for every feature.
+import { fresh, h } from "./dom.js";
+import { handy, named, rounded } from "./fields.js";
+import { icon } from "./icons.js";
+import { features, freeze, mayChange, none, on, setRange, state } from "./state.js";
+import { count, labelOf, number, plain } from "./words.js";
+
+const WAYS = { up: "can only go up", down: "can only go down" };
+
+export function lockButton(feature, keep, small = false) {
+  const button = h("button", { class: small ? "lock lock-small" : "lock", type: "button", "data-keep": keep, "data-lock": feature.name });
+  button.addEventListener("click", () => freeze(feature.name, !state.frozen.has(feature.name)));
+  showLock(button, feature);
+  return button;
+}
+
+export function showLock(button, feature) {
+  const frozen = state.frozen.has(feature.name);
+  button.setAttribute("aria-pressed", String(frozen));
+  button.setAttribute("aria-label", `Keep ${named(feature)} as it is`);
+  button.title = frozen ? "May not change" : "Keep as it is";
+  button.replaceChildren(icon(frozen ? "lock" : "unlock", 16));
+}
+
+// One line a feature; {element, show()} for all of them.
+export function limitsPanel() {
+  const free = features().filter(mayChange), fixed = features().filter((one) => !mayChange(one));
+  const lines = free.map(limit);
+  const policy = fixed.length
+    ? h("details", { class: "policy" }, h("summary", {}, `${count(fixed.length, "detail")} fixed by policy`), h("ul", {}, fixed.map((one) => h("li", {}, icon("lock", 14), labelOf(one)))))
+    : null;
+  const rules = state.schema.rules?.length
+    ? h("details", { class: "policy" }, h("summary", {}, `${count(state.schema.rules.length, "rule")} always in force`), h("ul", {}, state.schema.rules.map((rule) => h("li", {}, spoken(rule)))))
+    : null;
+  const clear = h("button", { class: "quiet", type: "button", id: "clear-limits", onclick: clearAll }, icon("back", 15), "Lift all limits");
+  const element = h("div", { class: "limits" }, lines.map((line) => line.element), policy, rules, clear);
+  const show = () => {
+    lines.forEach((line) => line.show());
+    clear.hidden = !limitCount();
+  };
+  show();
+  return { element, show };
+}
+
+// A rule's sentence with the names people know in place of the columns'.
+export function spoken(rule) {
+  const known = features().filter((one) => String(rule).includes(one.name)).sort((one, other) => other.name.length - one.name.length);
+  return known.reduce((text, one) => text.replaceAll(one.name, labelOf(one)), plain(rule));
+}
+
+export const limitCount = () => state.frozen.size + Object.keys(state.ranges).filter((name) => !state.frozen.has(name)).length;
+
+export function clearAll() {
+  state.ranges = none();
+  state.frozen.clear();
+  setRange("", null);
+}
+
+function limit(feature) {
+  const lock = lockButton(feature, `lock-${feature.name}`);
+  const narrow = feature.kind === "numeric" ? between(feature) : chosen(feature);
+  const way = WAYS[feature.change] ? h("span", { class: "tag" }, WAYS[feature.change]) : null;
+  const fault = h("p", { class: "fault", hidden: true });
+  const head = h("div", { class: "limit-head" }, h("span", { class: "field-label" }, labelOf(feature)), way, narrow.says, lock);
+  const element = h("div", { class: "limit", "data-feature": feature.name }, head, narrow.element, fault);
+  const show = () => {
+    const frozen = state.frozen.has(feature.name);
+    element.classList.toggle("is-frozen", frozen);
+    showLock(lock, feature);
+    narrow.show(frozen);
+    fault.textContent = state.faults[`ranges.${feature.name}`] ?? "";
+    fault.hidden = !fault.textContent;
+  };
+  return { element, show };
+}
+
+// Two native sliders on one track, so that keys, touch and screen readers work as they always do.
+function between(feature) {
+  const known = Number.isFinite(feature.low) && Number.isFinite(feature.high) && feature.high > feature.low;
+  const says = h("output", { class: "limit-says" });
+  if (!known) return { element: null, says, show: (frozen) => (says.textContent = frozen ? "stays as it is" : "any") };
+  const step = handy(feature, feature.low, feature.high);
+  const low = Math.floor(feature.low / step) * step, high = Math.ceil(feature.high / step) * step;
+  const inside = (value) => rounded(feature, Math.min(Math.max(value, feature.low), feature.high));
+  const thumb = (which) => h("input", { type: "range", class: `thumb thumb-${which}`, min: low, max: high, step, "data-keep": `${which}-${feature.name}`, "aria-label": `${labelOf(feature)}, ${which} allowed` });
+  const least = thumb("lowest"), most = thumb("highest");
+  const own = h("span", { class: "own", "aria-hidden": "true" });
+  const track = h("div", { class: "between", role: "group", "aria-label": `${labelOf(feature)}, allowed range` }, h("span", { class: "between-fill" }), own, least, most);
+  const changed = (moved) => {
+    if (Number(least.value) > Number(most.value)) (moved === least ? least : most).value = (moved === least ? most : least).value;
+    const range = [inside(Number(least.value)), inside(Number(most.value))];
+    setRange(feature.name, range[0] <= feature.low && range[1] >= feature.high ? null : range);
+  };
+  least.addEventListener("input", () => changed(least));
+  most.addEventListener("input", () => changed(most));
+  const share = (value) => `${(100 * (Math.min(Math.max(value, low), high) - low)) / (high - low)}%`;
+  const show = (frozen) => {
+    const [from, to] = state.ranges[feature.name] ?? [feature.low, feature.high];
+    least.value = from === feature.low ? low : from;
+    most.value = to === feature.high ? high : to;
+    least.disabled = most.disabled = frozen;
+    least.setAttribute("aria-valuetext", number(from, feature.decimals));
+    most.setAttribute("aria-valuetext", number(to, feature.decimals));
+    // Where both thumbs are at the right end, the left one must be on top to be taken hold of.
+    least.classList.toggle("on-top", Number(least.value) > (low + high) / 2);
+    track.style.setProperty("--from", share(from));
+    track.style.setProperty("--to", share(to));
+    const mine = state.values[feature.name];
+    own.hidden = typeof mine !== "number";
+    if (!own.hidden) track.style.setProperty("--own", share(mine));
+    const limited = feature.name in state.ranges;
+    says.classList.toggle("is-set", limited || frozen);
+    says.textContent = frozen ? "stays as it is" : `${number(from, feature.decimals)} – ${number(to, feature.decimals)}`;
+  };
+  return { element: track, says, show };
+}
+
+function chosen(feature) {
+  const says = h("output", { class: "limit-says" });
+  const group = fresh("choices");
+  const boxes = feature.categories.map((category) => {
+    const box = h("input", { type: "checkbox", class: "chip-box", checked: true, "data-keep": `chip-${feature.name}-${plain(category)}` });
+    box.addEventListener("change", () => changed(box));
+    return { box, category, chip: h("label", { class: "chip" }, box, h("span", {}, icon("check", 13), plain(category))) };
+  });
+  const changed = (box) => {
+    const kept = boxes.filter((one) => one.box.checked).map((one) => one.category);
+    if (!kept.length) box.checked = true;
+    else setRange(feature.name, kept.length === boxes.length ? null : kept);
+  };
+  const summary = h("summary", {}, icon("down", 14), h("span", {}, "Choose what is allowed"), h("span", { class: "visually-hidden" }, ` for ${named(feature)}`));
+  const element = h("details", { class: "choices" }, summary, h("div", { class: "chips", role: "group", id: group, "aria-label": `${labelOf(feature)}, allowed` }, boxes.map((one) => one.chip)));
+  const show = (frozen) => {
+    const kept = state.ranges[feature.name] ?? feature.categories;
+    for (const one of boxes) {
+      one.box.checked = kept.includes(one.category);
+      one.box.disabled = frozen;
+    }
+    says.classList.toggle("is-set", frozen || kept.length < boxes.length);
+    says.textContent = frozen ? "stays as it is" : kept.length < boxes.length ? `${kept.length} of ${boxes.length}` : `any of ${boxes.length}`;
+  };
+  return { element, says, show };
+}
+
+on("limits", () => {
+  for (const button of document.querySelectorAll("[data-lock]")) {
+    const feature = features().find((one) => one.name === button.dataset.lock);
+    if (feature) showLock(button, feature);
+  }
+});

@@ -1,0 +1,215 @@
+// Who it is about: a searchable list, or details typed in; and beside them what may change.
+import { applicants, Trouble } from "./api.js";
+import { find, fresh, h, replace } from "./dom.js";
+import { editor } from "./fields.js";
+import { icon } from "./icons.js";
+import { limitCount, limitsPanel } from "./limits.js";
+import { feature, features, on, setPerson, setValue, state } from "./state.js";
+import { count, labelOf, value } from "./words.js";
+
+const SHOWN = 30;
+let editors = new Map();
+const unread = new Set(); // fields whose text is no value
+let limits = null;
+let tab = "details";
+
+export function typical() {
+  return Object.fromEntries(features().map((one) => [one.name, one.typical ?? (one.kind === "numeric" ? one.low : one.categories[0])]));
+}
+
+export const newPerson = () => setPerson({ id: null, typed: true }, typical());
+
+export function pick(one) {
+  setPerson({ id: String(one.id), typed: false }, one.values);
+}
+
+// The people there are, or null where the service keeps no list.
+export async function people(text, first = 0, size = SHOWN, signal = undefined) {
+  try {
+    const found = await applicants(state.artifact, text, first, size, signal);
+    return { total: found.total, list: found.people };
+  } catch (error) {
+    if (error instanceof Trouble && error.kind === "gone") return null;
+    throw error;
+  }
+}
+
+// A few details by which one tells people apart.
+export function summary(one) {
+  const row = one.values;
+  const telling = features().filter((feature) => row[feature.name] !== undefined && row[feature.name] !== null);
+  const numbers = telling.filter((feature) => feature.kind === "numeric").slice(0, 2);
+  const words = telling.filter((feature) => feature.kind !== "numeric").slice(0, 1);
+  const said = (feature) => (feature.kind === "numeric" ? `${labelOf(feature)} ${value(feature, row[feature.name])}` : value(feature, row[feature.name]));
+  return [...numbers, ...words].map(said).join(" · ");
+}
+
+export function showPicker(known) {
+  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon(known ? "plus" : "back", 16), known ? "Type in a person" : "Start over");
+  replace(find("picker"), known ? combobox() : h("p", { class: "picker-none" }, "Details typed here stay on this page until you keep a record."), typed);
+}
+
+function combobox() {
+  const list = fresh("people");
+  const input = h("input", {
+    type: "text", id: "find-person", role: "combobox", autocomplete: "off", spellcheck: "false", placeholder: "Find a person by number or name",
+    "aria-label": "Find a person", "aria-expanded": "false", "aria-controls": list, "aria-autocomplete": "list",
+  });
+  const options = h("ul", { class: "options", id: list, role: "listbox", "aria-label": "People", hidden: true });
+  let found = [], at = -1, waiting = null, asked = null, looking = false, first = false;
+
+  const close = () => {
+    options.hidden = true;
+    at = -1;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const choose = (one) => {
+    close();
+    input.value = "";
+    pick(one);
+  };
+  const mark = (to) => {
+    if (!found.length) return;
+    at = (to + found.length) % found.length;
+    [...options.querySelectorAll("[role=option]")].forEach((option, k) => option.setAttribute("aria-selected", String(k === at)));
+    const option = options.querySelectorAll("[role=option]")[at];
+    input.setAttribute("aria-activedescendant", option.id);
+    option.scrollIntoView({ block: "nearest" });
+  };
+  const look = async () => {
+    asked?.abort();
+    const mine = (asked = new AbortController());
+    looking = true;
+    try {
+      const answer = await people(input.value.trim(), 0, SHOWN, asked.signal);
+      found = answer?.list ?? [];
+      const lines = found.map((one, k) =>
+        h("li", { role: "option", id: `${list}-${k}`, "aria-selected": "false", onmousedown: (event) => event.preventDefault(), onclick: () => choose(one) },
+          h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one))));
+      const more = (answer?.total ?? 0) - found.length;
+      options.replaceChildren(...lines, found.length ? (more > 0 ? h("li", { class: "option-more", role: "presentation" }, `${count(more, "more person", "more people")}: type to narrow down`) : "") : h("li", { class: "option-more", role: "presentation" }, "Nobody of that name"));
+      options.hidden = false;
+      at = -1;
+      input.setAttribute("aria-expanded", "true");
+      if (first) mark(0);
+    } catch (error) {
+      if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("trouble", { detail: error }));
+    } finally {
+      if (asked === mine) looking = first = false;
+    }
+  };
+  input.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(look, 80);
+  });
+  input.addEventListener("focus", look);
+  input.addEventListener("click", () => options.hidden && look());
+  input.addEventListener("blur", () => setTimeout(close, 120));
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" && options.hidden) {
+      first = true;
+      if (!looking) look();
+    } else if (event.key === "ArrowDown") mark(at + 1);
+    else if (event.key === "ArrowUp") mark(at - 1);
+    else if (event.key === "Enter" && !options.hidden && found.length) choose(found[Math.max(at, 0)]);
+    else if (event.key === "Escape") close();
+    else return;
+    event.preventDefault();
+  });
+  return h("div", { class: "combobox" }, icon("search", 17), input, options);
+}
+
+export function showForm() {
+  editors = new Map(features().map((one) => [one.name, editor(one, (given) => typed(one, given), { keep: `detail-${one.name}` })]));
+  limits = limitsPanel();
+  const details = h("div", { class: "fields" }, [...editors.values()].map((one) => one.element), h("button", { class: "quiet", type: "button", id: "as-picked", onclick: asPicked }, icon("back", 15), "Back to how it was"));
+  const tabs = [
+    ["details", "Details", details],
+    ["limits", "What may change", limits.element],
+  ].map(([name, title, body]) => ({
+    name,
+    button: h("button", { class: "tab", type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, onclick: () => turn(name) }, title),
+    panel: h("div", { class: "tab-panel", role: "tabpanel", id: `panel-${name}`, "aria-labelledby": `tab-${name}` }, body),
+  }));
+  const turn = (name) => {
+    tab = name;
+    for (const one of tabs) {
+      one.button.setAttribute("aria-selected", String(one.name === name));
+      one.button.tabIndex = one.name === name ? 0 : -1;
+      one.panel.hidden = one.name !== name;
+    }
+  };
+  const bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Details and limits" }, tabs.map((one) => one.button));
+  bar.addEventListener("keydown", (event) => {
+    if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+    turn(tab === "details" ? "limits" : "details");
+    find(`tab-${tab}`).focus();
+  });
+  replace(find("person-body"), bar, tabs.map((one) => one.panel));
+  turn(tab);
+  showValues();
+}
+
+function typed(one, given) {
+  if (given === undefined) {
+    unread.add(one.name);
+    showFaults();
+    return;
+  }
+  unread.delete(one.name);
+  setValue(one.name, given);
+}
+
+const needed = (name) => (feature(name).whole ? "A whole number is needed here." : "A number is needed here.");
+
+// Whether everything typed can be used; if not, the first field that cannot has the focus.
+export function sound() {
+  const [wrong] = [...editors].find(([name]) => unread.has(name) || name in state.faults) ?? [];
+  if (wrong === undefined) return true;
+  find("tab-details").click();
+  if (find("fold").getAttribute("aria-expanded") !== "true") find("fold").click();
+  editors.get(wrong).input.focus();
+  return false;
+}
+
+function asPicked() {
+  setPerson(state.person, state.picked);
+}
+
+export const edited = () => features().some((one) => state.values[one.name] !== state.picked[one.name]);
+
+export function showFaults() {
+  for (const [name, one] of editors) one.fault(unread.has(name) ? needed(name) : state.faults[name]);
+  if (Object.keys(state.faults).length) limits?.show();
+}
+
+function showValues() {
+  for (const [name, one] of editors) one.show(state.values[name]);
+  const back = find("as-picked");
+  if (back) back.hidden = !edited();
+  showFaults();
+  limits?.show();
+  showCount();
+}
+
+function showCount() {
+  const n = limitCount(), tabButton = find("tab-limits");
+  tabButton?.replaceChildren("What may change", n ? h("span", { class: "count", "aria-label": `, ${count(n, "limit")} set` }, String(n)) : "");
+  const fold = find("fold");
+  fold.replaceChildren("Details and what may change", n ? h("span", { class: "count", "aria-label": `, ${count(n, "limit")} set` }, String(n)) : "", icon("down", 18));
+}
+
+on("person", () => unread.clear());
+on("person values", showValues);
+on("limits", () => {
+  limits?.show();
+  showCount();
+});
+on("faults", showFaults);
+
+find("fold").addEventListener("click", () => {
+  const open = find("fold").getAttribute("aria-expanded") !== "true";
+  find("fold").setAttribute("aria-expanded", String(open));
+  find("person-body").classList.toggle("is-open", open);
+});

@@ -1,0 +1,128 @@
+// What if: some values changed, the decision asked at once, beside the one there is.
+import * as api from "./api.js";
+import { Latest } from "./asking.js";
+import { find, fresh, h, replace } from "./dom.js";
+import { editor, named } from "./fields.js";
+import { gauge, reading } from "./gauge.js";
+import { icon } from "./icons.js";
+import { announce, inform, settle } from "./notices.js";
+import { feature, features, on, question, state } from "./state.js";
+import { labelOf, outcome, value } from "./words.js";
+
+let editors = new Map();
+const asked = new Latest(
+  (signal) => api.explain(question(state.whatif.values, { method: "closest", n: 1, target: sameTarget(), robust: null, freeze: [], ranges: {} }), signal),
+  (answer) => {
+    settle();
+    if (!state.whatif) return;
+    state.whatif.record = answer.records[0];
+    showOutcomes();
+    const { record } = state.whatif;
+    announce(record.outcome.prediction === null ? "What if: no answer" : `What if: the decision would be ${outcome(state.schema, record.outcome.prediction)}`);
+  },
+  (trouble) => {
+    const fields = trouble.fields?.map((one) => api.placeOf(one.field)).filter((one) => one.part === "rows" && editors.has(one.name)) ?? [];
+    fields.forEach((one, k) => editors.get(one.name).fault(trouble.fields[k].message));
+    if (!fields.length) inform(trouble, () => asked.soon());
+  },
+);
+
+// What is wanted of the person, also where that is "the other one": of the changed values the other one is another.
+const sameTarget = () => state.wanted ?? state.answer?.record.target?.class ?? null;
+
+export function open(changes) {
+  state.whatif = { values: { ...state.values }, record: null, names: [] };
+  for (const change of changes) {
+    state.whatif.values[change.feature] = change.to;
+    state.whatif.names.push(change.feature);
+  }
+  draw();
+  asked.forget();
+  asked.soon();
+  const section = find("whatif");
+  section.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  (changes.length ? find("whatif-heading") : section.querySelector("select")).focus({ preventScroll: true });
+}
+
+export function close() {
+  asked.forget();
+  state.whatif = null;
+  editors = new Map();
+  find("whatif").hidden = true;
+}
+
+function draw() {
+  const { names, values } = state.whatif;
+  editors = new Map(names.map((name) => [name, editor(feature(name), (given) => edit(name, given), { keep: `whatif-${name}` })]));
+  const rows = names.map((name) => {
+    const one = editors.get(name);
+    one.show(values[name]);
+    const was = h("p", { class: "whatif-was" }, "now ", h("span", {}, value(feature(name), state.values[name])));
+    const undo = h("button", { class: "lock", type: "button", "aria-label": `Leave ${named(feature(name))} as it is`, title: "Leave as it is", onclick: () => remove(name) }, icon("cross", 15));
+    return h("li", { class: "whatif-row" }, one.element, was, undo);
+  });
+  const section = find("whatif");
+  section.hidden = false;
+  replace(section,
+    h("div", { class: "section-head" }, h("h2", { id: "whatif-heading", tabindex: -1 }, "What if"), h("button", { class: "lock", type: "button", "aria-label": "Close what if", title: "Close", onclick: () => { close(); find("start-whatif")?.focus(); } }, icon("cross", 18))),
+    h("div", { class: "whatif-body" }, h("div", { class: "whatif-edit" }, h("ul", { class: "whatif-rows" }, rows), adder()), h("div", { class: "whatif-outcomes", id: "whatif-outcomes" })));
+  showOutcomes();
+}
+
+function adder() {
+  const id = fresh("also");
+  const rest = features().filter((one) => !state.whatif.names.includes(one.name));
+  const input = h("select", { class: "select", id, "data-keep": "whatif-add" }, h("option", { value: "" }, state.whatif.names.length ? "Also change …" : "Change …"), rest.map((one, k) => h("option", { value: String(k) }, labelOf(one))));
+  input.addEventListener("change", () => {
+    if (input.value === "") return;
+    const one = rest[Number(input.value)];
+    state.whatif.names.push(one.name);
+    draw();
+    editors.get(one.name).input.focus();
+  });
+  return h("div", { class: "whatif-add" }, h("label", { class: "visually-hidden", for: id }, "Change another detail"), h("div", { class: "select-control" }, input, icon("down", 16)));
+}
+
+function edit(name, given) {
+  if (given === undefined) {
+    editors.get(name).fault("A number is needed here.");
+    return;
+  }
+  editors.get(name).fault(null);
+  state.whatif.values[name] = given;
+  asked.soon();
+}
+
+function remove(name) {
+  state.whatif.values[name] = state.values[name];
+  state.whatif.names = state.whatif.names.filter((one) => one !== name);
+  draw();
+  find("whatif-heading").focus();
+  asked.soon();
+}
+
+function showOutcomes() {
+  const place = find("whatif-outcomes");
+  if (!place || !state.whatif) return;
+  const side = (title, record, id) => {
+    if (!record) return h("div", { class: "side-outcome", id }, h("p", { class: "eyebrow" }, title), h("p", { class: "waiting" }, "Asking …"));
+    const read = reading({ ...record, counterfactuals: [] }, state.schema);
+    const said = record.outcome.prediction === null ? "Not answered" : outcome(state.schema, record.outcome.prediction);
+    const good = record.status === "already_target";
+    return h("div", { class: good ? "side-outcome is-reached" : "side-outcome", id }, h("p", { class: "eyebrow" }, title), h("p", { class: "side-name" }, icon(state.schema.target.kind === "number" ? "number" : good ? "yes" : "no", 20), said), read ? gauge(read, { marks: false, small: true }) : null);
+  };
+  replace(place, side("Now", state.answer?.record, "outcome-now"), icon("arrow", 20), side("What if", state.whatif.record, "outcome-whatif"));
+}
+
+on("person", close);
+on("goal", () => {
+  if (state.whatif) asked.soon();
+});
+on("answer", () => {
+  if (state.whatif) showOutcomes();
+});
+on("values", () => {
+  if (!state.whatif) return;
+  for (const one of features()) if (!state.whatif.names.includes(one.name)) state.whatif.values[one.name] = state.values[one.name];
+  asked.soon();
+});

@@ -1,0 +1,1 @@
+"""One file a version; each knows only the tables as they were then."""

@@ -1,0 +1,11 @@
+"""What retention asks: whose day has passed, and which are older than so many days."""
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.create_index("fasterce_records_by_retention", "fasterce_records", ["retain_until", "time"])
+    op.create_index("fasterce_records_by_time", "fasterce_records", ["time"])

@@ -1,0 +1,132 @@
+"""The front with a desk that answers from a script: what HTTP makes of answers and of their want."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from fastapi.testclient import TestClient
+
+from fasterce.serve.app import create_app
+from fasterce.serve.app.house import House
+from fasterce.serve.app.people import People
+from fasterce.serve.question import Answer, Description, Kept, Load, NoSuchArtifact, Question, ReloadFailed, Unanswered
+from fasterce.serve.settings import Served, Settings
+from fasterce.serve.store import open_store
+
+NUMBER = {"kind": "numeric", "categories": None, "ordered": False, "change": "any"}
+FEATURES = [
+    NUMBER
+    | {"name": "duration", "label": "duration", "whole": True, "decimals": 0, "low": 4, "high": 72}
+    | {"promised": True, "missing": False, "typical": 24},
+    NUMBER
+    | {"name": "amount", "label": "amount", "whole": False, "decimals": 2, "low": 0, "high": 9e4}
+    | {"promised": False, "missing": True, "typical": 3000.0},
+    {
+        "name": "housing",
+        "label": "housing",
+        "kind": "categorical",
+        "whole": False,
+        "decimals": None,
+        "low": None,
+        "high": None,
+    }
+    | {"promised": False, "categories": ["own", "rent"], "ordered": False, "change": "never", "missing": False}
+    | {"typical": "own"},
+]
+SCHEMA = {
+    "artifact": "credit",
+    "title": "Credit",
+    "features": FEATURES,
+    "rules": [],
+    "target": {"kind": "classes", "classes": ["bad", "good"]},
+    "scores": True,
+}
+ROW = {"duration": 24, "amount": 3500.5, "housing": "own"}
+
+
+class ScriptedDesk:
+    """Says of every row what `status` is, or raises what `fails` is."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.asked: list[Question] = []
+        self.fails: Exception | None = None
+        self.status = "found"
+        self.rows_inside = 0
+        self.digest = "sha256:" + "a" * 64
+
+    def names(self) -> list[str]:
+        return ["credit"]
+
+    def describe(self, name: str | None) -> Description:
+        if name not in (None, "credit"):
+            raise NoSuchArtifact("There is no such artifact here.")
+        return Description("credit", "Credit", self.digest, None, "onnx", SCHEMA, ("bad", "good"), "2026-11-16T00:00:00Z")
+
+    async def explain(self, question: Question) -> Answer:
+        await asyncio.sleep(0)
+        self.asked.append(question)
+        if self.fails is not None:
+            raise self.fails
+        records = tuple(self.record(question) for _ in question.rows)
+        return Answer(records, self.describe(None), calls=8, rows_asked=30, batch_rows=len(records), seconds=0.01)
+
+    def record(self, question: Question) -> Kept:
+        identity = str(uuid4())
+        body = json.dumps(
+            {"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"values": ROW}]}
+        )
+        return Kept(identity, question.request_id, None, None, "credit", self.status, "2026-11-16T00:00:00Z", None, body)
+
+    def load(self) -> Load:
+        return Load(self.rows_inside, 0, 1, 0, True, 0, 1)
+
+    async def reload(self, name: str | None = None) -> list[Description]:
+        if isinstance(self.fails, ReloadFailed):
+            raise self.fails
+        return [self.describe(None)]
+
+
+@pytest.fixture
+def desk() -> ScriptedDesk:
+    return ScriptedDesk()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings((Served("credit", tmp_path),), records=f"sqlite:///{tmp_path}/records.db", most_rows=5, most_body=20_000)
+
+
+@pytest.fixture
+def make_client(desk: ScriptedDesk, settings: Settings) -> Iterator[Callable[..., TestClient]]:
+    """A client of a front made with these changes."""
+    stores = []
+
+    def make(keys: object = None, people: object = None, **changed: object) -> TestClient:
+        chosen = replace(settings, **changed)
+        store = open_store(chosen.records, retention_days=chosen.retention_days) if chosen.records else None
+        stores.append(store)
+        known = {"credit": People(people, None, FEATURES)} if people else {}
+        app = create_app(House(chosen, desk, store, keys, known))
+        return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+
+    yield make
+    for store in stores:
+        if store is not None:
+            asyncio.run(store.close())
+
+
+@pytest.fixture
+def client(make_client: Callable[..., TestClient]) -> TestClient:
+    return make_client()
+
+
+def error_of(answer: object) -> dict:
+    return answer.json()["error"]  # type: ignore[attr-defined]
+
+
+__all__ = ["FEATURES", "ROW", "ScriptedDesk", "Unanswered", "error_of"]

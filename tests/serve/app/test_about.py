@@ -1,0 +1,64 @@
+from serve.app.conftest import FEATURES, ROW, error_of
+
+from fasterce.serve.question import ReloadFailed
+
+
+def test_artifacts_and_their_schema(client):
+    assert [one["name"] for one in client.get("/v1/artifacts").json()["artifacts"]] == ["credit"]
+    told = client.get("/v1/schema").json()
+    assert told["features"] == FEATURES
+    assert told["limits"] == {"rows": 5, "n": 100, "deadline_ms": 60_000}
+    assert client.get("/v1/schema", params={"artifact": "none"}).status_code == 404
+
+
+def test_people_to_pick(make_client):
+    people = [{"duration": "12", "amount": "", "housing": "rent"}, {"duration": "24", "amount": "3.5", "housing": "own"}]
+    client = make_client(people=people)
+    told = client.get("/v1/applicants", params={"query": "OWN"}).json()
+    assert told == {
+        "total": 1,
+        "first": 0,
+        "people": [{"id": "2", "values": {"duration": 24, "amount": 3.5, "housing": "own"}}],
+    }
+    assert client.get("/v1/applicants").json()["people"][0]["values"]["amount"] is None
+    assert client.get("/v1/applicants", params={"first": 1, "count": 1}).json()["people"][0]["id"] == "2"
+
+
+def test_no_people(client):
+    assert error_of(client.get("/v1/applicants"))["code"] == "no_applicants"
+
+
+def test_reload(client, desk):
+    assert client.post("/v1/reload").json()["artifacts"][0]["name"] == "credit"
+    desk.fails = ReloadFailed("The folder is damaged.")
+    answer = client.post("/v1/reload")
+    assert (answer.status_code, error_of(answer)["message"]) == (409, "The folder is damaged.")
+
+
+def test_openapi_has_a_model_of_a_row(client):
+    told = client.get("/openapi.json").json()
+    row = told["components"]["schemas"]["Row_credit"]
+    assert row["properties"]["duration"] == {"title": "Duration", "type": "integer", "minimum": 4, "maximum": 72}
+    assert row["properties"]["housing"]["enum"] == ["own", "rent"]
+    assert set(row["required"]) == {"duration", "housing"}
+    assert row["additionalProperties"] is False
+
+
+def test_a_new_version_has_a_new_model_of_a_row(client, desk):
+    assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
+    desk.digest = "sha256:" + "b" * 64
+    assert client.get("/v1/schema").json()["digests"]["artifact"] == desk.digest
+    assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
+
+
+def test_health(make_client, desk):
+    client = make_client()
+    assert client.get("/v2/health/live").status_code == 200
+    assert client.get("/v2/health/ready").status_code == 200
+    desk.ready = False
+    assert client.get("/v2/health/ready").status_code == 503
+    desk.ready = True
+    client.app.state.house.closing = True
+    assert client.get("/v2/health/ready").status_code == 503
+    assert client.get("/v2/health/live").status_code == 200
+    assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 503

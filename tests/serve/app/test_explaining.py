@@ -1,0 +1,171 @@
+import json
+
+import pytest
+from serve.app.conftest import ROW, error_of
+
+from fasterce.serve.question import Busy, EngineLost, Late, NotReady, Refused
+
+ASK = {"rows": [ROW]}
+
+
+def test_a_row_gets_its_record_and_the_record_can_be_asked_for(client, desk):
+    answer = client.post("/v1/explain", json=ASK)
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["kept"] is True
+    assert told["artifact"]["name"] == "credit"
+    assert told["request_id"] == answer.headers["x-request-id"]
+    kept = client.get(f"/v1/records/{told['records'][0]['ids']['record']}")
+    assert kept.json() == told["records"][0]
+
+
+def test_rows_come_back_in_order_and_number(client, desk):
+    told = client.post("/v1/explain", json={"rows": [ROW] * 5}).json()
+    assert len(told["records"]) == 5
+    assert told["asked"] == {"calls": 8, "rows": 30, "batch_rows": 5}
+
+
+def test_a_preview_is_not_kept(client):
+    told = client.post("/v1/explain", json={**ASK, "keep": False}).json()
+    assert told["kept"] is False
+    assert client.get(f"/v1/records/{told['records'][0]['ids']['record']}").status_code == 404
+
+
+def test_options_reach_the_desk_as_they_were_sent(client, desk):
+    sent = {
+        "method": "sparse",
+        "n": 3,
+        "freeze": ["amount"],
+        "ranges": {"duration": [6, None]},
+        "robust": 0.9,
+        "target": "good",
+    }
+    client.post("/v1/explain", json={**ASK, **sent, "subjects": ["p1"], "decision_ids": ["d1"], "constraints_by": "policy 1"})
+    question = desk.asked[0]
+    assert {name: question.options[name] for name in sent} == sent
+    assert (question.subjects, question.decision_ids, question.constraints_by) == (("p1",), ("d1",), "policy 1")
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "words"),
+    [
+        ({**ROW, "duration": "24"}, "rows[0].duration", "a number"),
+        ({**ROW, "duration": 24.5}, "rows[0].duration", "a whole number"),
+        ({**ROW, "duration": 400}, "rows[0].duration", "from 4 to 72"),
+        ({**ROW, "duration": None}, "rows[0].duration", "may not be missing"),
+        ({**ROW, "duration": True}, "rows[0].duration", "a number"),
+        ({**ROW, "housing": "castle"}, "rows[0].housing", "one of own, rent"),
+        ({**ROW, "duraton": 3}, "rows[0].duraton", "did you mean 'duration'"),
+        ({"duration": 24, "amount": 1}, "rows[0].housing", "missing"),
+    ],
+)
+def test_a_wrong_cell_of_a_single_row_is_told_by_its_field(client, desk, row, field, words):
+    answer = client.post("/v1/explain", json={"rows": [row]})
+    assert answer.status_code == 422
+    told = {one["field"]: one["message"] for one in error_of(answer)["fields"]}
+    assert words in told[field]
+    assert not desk.asked
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_that_is_none_is_told_by_its_field(client, literal):
+    body = json.dumps(ASK).replace("3500.5", literal)
+    answer = client.post("/v1/explain", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert error_of(answer)["fields"][0]["field"] == "rows[0].amount"
+
+
+def test_in_a_batch_a_wrong_cell_is_left_to_the_row(client, desk):
+    assert client.post("/v1/explain", json={"rows": [ROW, {**ROW, "housing": "castle"}]}).status_code == 200
+    assert len(desk.asked[0].rows) == 2
+
+
+def test_what_is_sent_is_not_told_back(client):
+    answer = client.post("/v1/explain", json={"rows": [{**ROW, "housing": "SECRET-9"}], "method": "SECRET-8"})
+    assert answer.status_code == 422
+    assert "SECRET" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"n": 0}, "n"),
+        ({"n": 101}, "n"),
+        ({"method": "best"}, "method"),
+        ({"robust": 1.5}, "robust"),
+        ({"freeze": ["colour"]}, "freeze.colour"),
+        ({"vary": ["colour"]}, "vary.colour"),
+        ({"ranges": {"colour": [1, 2]}}, "ranges.colour"),
+        ({"subjects": ["a", "b"]}, "body"),
+        ({"deadline_ms": 10**7}, "deadline_ms"),
+        ({"deadline_ms": 0}, "deadline_ms"),
+        ({"rows": []}, "rows"),
+        ({"rows": [[1]]}, "rows[0]"),
+        ({"rows": "x"}, "rows"),
+        ({"unknown": 1}, "unknown"),
+        ({"rows": [{"duration": {"a": 1}}]}, "rows[0].duration"),
+    ],
+)
+def test_a_wrong_option_is_told_by_its_field(client, desk, changed, field):
+    answer = client.post("/v1/explain", json={**ASK, **changed})
+    assert answer.status_code == 422
+    assert field in [one["field"] for one in error_of(answer)["fields"]]
+    assert not desk.asked
+
+
+def test_too_many_rows(client):
+    answer = client.post("/v1/explain", json={"rows": [ROW] * 6})
+    assert (answer.status_code, error_of(answer)["code"]) == (413, "too_many_rows")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (Refused("No rule like that.", "rules"), 422, "refused"),
+        (Busy("Too much.", 2.4), 429, "busy"),
+        (Late("Too late."), 504, "late"),
+        (EngineLost("Died."), 503, "engine_lost"),
+        (NotReady("Closing."), 503, "not_ready"),
+    ],
+)
+def test_the_desks_no_has_its_status(client, desk, error, status, code):
+    desk.fails = error
+    answer = client.post("/v1/explain", json=ASK)
+    assert (answer.status_code, error_of(answer)["code"]) == (status, code)
+    assert ("retry-after" in answer.headers) == (status in (429, 503))
+
+
+def test_whatever_is_unforeseen_shows_nothing_of_it(client, desk, caplog):
+    desk.fails = RuntimeError("value SECRET-7 of a person")
+    answer = client.post("/v1/explain", json=ASK)
+    assert (answer.status_code, error_of(answer)["code"]) == (500, "unforeseen")
+    assert "SECRET" not in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_a_row_the_explainer_finds_wrong_is_refused_alone_and_not_kept(client, desk):
+    desk.status = "invalid_input"
+    answer = client.post("/v1/explain", json={**ASK, "subjects": ["p"]})
+    assert answer.status_code == 422
+    assert client.get(f"/v1/records?request={answer.headers['x-request-id']}").json() == {"records": []}
+    assert client.post("/v1/explain", json={"rows": [ROW, ROW]}).status_code == 200
+
+
+def test_unknown_artifact(client):
+    answer = client.post("/v1/explain", json={**ASK, "artifact": "nothing"})
+    assert (answer.status_code, error_of(answer)["code"]) == (404, "no_such_artifact")
+
+
+def test_without_a_record_there_is_no_answer(make_client, desk, tmp_path):
+    client = make_client()
+    house = client.app.state.house
+
+    async def broken(records):
+        from fasterce.serve.store import StoreError
+
+        raise StoreError("The disk is full.")
+
+    house.store.put = broken
+    answer = client.post("/v1/explain", json=ASK)
+    assert (answer.status_code, error_of(answer)["code"]) == (503, "records")
+    assert client.post("/v1/explain", json={**ASK, "keep": False}).status_code == 200

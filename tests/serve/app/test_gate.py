@@ -1,0 +1,115 @@
+import json
+
+import pytest
+from serve.app.conftest import ROW, error_of
+
+from fasterce.serve.app.gate import is_local
+
+ASK = {"rows": [ROW]}
+JSON = {"content-type": "application/json"}
+
+
+def test_a_body_that_is_not_json(client):
+    for body in (b"{", b"", b"\xff\xfe", b"[" * 9000):
+        answer = client.post("/v1/explain", content=body, headers=JSON)
+        assert answer.status_code in (400, 422)
+        assert "request_id" in answer.json()
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_another_media_type(client, desk, kind):
+    answer = client.post("/v1/explain", content=json.dumps(ASK), headers={"content-type": kind})
+    assert (answer.status_code, error_of(answer)["code"]) == (415, "media_type")
+    assert not desk.asked
+
+
+def test_a_body_too_large_is_refused_by_its_length_and_by_its_bytes(client):
+    big = b" " * 20_001
+    assert client.post("/v1/explain", content=big, headers=JSON).status_code == 413
+
+    def in_parts():
+        for _ in range(30):
+            yield b" " * 1000
+
+    answer = client.post("/v1/explain", content=in_parts(), headers=JSON)
+    assert (answer.status_code, error_of(answer)["code"]) == (413, "too_large")
+
+
+def test_more_than_may_wait_is_sent_away_before_it_is_read(client, desk, settings):
+    desk.rows_inside = settings.most_waiting
+    answer = client.post("/v1/explain", content=b"not json", headers=JSON)
+    assert (answer.status_code, error_of(answer)["code"]) == (429, "busy")
+    assert int(answer.headers["retry-after"]) >= 1
+    assert client.get("/v2/health/ready").status_code == 200
+
+
+def test_every_answer_has_an_id_and_headers_that_browsers_heed(client):
+    for path in ("/v1/artifacts", "/nowhere", "/"):
+        headers = client.get(path, headers={"x-request-id": "abc-1"}).headers
+        assert headers["x-request-id"] == "abc-1"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'self'" in headers["content-security-policy"]
+    assert client.get("/v1/artifacts", headers={"x-request-id": "bad id\t"}).headers["x-request-id"] != "bad id"
+
+
+def test_no_other_site_may_ask_unless_it_was_named(make_client):
+    asking = {"origin": "https://other.example", "access-control-request-method": "POST"}
+    assert "access-control-allow-origin" not in make_client().options("/v1/explain", headers=asking).headers
+    named = make_client(origins=("https://other.example",)).options("/v1/explain", headers=asking)
+    assert named.headers["access-control-allow-origin"] == "https://other.example"
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("localhost", True),
+        ("127.0.0.1:8000", True),
+        ("[::1]:80", True),
+        ("[::1]", True),
+        ("evil.example:8000", False),
+        ("", False),
+    ],
+)
+def test_names_of_this_machine(host, local):
+    assert is_local(host) is local
+
+
+def test_a_name_that_was_bent_to_this_machine_is_refused(client):
+    answer = client.get("/v1/artifacts", headers={"host": "evil.example"})
+    assert (answer.status_code, error_of(answer)["code"]) == (421, "wrong_host")
+
+
+def test_wrong_ways_and_wrong_places(client):
+    assert client.get("/v1/explain").status_code == 405
+    assert error_of(client.get("/nowhere"))["code"] == "not_found"
+    assert set(client.get("/v2/nowhere").json()) == {"error"}
+
+
+def test_the_log_says_what_happened_and_nothing_of_the_person(client, capfd):
+    from fasterce.serve.app import logs
+
+    logs.set_up("info")
+    client.post(
+        "/v1/explain",
+        json={"rows": [{**ROW, "amount": 987654.25}], "subjects": ["SECRET-5"]},
+        headers={"x-request-id": "r-1"},
+    )
+    client.post("/v1/explain", json={"rows": [{**ROW, "housing": "SECRET-6"}]})
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    first = next(line for line in lines if line.get("request_id") == "r-1")
+    assert first["route"] == "/v1/explain"
+    assert first["status"] == 200
+    assert first["statuses"] == {"found": 1}
+    assert "SECRET" not in json.dumps(lines)
+    assert "987654" not in json.dumps(lines)
+
+
+def test_metrics_count_and_name_no_one(client):
+    client.post("/v1/explain", json={**ASK, "subjects": ["SECRET-4"]})
+    client.get("/v1/records/11111111-1111-4111-8111-111111111111")
+    client.get("/some/strange/path")
+    text = client.get("/metrics").text
+    assert 'fasterce_explanations_total{artifact="credit",status="found"} 1.0' in text
+    assert 'fasterce_requests_total{code="404",route="/v1/records/{id}"} 1.0' in text
+    assert "strange" not in text
+    assert "SECRET" not in text

@@ -1,0 +1,23 @@
+"""What tests of engines and of the whole service have in common: an artifact fitted once, and a server started once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from serve.models import Moody, saved
+from serve.service import Service, serving
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("engines") / "moody.fasterce"
+    saved(where, Moody(calm=True))
+    return where
+
+
+@pytest.fixture(scope="session")
+def service(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A server with its defaults; a test that does it harm starts one of its own."""
+    with serving(tmp_path_factory.mktemp("service"), f"moody={folder}") as started:
+        yield started

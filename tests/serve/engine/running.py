@@ -1,0 +1,101 @@
+"""A desk with real engines, on an event loop of its own."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+from fasterce.serve.engine.desk import Desk
+from fasterce.serve.engine.nursery import begin
+from fasterce.serve.question import Answer, Question
+from fasterce.serve.settings import Served, Settings
+from serve.models import as_json, refused
+
+ROWS = as_json(refused(40))
+
+
+def question(row: dict[str, Any] | int = 0, seconds: float = 20.0, mood: str = "", **options: Any) -> Question:
+    chosen = ROWS[row] if isinstance(row, int) else row
+    return Question("moody", (chosen | ({"mood": mood} if mood else {}),), options, monotonic() + seconds, "request")
+
+
+class Running:
+    def __init__(self, settings: Settings, early: bool = False) -> None:
+        self.begun = begin(settings) if early else None
+        self.loop = asyncio.new_event_loop()
+        self.thread = Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        self.desk = self.run(self._made(settings))
+
+    async def _made(self, settings: Settings) -> Desk:
+        desk = Desk(settings, self.begun)
+        await desk.start()
+        return desk
+
+    def run(self, work: Coroutine[Any, Any, Any], seconds: float = 60.0) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(seconds)
+
+    def ask(self, *questions: Question) -> list[Answer | BaseException]:
+        """All at once."""
+
+        async def every() -> list[Any]:
+            return await asyncio.gather(*map(self.desk.explain, questions), return_exceptions=True)
+
+        return list(self.run(every()))
+
+    def pids(self) -> list[int]:
+        nursery = self.desk._pool._nursery.pid
+        return [*(one.pid for one in self.desk._pool.engines.values()), *([nursery] if nursery else [])]
+
+    def whole(self, seconds: float = 20.0) -> None:
+        """Wait until all engines and the spare are there."""
+        wait_for(lambda: self.desk.load().spare and not self.desk.load().busy, seconds)
+
+    def stop(self, grace: float = 5.0) -> None:
+        self.run(self.desk.close(grace))
+        left = self.run(_tasks())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+        assert left == 0
+
+
+async def _tasks() -> int:
+    await asyncio.sleep(0)
+    return len(asyncio.all_tasks()) - 1
+
+
+def wait_for(there: Callable[[], Any], seconds: float = 10.0) -> None:
+    until = monotonic() + seconds
+    while not there():
+        assert monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@contextmanager
+def running(folder: Path, early: bool = False, **changes: Any) -> Iterator[Running]:
+    settings = Settings((Served("moody", folder, "serve.models:moody"),))
+    started = Running(replace(settings, **changes), early)
+    try:
+        yield started
+    finally:
+        if not started.loop.is_closed():
+            started.stop(grace=0.0)

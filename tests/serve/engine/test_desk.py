@@ -1,0 +1,371 @@
+"""The desk with real processes: gathering, deadlines, models that hang, die or eat, reloading, closing."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from shutil import copytree
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from fasterce.serve.engine.answering import Answering
+from fasterce.serve.engine.desk import Desk
+from fasterce.serve.question import (
+    Answer,
+    Busy,
+    EngineLost,
+    Late,
+    NoSuchArtifact,
+    NotReady,
+    Refused,
+    ReloadFailed,
+    StartFailed,
+)
+from fasterce.serve.settings import Served, Settings
+from serve.engine.running import ROWS, Running, alive, descriptors, question, running, wait_for
+from serve.models import Moody, saved
+
+APART = ("ids", "time", "metrics")
+SOON = 0.25
+# One after another each costs an engine; `HANGS=100` is what the service promises, and takes a minute.
+HANGS = int(os.environ.get("HANGS", "20"))
+
+
+@pytest.fixture(scope="module")
+def up(folder: Path) -> Iterator[Running]:
+    with running(folder, early=True) as started:
+        started.whole()
+        yield started
+
+
+@pytest.fixture(scope="module")
+def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("engines") / "other.fasterce"
+    saved(where, Moody(calm=True), seed=3)
+    return where
+
+
+def replaced(where: Path, by: Path) -> None:
+    """Another version in the same place."""
+    copytree(by, where.with_suffix(".new"))
+    where.rename(where.with_suffix(".old"))
+    where.with_suffix(".new").rename(where)
+
+
+def content(answer: Any) -> dict[str, Any]:
+    assert isinstance(answer, Answer), repr(answer)
+    return {part: value for part, value in json.loads(answer.records[0].body).items() if part not in APART}
+
+
+def statuses(answers: list[Any]) -> list[str]:
+    return [one.records[0].status if isinstance(one, Answer) else type(one).__name__ for one in answers]
+
+
+def test_answers_are_those_of_one_process(up: Running, folder: Path) -> None:
+    here = Answering(Settings((Served("moody", folder, "serve.models:moody"),)))
+    for number, answer in enumerate(up.ask(*(question(k) for k in range(12)))):
+        alone = here.answer([question(number)]).outcomes[0]
+        assert not isinstance(alone, Refused)
+        once = {part: value for part, value in json.loads(alone[0].body).items() if part not in APART}
+        assert content(answer) == once
+
+
+def test_questions_asked_alike_are_asked_together(up: Running) -> None:
+    alike = up.ask(*(question(k) for k in range(20)))
+    assert max(one.batch_rows for one in alike if isinstance(one, Answer)) >= 10
+    mixed = up.ask(*(question(k, method=method) for k in range(4) for method in ("closest", "sparse")))
+    assert statuses(mixed) == ["found"] * 8
+    assert max(one.batch_rows for one in mixed if isinstance(one, Answer)) <= 4
+    asked = [content(one)["configuration"]["options"]["method"] for one in mixed]
+    assert asked == ["closest", "sparse"] * 4
+
+
+def test_a_question_of_many_rows_is_not_split(up: Running) -> None:
+    many = replace(question(0), rows=tuple(ROWS[k % len(ROWS)] for k in range(100)))
+    (answer,) = up.ask(many)
+    assert isinstance(answer, Answer)
+    assert len(answer.records) == answer.batch_rows == 100
+    assert len({one.id for one in answer.records}) == 100
+
+
+@pytest.mark.parametrize("mood", ["raises", "nan", "shape", "count", "lies", "eats"])
+def test_a_model_that_fails_is_a_status(up: Running, mood: str) -> None:
+    assert statuses(up.ask(question(0), question(1, mood=mood), question(2))) == ["found", "model_error", "found"]
+
+
+def test_wrong_questions_are_refused(up: Running) -> None:
+    wrong, unlike, right = up.ask(question(0, n=0), question(ROWS[0] | {"aeg": 3}), question(0))
+    assert isinstance(wrong, Refused)
+    assert wrong.field == "n"
+    assert isinstance(unlike, Refused)
+    assert unlike.field == "rows[0].aeg"
+    assert isinstance(right, Answer)
+    (unknown,) = up.ask(replace(question(0), artifact="nobody"))
+    assert isinstance(unknown, NoSuchArtifact)
+    (unwritable,) = up.ask(replace(question(0), options={"rules": {1, 2}}))
+    assert isinstance(unwritable, Refused)
+
+
+def test_a_hanging_model_is_late_in_time_and_the_next_is_answered(up: Running) -> None:
+    up.whole()
+    restarts, started = up.desk.load().restarts, monotonic()
+    (late,) = up.ask(question(0, seconds=0.4, mood="hangs"))
+    assert isinstance(late, Late)
+    assert 0.4 <= monotonic() - started < 0.4 + SOON
+    began = monotonic()
+    assert statuses(up.ask(question(1))) == ["found"]
+    assert monotonic() - began < 1.0
+    assert up.desk.load().restarts == restarts + 1
+
+
+def test_company_of_a_hanging_question_is_asked_again(up: Running) -> None:
+    up.whole()
+    answers = up.ask(question(0), question(1, seconds=0.5, mood="hangs"), question(2, seconds=0.8), question(3))
+    assert statuses(answers) in (["found", "Late", "found", "found"], ["found", "Late", "Late", "found"])
+
+
+@pytest.mark.parametrize("mood", ["exits", "killed"])
+def test_an_engine_that_dies_takes_only_its_question_with_it(up: Running, mood: str) -> None:
+    up.whole()
+    answers = up.ask(*(question(k) for k in range(3)), question(3, mood=mood), *(question(k) for k in range(4, 7)))
+    assert statuses(answers) == ["found"] * 3 + ["EngineLost"] + ["found"] * 3
+    assert isinstance(answers[3], EngineLost)
+
+
+def test_an_engine_killed_from_outside_is_replaced(up: Running) -> None:
+    up.whole()
+    restarts = up.desk.load().restarts
+    os.kill(up.pids()[0], signal.SIGKILL)
+    wait_for(lambda: up.desk.load().restarts == restarts + 1)
+    assert up.desk.ready
+    assert statuses(up.ask(question(1))) == ["found"]
+    up.whole(5.0)
+
+
+def test_a_long_search_ends_by_itself(up: Running) -> None:
+    up.whole()
+    restarts = up.desk.load().restarts
+    (answer,) = up.ask(question(0, seconds=1.0, mood="slow", method="all", n=3))
+    assert isinstance(answer, Answer)
+    found = json.loads(answer.records[0].body)
+    assert not found["replayable"]
+    assert found["configuration"]["options"]["deadline"] < 1.0
+    assert up.desk.load().restarts == restarts
+
+
+def test_what_may_not_wait_is_told_at_once(folder: Path) -> None:
+    with running(folder, most_waiting=8) as few:
+        few.whole()
+        began = monotonic()
+        answers = few.ask(*(question(k, mood="slow") for k in range(30)))
+        told = [one for one in answers if isinstance(one, Busy)]
+        assert len(told) == 22
+        assert all(0 < one.retry_after <= 10 for one in told)
+        assert statuses(answers)[:8] == ["found"] * 8
+        assert monotonic() - began < 20
+        assert few.desk.load().waiting_rows == few.desk.load().running_rows == 0
+        assert statuses(few.ask(question(1))) == ["found"]
+
+
+def test_hanging_questions_leave_nothing_behind(folder: Path) -> None:
+    threads = threading.active_count()
+    with running(folder, environment={"PYTHONWARNINGS": "ignore"}) as up:
+        up.whole()
+        pids, before = set(up.pids()), descriptors()
+        for _ in range(HANGS):
+            wait_for(lambda: up.desk.load().engines and not up.desk.load().busy)
+            pids |= set(up.pids())
+            assert statuses(up.ask(question(0, seconds=0.03, mood="hangs"))) == ["Late"]
+        at_once = up.ask(*(question(k % 40, seconds=0.3, mood="hangs", n=1 + k % 3) for k in range(100)))
+        assert statuses(at_once) == ["Late"] * 100
+        up.whole()
+        assert up.desk.load().restarts >= HANGS
+        assert statuses(up.ask(question(1))) == ["found"]
+        assert descriptors() <= before
+        assert len([pid for pid in pids if alive(pid)]) <= 3
+        pids |= set(up.pids())
+        up.stop()
+    assert not [pid for pid in pids if alive(pid)]
+    assert threading.active_count() == threads
+
+
+def test_a_model_that_takes_all_memory_is_stopped(folder: Path) -> None:
+    with running(folder, most_memory_mb=700) as up:
+        up.whole()
+        assert statuses(up.ask(question(0), question(1, mood="grows"), question(2))) == ["found", "model_error", "found"]
+
+
+def test_a_caller_who_goes_away_is_forgotten(up: Running) -> None:
+    async def gone() -> None:
+        task = asyncio.ensure_future(up.desk.explain(question(0, seconds=0.6, mood="hangs")))
+        waiting = asyncio.ensure_future(up.desk.explain(question(0, seconds=0.6, mood="slow")))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        waiting.cancel()
+        await asyncio.gather(task, waiting, return_exceptions=True)
+
+    up.whole()
+    up.run(gone())
+    assert up.desk.load().waiting_rows == 0
+    assert statuses(up.ask(question(1))) == ["found"]
+    wait_for(lambda: up.desk.load().running_rows == 0)
+
+
+def test_a_new_version_takes_over_without_a_request_dropped(folder: Path, other_folder: Path, tmp_path: Path) -> None:
+    where = tmp_path / "served.fasterce"
+    copytree(folder, where)
+    with running(where, workers=2) as up:
+        first = up.desk.describe().artifact_digest
+        under_way: list[Any] = []
+        stop = threading.Event()
+
+        def keep_asking() -> None:
+            while not stop.is_set():
+                under_way.extend(up.ask(*(question(k) for k in range(3))))
+
+        asking = threading.Thread(target=keep_asking)
+        asking.start()
+        replaced(where, other_folder)
+        (described,) = up.run(up.desk.reload())
+        stop.set()
+        asking.join()
+        assert described.artifact_digest != first
+        assert up.desk.describe("moody").artifact_digest == described.artifact_digest
+        assert up.desk.load().generation == 2
+        assert set(statuses(under_way)) == {"found"}
+        (after,) = up.ask(question(0))
+        assert content(after)["digests"]["artifact"] == described.artifact_digest == after.description.artifact_digest
+        up.whole()
+        assert len(up.desk._pool.engines) == 3
+        (where / "manifest.json").write_text("{}")
+        with pytest.raises(ReloadFailed):
+            up.run(up.desk.reload("moody"))
+        with pytest.raises(NoSuchArtifact):
+            up.run(up.desk.reload("nobody"))
+        assert up.desk.load().generation == 2
+        assert statuses(up.ask(question(0))) == ["found"]
+
+
+def test_engines_that_start_later_serve_the_same_version_or_all_change(
+    folder: Path, other_folder: Path, tmp_path: Path
+) -> None:
+    where = tmp_path / "served.fasterce"
+    copytree(folder, where)
+    with running(where) as up:
+        up.whole()
+        replaced(where, other_folder)
+        os.kill(up.pids()[0], signal.SIGKILL)
+        wait_for(lambda: up.desk.load().generation == 2, 20)
+        (answer,) = up.ask(question(0))
+        assert content(answer)["digests"]["artifact"] == up.desk.describe().artifact_digest
+        up.whole()
+
+
+def test_the_process_that_makes_engines_is_made_again(folder: Path) -> None:
+    with running(folder) as up:
+        up.whole()
+        before = up.pids()
+        os.kill(before[-1], signal.SIGKILL)
+        wait_for(lambda: not any(alive(pid) for pid in before))
+        assert statuses(up.ask(question(0))) == ["found"]
+        up.whole()
+
+
+def test_closing_finishes_what_was_accepted(folder: Path) -> None:
+    with running(folder) as up:
+        up.whole()
+        pids = up.pids()
+
+        async def close_while_asked() -> list[Any]:
+            accepted = [asyncio.ensure_future(up.desk.explain(question(k, mood="slow"))) for k in range(5)]
+            await asyncio.sleep(0.02)
+            closing = asyncio.ensure_future(up.desk.close(10.0))
+            await asyncio.sleep(0.02)
+            assert not up.desk.ready
+            with pytest.raises(NotReady):
+                await up.desk.explain(question(0))
+            found = await asyncio.gather(*accepted, return_exceptions=True)
+            await closing
+            return list(found)
+
+        assert statuses(up.run(close_while_asked())) == ["found"] * 5
+        assert not [pid for pid in pids if alive(pid)]
+
+
+def test_closing_does_not_wait_for_ever(folder: Path) -> None:
+    with running(folder) as up:
+        up.whole()
+        pids = up.pids()
+
+        async def close_while_hanging() -> Any:
+            hanging = asyncio.ensure_future(up.desk.explain(question(0, mood="hangs")))
+            await asyncio.sleep(0.05)
+            began = monotonic()
+            await up.desk.close(0.3)
+            assert monotonic() - began < 1.5
+            return (await asyncio.gather(hanging, return_exceptions=True))[0]
+
+        assert isinstance(up.run(close_while_hanging()), NotReady)
+        assert not [pid for pid in pids if alive(pid)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"folder": Path("/nowhere")}, "nowhere"),
+        ({"model": "serve.models:nobody"}, "nobody"),
+        ({"model": "serve.models:dies()"}, "died"),
+    ],
+)
+def test_what_cannot_be_loaded_is_said(folder: Path, change: dict[str, Any], said: str) -> None:
+    async def start() -> None:
+        desk = Desk(Settings((replace(Served("moody", folder, "serve.models:moody"), **change),)))
+        with pytest.raises(StartFailed, match=said):
+            await desk.start()
+        assert not desk.ready
+        with pytest.raises(NotReady):
+            await desk.explain(question(0))
+
+    asyncio.run(start())
+
+
+def test_the_front_imports_no_numpy() -> None:
+    program = "import fasterce.serve.engine.desk, sys; print(*{'numpy', 'pandas', 'sklearn', 'torch'} & set(sys.modules))"
+    path = os.pathsep.join(one for one in sys.path if one)
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path})
+    assert found.stdout.split() == []
+
+
+FRONT = """
+import asyncio, sys
+from pathlib import Path
+from serve.engine.running import Running, question
+from fasterce.serve.settings import Served, Settings
+up = Running(Settings((Served("moody", Path(sys.argv[1]), "serve.models:moody"),)))
+up.whole()
+asyncio.run_coroutine_threadsafe(up.desk.explain(question(0, mood="hangs", seconds=600)), up.loop)
+asyncio.run_coroutine_threadsafe(asyncio.sleep(0.2), up.loop).result()
+print(*up.pids(), flush=True)
+up.thread.join()
+"""
+
+
+def test_a_front_that_is_killed_leaves_no_engines(folder: Path) -> None:
+    path = os.pathsep.join(one for one in sys.path if one)
+    command = [sys.executable, "-c", FRONT, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}) as front:
+        assert front.stdout is not None
+        pids = [int(pid) for pid in front.stdout.readline().split()]
+        assert len(pids) == 3
+        assert all(alive(pid) for pid in pids)
+        front.kill()
+    wait_for(lambda: not any(alive(pid) for pid in pids), 5.0)

@@ -1,0 +1,81 @@
+"""Who is asked together, and who waits for whom."""
+
+import asyncio
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from fasterce.serve.engine.gathering import MOST_HELD, Queue, Waiting
+from fasterce.serve.question import Question
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+def waiting(loop: asyncio.AbstractEventLoop, rows: int = 1, seconds: float = 2.0, **options: Any) -> Waiting:
+    return Waiting(Question("a", ({"x": 1},) * rows, options, monotonic() + seconds, "r"), loop.create_future())
+
+
+def queue(*given: Waiting, most_batch: int = 8) -> Queue:
+    made = Queue(most_batch, 0.003)
+    for one in given:
+        made.add(one)
+    return made
+
+
+def test_the_first_takes_along_who_suits_it(loop: asyncio.AbstractEventLoop) -> None:
+    first, other, like = waiting(loop, n=1), waiting(loop, n=2), waiting(loop, n=1)
+    asked = queue(first, other, like)
+    assert asked.take() == [first, like]
+    assert asked.take() == [other]
+    assert (asked.rows, len(asked)) == (0, 0)
+
+
+def test_a_batch_has_no_more_rows_than_it_may_and_no_question_is_split(loop: asyncio.AbstractEventLoop) -> None:
+    given = [waiting(loop, rows) for rows in (3, 6, 4, 1, 20)]
+    asked = queue(*given)
+    assert [[one.rows for one in asked.take()] for _ in range(3)] == [[3, 4, 1], [6], [20]]
+
+
+def test_one_in_a_hurry_does_not_cut_others_short(loop: asyncio.AbstractEventLoop) -> None:
+    hurried, calm, calmer = waiting(loop, seconds=0.1), waiting(loop, seconds=1.0), waiting(loop, seconds=9.0)
+    asked = queue(hurried, calm, calmer)
+    assert asked.take() == [hurried]
+    assert asked.take() == [calm, calmer]
+
+
+def test_a_lone_question_waits_for_nobody(loop: asyncio.AbstractEventLoop) -> None:
+    asked = queue(waiting(loop))
+    asked.note_crowd(1)
+    assert asked.patience(1) == 0
+    asked.take()
+    asked.note_done(1, 0.05)
+    asked.add(waiting(loop))
+    assert asked.patience(1) == 0
+
+
+def test_after_a_crowd_was_answered_the_first_waits_a_moment_for_the_others(loop: asyncio.AbstractEventLoop) -> None:
+    asked = queue()
+    asked.note_done(4, 0.05)
+    asked.add(waiting(loop))
+    assert 0 < asked.patience(1) <= MOST_HELD
+    assert asked.patience(4) == 0
+    for _ in range(3):
+        asked.add(waiting(loop))
+    assert asked.patience(1) == 0
+
+
+def test_one_that_must_be_alone_has_no_company(loop: asyncio.AbstractEventLoop) -> None:
+    first, again = waiting(loop), waiting(loop)
+    again.alone = True
+    asked = queue(first)
+    asked.add_again(again)
+    asked.note_done(9, 0.05)
+    assert asked.patience(1) == 0
+    assert asked.take() == [again]

@@ -1,0 +1,108 @@
+"""Old databases are brought up to date with all they hold, newer ones are left alone."""
+
+from pathlib import Path
+
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_engine, insert, inspect, text
+
+from fasterce.serve.store import StoreError, migrating, open_store
+from fasterce.serve.store.tables import VERSION, records
+from serve.store.making import ids, in_a_child, opened, record, run
+
+
+def engine_of(url: str) -> Engine:
+    return create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+
+
+def old_database(url: str, count: int) -> None:
+    """As the first version made it."""
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        migrating.upgrade(connection, "0001")
+        made = [vars(record(k, subject=f"s{k % 2}", retain_until="2020-01-01" if k < 3 else None)) for k in range(count)]
+        connection.execute(insert(records), made)
+    engine.dispose()
+
+
+def test_an_old_database_is_brought_up_to_date_with_all_it_holds(url: str) -> None:
+    old_database(url, 10)
+    engine = engine_of(url)
+    assert "fasterce_records_by_time" not in {index["name"] for index in inspect(engine).get_indexes("fasterce_records")}
+
+    async def work() -> None:
+        from datetime import UTC, datetime
+
+        async with opened(url) as store:
+            assert sorted(await ids(store)) == [str(k) for k in range(10)]
+            assert await store.get("7") == record(7).body
+            assert await store.purge(datetime(2026, 1, 1, tzinfo=UTC)) == 3
+            await store.put([record("new")])
+
+    run(work())
+    assert "fasterce_records_by_time" in {index["name"] for index in inspect(engine).get_indexes("fasterce_records")}
+    with engine.connect() as connection:
+        assert migrating.version_of(connection) == VERSION
+    engine.dispose()
+
+
+def test_a_step_that_fails_leaves_the_database_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_database(url, 2)
+    engine = engine_of(url)
+    with engine.begin() as connection:  # in the way of the second of the two new indexes
+        connection.execute(text("CREATE TABLE fasterce_records_by_time (a integer)"))
+    with pytest.raises(StoreError, match="could not be kept"):
+        open_store(url)
+    with engine.begin() as connection:
+        assert migrating.version_of(connection) == "0001"
+        assert len(inspect(connection).get_indexes("fasterce_records")) == 3
+        connection.execute(text("DROP TABLE fasterce_records_by_time"))
+    engine.dispose()
+    run(open_store(url).close())
+
+
+@pytest.mark.parametrize("version", ["0003", "1000", "abc"])
+def test_a_database_from_the_future_is_refused_and_not_touched(url: str, version: str) -> None:
+    run(open_store(url).close())
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE fasterce_version SET version_num = '{version}'"))
+    with pytest.raises(StoreError, match=f"must be of version {VERSION} or older; got version {version}"):
+        open_store(url)
+    with engine.begin() as connection:
+        assert migrating.version_of(connection) == version
+    engine.dispose()
+
+
+def test_the_steps_make_what_the_code_expects(url: str) -> None:
+    run(open_store(url).close())
+    assert ScriptDirectory(str(migrating.SCRIPTS)).get_current_head() == VERSION
+    engine = engine_of(url)
+    made = {column["name"]: column["nullable"] for column in inspect(engine).get_columns("fasterce_records")}
+    assert made == {column.name: column.nullable for column in records.c}
+    engine.dispose()
+
+
+def test_other_tables_in_the_same_database_are_left_alone(url: str) -> None:
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num text)"))
+        connection.execute(text("INSERT INTO alembic_version VALUES ('somebody else')"))
+    run(open_store(url).close())
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "somebody else"
+    engine.dispose()
+
+
+LIGHT = """
+    import asyncio, sys
+    from fasterce.serve.store import open_store
+    asyncio.run(open_store(sys.argv[1]).close())
+    print([name for name in ("numpy", "pandas", "sklearn", "alembic", "psycopg") if name in sys.modules])
+"""
+
+
+def test_an_up_to_date_database_is_opened_without_alembic_and_numpy(file: Path) -> None:
+    run(open_store(f"sqlite:///{file}").close())
+    said, _ = in_a_child(LIGHT, f"sqlite:///{file}").communicate(timeout=60)
+    assert said == "[]\n"

@@ -1,0 +1,330 @@
+"""ONNX models as their own twins: the same bits as the model gives for a frame, or no twin and a sentence."""
+
+import copy
+import pickle
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import fasterce
+from adapters.tables import IDENTITY, applicants, strength, three, two
+from fasterce import FasterCE, Schema
+from fasterce.adapters import OnnxModel
+from fasterce.models import load_model
+from fasterce.predictor import FAILED, Predictor
+from fasterce.twin import Twin, build
+from twin.models import coded, shuffled
+
+pytest.importorskip("onnxruntime")
+
+from onnx import TensorProto, helper
+from onnxruntime import InferenceSession
+from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType
+
+from adapters.test_onnx import graph, hand_made
+
+X = applicants(300)
+NUMBERS = X[["age", "pay", "debt"]]
+WHOLE = NUMBERS.round().astype(int)
+SPREAD = Schema.infer(NUMBERS)
+
+
+@cache
+def pipeline(kind: str = "logistic", names: Any = (0, 1)) -> Any:
+    last = {
+        "logistic": LogisticRegression(max_iter=500),
+        "network": MLPClassifier((8,), max_iter=60, random_state=0),
+        "forest": RandomForestClassifier(7, random_state=0),
+    }[kind]
+    front = make_column_transformer((OneHotEncoder(), ["job", "home"]), (StandardScaler(), ["age", "pay", "debt"]))
+    return make_pipeline(front, last).fit(X, two(X, names) if len(names) == 2 else three(X, names))
+
+
+def on_matrix(table: pd.DataFrame, kind: Any) -> bytes:
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table.to_numpy(), two(X))
+    return graph(model, [("X", kind([None, 3]))])
+
+
+def on_words() -> bytes:
+    words = X[["job", "home"]]
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(words.to_numpy(), two(X, ("no", "yes")))
+    return graph(model, [("words", StringTensorType([None, 2]))])
+
+
+def wide_inputs() -> bytes:
+    """Money and years in inputs of two columns and of one, and whether there is a spouse in a vector of booleans."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=8).astype(np.float32) / 20
+    nodes = [
+        helper.make_node("Cast", ["spouse"], ["said"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["said", "one"], ["column"]),
+        helper.make_node("Concat", ["money", "years", "column"], ["both"], axis=1),
+        helper.make_node("MatMul", ["both", "W"], ["y"]),
+    ]
+    held = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("money", TensorProto.FLOAT, (None, 2)),
+            helper.make_tensor_value_info("years", TensorProto.FLOAT, (None, 1)),
+            helper.make_tensor_value_info("spouse", TensorProto.BOOL, (None,)),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (None, 2))],
+        [
+            helper.make_tensor("W", TensorProto.FLOAT, (4, 2), weights),
+            helper.make_tensor("one", TensorProto.INT64, (1,), [1]),
+        ],
+    )
+    made = helper.make_model(held, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 8
+    return bytes(made.SerializeToString())
+
+
+def session(content: bytes) -> InferenceSession:
+    return InferenceSession(content, providers=["CPUExecutionProvider"])
+
+
+INPUTS = {"money": ["pay", "debt"], "years": ["age"], "spouse": ["spouse"]}
+MODELS: dict[str, tuple[Callable[[], OnnxModel], pd.DataFrame]] = {
+    "columns": (lambda: OnnxModel(graph(pipeline())), X),
+    "dictionaries": (lambda: OnnxModel(graph(pipeline(), zipmap=True)), X),
+    "dictionaries of words": (lambda: OnnxModel(graph(pipeline(names=("no", "yes")), zipmap=True)), X),
+    "named": (lambda: OnnxModel(graph(pipeline()), classes=["refused", "granted"]), X),
+    "three": (lambda: OnnxModel(graph(pipeline(names=("bad", "fair", "good")))), X),
+    "network": (lambda: OnnxModel(graph(pipeline("network", ("no", "yes")))), X),
+    "forest": (lambda: OnnxModel(graph(pipeline("forest"))), X),
+    "categories": (lambda: OnnxModel(graph(pipeline())), X.astype({"job": "category", "home": object, "pay": np.float32})),
+    "nullable": (lambda: OnnxModel(graph(pipeline())), X.astype({"age": "Int64", "job": "string", "spouse": "boolean"})),
+    "matrix": (lambda: OnnxModel(on_matrix(NUMBERS, FloatTensorType)), NUMBERS),
+    "whole matrix": (lambda: OnnxModel(on_matrix(WHOLE, Int64TensorType)), WHOLE),
+    "matrix of text": (lambda: OnnxModel(on_words()), X[["job", "home"]]),
+    "chances": (lambda: OnnxModel(hand_made(3, activation="Softmax"), classes=["a", "b", "c"]), NUMBERS),
+    "one chance": (lambda: OnnxModel(hand_made(1, activation="Sigmoid"), classes=["no", "yes"]), NUMBERS),
+    "logits": (lambda: OnnxModel(hand_made(3), activation="softmax"), NUMBERS),
+    "one logit": (lambda: OnnxModel(hand_made(1), activation="sigmoid"), NUMBERS),
+    "rows fixed": (lambda: OnnxModel(hand_made(3, (5, 3)), activation="softmax"), NUMBERS),
+    "wide inputs": (lambda: OnnxModel(wide_inputs(), inputs=INPUTS, activation="softmax"), X),
+    "a session": (lambda: OnnxModel(session(graph(pipeline())), classes=[0, 1]), X),
+}
+
+
+def found(model: Any, frame: pd.DataFrame, use_scores: bool, classes: Any = None) -> tuple[Twin, Predictor]:
+    table, codes = coded(frame)
+    predictor = Predictor(model, table, classes or tuple(model.classes_), use_scores)
+    twin, why = build(model, table, predictor.classes, codes, use_scores)
+    assert twin is not None, why
+    return twin, predictor
+
+
+def asked(predictor: Predictor, frame: pd.DataFrame) -> np.ndarray:
+    """New rows, and numbers as no table has them."""
+    codes = predictor.table.read(shuffled(frame)).codes
+    for j, feature in enumerate(predictor.table.schema.features):
+        if feature.numeric and not feature.integer:
+            codes[::2, j] += 0.12345
+    return codes
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_scores_and_labels_to_the_bit(name: str) -> None:
+    make, frame = MODELS[name]
+    model = make()
+    twin, predictor = found(model, frame, True)
+    assert (twin.kind, twin.agreement) == ("onnx: the model itself", 1.0)
+    codes = asked(predictor, frame)
+    answers, wanted = twin.ask(codes), predictor.ask(codes)
+    np.testing.assert_array_equal(answers.scores, wanted.scores)
+    assert len(np.unique(wanted.classes)) > 1
+    assert (answers.classes == wanted.classes).all()
+    by_label, labelled = found(model, frame, False)
+    alone = by_label.ask(codes)
+    assert alone.scores is None
+    assert (alone.classes == labelled.ask(codes).classes).all()
+
+
+@pytest.mark.parametrize("name", ["columns", "network", "dictionaries", "rows fixed"])
+def test_a_row_alone_and_among_others(name: str) -> None:
+    make, frame = MODELS[name]
+    twin, predictor = found(make(), frame, True)
+    codes = asked(predictor, frame)
+    many = twin.ask(np.tile(codes, (6, 1)))
+    assert twin.asked.rows == 6 * len(codes)
+    for k in range(0, len(codes), 37):
+        np.testing.assert_array_equal(twin.ask(codes[[k]]).scores[0], many.scores[k])
+        np.testing.assert_array_equal(twin.ask(codes[k : k + 3]).scores, many.scores[len(codes) + k : len(codes) + k + 3])
+
+
+def test_a_session_that_tells_no_classes_is_a_twin_by_labels() -> None:
+    own = session(graph(pipeline(names=("no", "yes"))))
+    twin, predictor = found(own, X, False, classes=("no", "yes"))
+    codes = asked(predictor, X)
+    assert (twin.ask(codes).classes == predictor.ask(codes).classes).all()
+
+
+def test_a_matrix_in_a_mixed_table_warns_no_more_than_the_model() -> None:
+    mixed = X[["job", "age", "pay", "home", "debt"]]
+    model = OnnxModel(on_matrix(NUMBERS, FloatTensorType))
+    with pytest.warns(UserWarning, match="not given the text in 'job', 'home'"):
+        twin, predictor = found(model, mixed, True)
+    codes = asked(predictor, mixed)
+    with pytest.warns(UserWarning, match="not given the text"):
+        wanted = predictor.ask(codes).scores
+    np.testing.assert_array_equal(twin.ask(codes).scores, wanted)
+
+
+class Moody:
+    """A session that fails on runs with anybody over 75, and says so."""
+
+    def __init__(self, content: bytes) -> None:
+        self.inner = session(content)
+        self.get_inputs, self.get_outputs = self.inner.get_inputs, self.inner.get_outputs
+
+    def run(self, names: Any, fed: Any, *more: Any) -> Any:
+        if (fed["x"][:, 0] > 75).any():
+            raise RuntimeError("too old")
+        return self.inner.run(names, fed, *more)
+
+
+@pytest.mark.parametrize("use_scores", [True, False])
+def test_rows_the_model_fails_on_spoil_no_others(use_scores: bool) -> None:
+    model = OnnxModel(Moody(hand_made(3)), classes=["a", "b", "c"], activation="softmax")
+    young = NUMBERS[NUMBERS["age"] <= 75]
+    table, codes = coded(young, SPREAD)
+    twin, why = build(model, table, ("a", "b", "c"), codes, use_scores)
+    assert twin is not None, why
+    everybody = table.read(NUMBERS).codes
+    old = everybody[:, 0] > 75
+    answers = twin.ask(everybody)
+    assert old.any()
+    assert ((answers.classes == FAILED) == old).all()
+    assert (answers.classes[~old] == twin.ask(everybody[~old]).classes).all()
+    assert twin.ask(everybody[old][:1]).classes.tolist() == [FAILED]
+
+
+def refusing_encoder() -> OnnxModel:
+    front = make_column_transformer((OneHotEncoder(handle_unknown="error"), ["job"]))
+    few = X[X["job"] != "smith"]
+    model = make_pipeline(front, LogisticRegression()).fit(few, np.where(few["job"] == "nurse", 1, 0))
+    return OnnxModel(graph(model, [("job", StringTensorType([None, 1]))]))
+
+
+def number_as_text() -> OnnxModel:
+    frame = X.assign(age=X["age"].astype(str))
+    model = make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["age"])), LogisticRegression())
+    return OnnxModel(graph(model.fit(frame, two(X)), [("age", StringTensorType([None, 1]))]))
+
+
+@pytest.mark.parametrize(
+    ("make", "frame", "why"),
+    [
+        (lambda: OnnxModel(graph(pipeline())), X.assign(pay=X["pay"].mask(X["pay"] > 70)), "values may be missing in 'pay'"),
+        (refusing_encoder, X[["job", "pay"]].head(40), "ModelError: The ONNX model cannot answer"),
+        (number_as_text, X[["age", "pay"]], "its input 'age' is text and the column 'age' numbers"),
+        (lambda: OnnxModel(graph(pipeline())), X.assign(age=X["age"] + 0.0), None),
+        (lambda: OnnxModel(graph(pipeline())), X.assign(age=X["age"] + 0.5), "it answers no row itself"),
+    ],
+    ids=["gaps", "a category the graph refuses", "numbers as text", "whole numbers as floats", "fractions for whole numbers"],
+)
+def test_no_twin_and_a_sentence(make: Callable[[], OnnxModel], frame: pd.DataFrame, why: str | None) -> None:
+    table, codes = coded(frame)
+    twin, said = build(make(), table, (0, 1), codes, True)
+    if why is None:
+        assert twin is not None, said
+        return
+    assert twin is None
+    assert said.startswith("The model has no compiled twin: ")
+    assert why in said
+
+
+def test_whole_numbers_are_not_made_of_fractions() -> None:
+    """The known rows are whole, but the schema lets a search try others, which the model would refuse."""
+    frame = X.assign(age=X["age"] + 0.0)
+    fractions = Schema.infer(X.assign(age=X["age"] + 0.5))
+    table, codes = coded(frame, fractions)
+    twin, said = build(OnnxModel(graph(pipeline())), table, (0, 1), codes, True)
+    assert twin is None
+    assert "takes whole numbers and the column 'age' has others" in said
+
+
+def test_other_classes_than_the_models_are_refused() -> None:
+    table, codes = coded(X)
+    assert "its classes are 0, 1; expected 0, 2" in build(OnnxModel(graph(pipeline())), table, (0, 2), codes, True)[1]
+
+
+def test_it_needs_no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "fasterce.twin.convert", raising=False)
+    model = OnnxModel(graph(pipeline()))
+    for package in ("skl2onnx", "onnxmltools"):
+        monkeypatch.setitem(sys.modules, package, None)
+    found(model, X, True)
+
+
+def test_it_may_be_copied_and_pickled() -> None:
+    twin, predictor = found(OnnxModel(graph(pipeline("network"))), X, True)
+    codes = predictor.table.read(X).codes
+    for again in (pickle.loads(pickle.dumps(twin)), copy.deepcopy(twin)):
+        np.testing.assert_array_equal(again.ask(codes).scores, twin.ask(codes).scores)
+
+
+# -- explained -------------------------------------------------------------------------------------------------------------
+
+ROWS = applicants(12, seed=1)
+
+
+def explained_by(model: Any, twin: Any, frame: pd.DataFrame = X, **settings: Any) -> FasterCE:
+    return FasterCE(model, Schema.infer(frame), autoencoder=IDENTITY, twin=twin, progress=False, **settings).fit(frame)
+
+
+@pytest.mark.parametrize("scores", ["auto", "never"])
+def test_the_same_answers_as_without_and_the_model_has_the_last_word(scores: Any) -> None:
+    model = OnnxModel(graph(pipeline("network", ("no", "yes"))))
+    with_twin, without = (explained_by(model, twin, X.head(150), scores=scores) for twin in ("auto", "never"))
+    assert with_twin.report_.twin == "onnx: the model itself, agrees on 100.00%"
+    assert without.report_.twin == "none wanted"
+    for method in ("sparse", "closest"):
+        near, plain = with_twin.explain(ROWS, method), without.explain(ROWS, method)
+        pd.testing.assert_frame_equal(near.to_frame(), plain.to_frame())
+        assert (near.status == "found").all()
+        assert (near.asked.calls, near.twin.kind) == (1, "onnx: the model itself")
+        assert near.twin.rows > 0
+        assert plain.twin is None
+    long = near.to_frame()
+    assert (model.predict(long[list(X.columns)]) == near.target.loc[long["query"]].to_numpy()).all()
+    for name in ROWS.index[:3]:
+        alone = with_twin.explain(ROWS.loc[[name]], "closest").to_frame()
+        pd.testing.assert_frame_equal(alone.reset_index(drop=True), long[long["query"] == name].reset_index(drop=True))
+
+
+def test_a_model_that_answers_numbers_has_none() -> None:
+    model = make_pipeline(StandardScaler(), LinearRegression()).fit(NUMBERS.to_numpy(), strength(X))
+    made = explained_by(OnnxModel(graph(model, [("X", FloatTensorType([None, 3]))])), "auto", NUMBERS.head(100))
+    assert made.twin_ is None
+    assert made.report_.twin == "none for a model that answers numbers"
+
+
+def test_a_loaded_explainer_searches_on_the_model_it_is_given(tmp_path: Any) -> None:
+    first = tmp_path / "first.onnx"
+    first.write_bytes(graph(pipeline("network", ("no", "yes"))))
+    loaded = load_model(first)
+    made = FasterCE(loaded.model, progress=False).fit(X.head(150))
+    made.save(tmp_path / "explainer", model_file=loaded)
+    again = fasterce.load(tmp_path / "explainer")
+    assert again.twin_.kind == "onnx: the model itself"
+    assert again.twin_.engine.model is again.model
+    pd.testing.assert_frame_equal(again.explain(ROWS).to_frame(), made.explain(ROWS).to_frame())
+    other = OnnxModel(graph(pipeline("logistic", ("no", "yes"))))
+    with pytest.warns(UserWarning, match="disagrees with"):
+        turned = fasterce.load(tmp_path / "explainer", other)
+    assert turned.twin_.engine.model is other
+    assert (turned.explain(ROWS).prediction == other.predict(ROWS)).all()
