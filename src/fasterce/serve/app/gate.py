@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from fasterce.serve.app import logs
-from fasterce.serve.app.house import House
+from fasterce.serve.app.house import EXPLAIN, House, whose
 from fasterce.serve.app.problems import RETRY_SOON, Problem, retry_after
 from fasterce.serve.settings import LOCAL
 
@@ -88,6 +88,9 @@ class Gate:
         if length.isdigit() and int(length) > self.house.settings.most_body:
             raise self.too_large()
         if ASKING.fullmatch(scope["path"]):
+            if self.house.keys is not None:
+                # Strangers get no place among those whose bodies are waited for.
+                whose(self.house.keys, headers.get(b"authorization", b"").decode("latin-1"), EXPLAIN)
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
             if kind != b"application/json":
                 raise Problem(415, "media_type", "Expected Content-Type application/json.")

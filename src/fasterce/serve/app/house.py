@@ -64,16 +64,20 @@ def needs(scope: str) -> Callable[[Request], Awaitable[None]]:
 
     async def check(request: Request) -> None:
         keys = (await house_of(request)).keys
-        if keys is None:
-            return
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        try:
-            request.state.key = keys.check(token.strip() if kind.lower() == "bearer" else "", scope)
-        except MissingScope as error:
-            raise Problem(403, "missing_scope", str(error)) from None
-        except ExpiredKey as error:
-            raise Problem(401, "expired_key", str(error), headers=BEARER) from None
-        except KeyRefused as error:
-            raise Problem(401, "wrong_key", str(error), headers=BEARER) from None
+        if keys is not None:
+            request.state.key = whose(keys, request.headers.get("authorization", ""), scope)
 
     return check
+
+
+def whose(keys: Keys, authorization: str, scope: str) -> str:
+    """The name of the key in the header; 401 or 403 if it is not one for this scope."""
+    kind, _, token = authorization.partition(" ")
+    try:
+        return keys.check(token.strip() if kind.lower() == "bearer" else "", scope)
+    except MissingScope as error:
+        raise Problem(403, "missing_scope", str(error)) from None
+    except ExpiredKey as error:
+        raise Problem(401, "expired_key", str(error), headers=BEARER) from None
+    except KeyRefused as error:
+        raise Problem(401, "wrong_key", str(error), headers=BEARER) from None
