@@ -5,6 +5,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from numbers import Integral
 from os import PathLike
@@ -145,9 +146,11 @@ def explain(
         run = _Run(shards, started, progress)
         run.resume(folder)
         count = _workers(workers, address)
-        chosen = _engine(engine, address, worker, count)
-        for event in chosen(job, run.left, workers=count, retries=int(retries)) if run.left else ():
-            run.hear(event)
+        if run.left:
+            chosen = _engine(engine, address, worker, count)
+            with closing(chosen(job, run.left, workers=count, retries=int(retries))) as events:
+                for event in events:
+                    run.hear(event)
         report = run.report(job, worker, count, engine, files)
         folder.publish({REPORT_JSON: report.to_json(), REPORT_PAGE: page(report)}, report.complete)
     return report
