@@ -86,6 +86,8 @@ def explain(
 ) -> BatchReport:
     """Explain every row of many files and write a folder of Parquet, shard by shard.
 
+    The report's `complete` is False where shards could not be done, and then there is no `_SUCCESS` in the folder.
+
     Parameters
     ----------
     artifact : the folder of a fitted explainer.
@@ -107,10 +109,6 @@ def explain(
     resume : go on with what is in `output`; False begins anew.
     separator, encoding, trust_pickle, trusted, classes : as for `open_rows` and `load_model`.
     progress : called with a `Standing` after every batch (with Ray: every shard).
-
-    Returns
-    -------
-    A report; `report.complete` is False where shards could not be done, and then there is no `_SUCCESS` in the folder.
     """
     started = time.monotonic()
     _check_numbers(1, shard_rows=shard_rows, batch_rows=batch_rows, limit=1 if limit is None else limit)
