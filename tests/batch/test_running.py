@@ -466,3 +466,14 @@ def trapped_rows(rows_folder: Path, target: Path) -> None:
         if path.stem == "b":
             frame.loc[0, "age"] = 99
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), target / path.name, row_group_size=40)
+
+
+def test_no_worker_is_left_behind(explain: Explain) -> None:
+    def tire(standing: batch.Standing) -> None:
+        if standing.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explain(progress=tire)
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    assert not [child for child in children if b"fasterce.batch.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]

@@ -7,7 +7,7 @@ on Ray having kept every block.
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -68,7 +68,7 @@ def engine(address: str | None) -> Engine:
     """The engine on the cluster at an address, or on one started here for as long as it takes."""
     ray = found(address)
 
-    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]:
+    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
         with _connected(ray, address, workers):
             actors = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
             yield from _rounds(ray, job, list(shards), min(actors, len(shards)), retries)
