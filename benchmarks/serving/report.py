@@ -12,6 +12,9 @@ with 20 columns and an MLP as ONNX in the artifact, one row a request, each clie
 process of their own on the same machine, which costs the server what they use. Medians, in brackets lowest and highest, of
 {repeats} runs of {seconds:.0f} s after {warm_up:.0f} s that are not counted."""
 
+BUSY = """**The machine was busy with other work when this began (see the load average): these times and rates say how the
+service behaves, not what it can do. Run it again on a quiet machine.**"""
+
 
 def written(told: Numbers) -> str:
     effort = told["effort"]
@@ -22,6 +25,8 @@ def written(told: Numbers) -> str:
         f"{told['machine']} Served by {', '.join(f'{name} {held}' for name, held in told['served_by'].items())}. {busy}",
         f"`{told['command']}`, {told['time']}. Every number is in the JSON file beside this one.",
     ]
+    if told["load_before"][0] > told["facts"]["cores"] / 2:
+        parts.append(BUSY)
     for name, write in (
         ("start", starting),
         ("steady", steady),

@@ -10,12 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.batch.models import Grants
 
+from batch.models import Grants
 from fasterce import FasterCE, Schema, batch
 from fasterce.batch import local, on_ray
 
-MODEL = "tests.batch.models:grants"
+MODEL = "batch.models:grants"
 # Read when Ray is first imported: clusters of these tests listen on this machine alone.
 os.environ.setdefault(on_ray.LOOPBACK, "0")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.batch.conftest import MODEL, whole
-from tests.batch.models import TRAP
 from typer.testing import CliRunner
 
+from batch.conftest import MODEL, whole
+from batch.models import TRAP
 from fasterce.batch import Standing
 from fasterce.cli.app import app
 from fasterce.cli.exits import Exit
@@ -64,8 +64,8 @@ def test_shards_that_failed_end_with_the_code_of_their_trouble(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(TRAP, "x")
-    monkeypatch.setattr("tests.batch.models.Trapped.predict_proba", _broken)
-    done = run("--retries", "0", model="tests.batch.models:trapped")
+    monkeypatch.setattr("batch.models.Trapped.predict_proba", _broken)
+    done = run("--retries", "0", model="batch.models:trapped")
     assert done.exit_code == Exit.MODEL
     assert "1 shard could not be done; the same command tries them again" in " ".join(done.stderr.split())
     assert not (tmp_path / "out" / "_SUCCESS").exists()

@@ -1,5 +1,7 @@
 """Real Ray: a cluster of two nodes on this machine; an actor and a node are killed in mid-run, and the bytes are the same."""
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,10 +9,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from tests.batch.conftest import digests, whole
-from tests.batch.models import TRAP
-from tests.batch.test_running import ROWS, trapped_rows
 
+from batch.conftest import digests, whole
+from batch.models import TRAP
+from batch.test_running import ROWS, trapped_rows
 from fasterce import batch
 
 pytest.importorskip("ray")
@@ -30,6 +32,7 @@ def cluster(trap: Path) -> Iterator[Any]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(TRAP, str(trap))
+        patched.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **HERE})
         nodes = [made.add_node(num_cpus=1, **HERE) for _ in range(2)]
         yield made, nodes
@@ -51,16 +54,14 @@ def test_an_actor_and_a_node_are_lost(cluster: Any, explain: Explain, rows_folde
 
     losing = Thread(target=lose_one, daemon=True)
     losing.start()
-    report = explain(
-        source, engine="ray", workers=2, address=made.address, model="tests.batch.models:slow_killing", retries=3
-    )
+    report = explain(source, engine="ray", workers=2, address=made.address, model="batch.models:slow_killing", retries=3)
     losing.join()
     assert not trap.exists()
     assert len(nodes) == 1
     assert report.complete
     assert report.tally.read == ROWS
     assert digests(output) == digests(tmp_path / "calm")
-    again = explain(source, engine="ray", address=made.address, model="tests.batch.models:slow_killing")
+    again = explain(source, engine="ray", address=made.address, model="batch.models:slow_killing")
     assert again.resumed == again.shards == 6
 
 
@@ -70,11 +71,17 @@ def test_what_kills_every_actor_is_told_and_the_rest_is_done(
     made, _ = cluster
     source = tmp_path / "rows"
     trapped_rows(rows_folder, source)
-    report = explain(
-        source, engine="ray", workers=1, address=made.address, model="tests.batch.models:killing_always", retries=1
-    )
+    report = explain(source, engine="ray", workers=1, address=made.address, model="batch.models:killing_always", retries=1)
     (failure,) = report.failed
     assert (failure.number, failure.kind) == (3, "WorkerDied")
     assert "died 2 times" in failure.said
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     assert len(whole(tmp_path / "out")) == ROWS - failure.rows
+
+
+def test_actors_that_cannot_load_the_model_say_why(cluster: Any, explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = cluster
+    monkeypatch.setitem(sys.modules, "only_here", sys.modules["batch.models"])
+    report = explain(engine="ray", workers=1, address=made.address, model="only_here:grants", retries=0, limit=80)
+    assert [failure.kind for failure in report.failed] == ["ModelError", "ModelError"]
+    assert "only_here" in report.failed[0].said

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tests.batch.conftest import MODEL, people, whole
 
+from batch.conftest import MODEL, people, whole
 from fasterce import batch
 from fasterce.errors import InputError
 

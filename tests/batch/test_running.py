@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.batch.conftest import MODEL, digests, people, whole
-from tests.batch.models import TRAP, Grants
 
+from batch.conftest import MODEL, digests, people, whole
+from batch.models import TRAP, Grants
 from fasterce import batch, load, streams
 from fasterce.batch import local
 from fasterce.batch.shards import Extent, cut
@@ -159,7 +159,7 @@ def test_a_killed_worker_is_replaced(
     trapped_rows(rows_folder, source)
     trap.touch()
     monkeypatch.setenv(TRAP, str(trap))
-    report = explain(source, model="tests.batch.models:killing", workers=2)
+    report = explain(source, model="batch.models:killing", workers=2)
     assert not trap.exists()
     assert report.complete
     assert report.retried >= 1
@@ -173,7 +173,7 @@ def test_what_always_fails_is_told_and_the_rest_is_done(
     source, trap = tmp_path / "rows", tmp_path / "trap"
     trapped_rows(rows_folder, source)
     monkeypatch.setenv(TRAP, str(trap))
-    report = explain(source, model="tests.batch.models:killing_always", workers=1, retries=1)
+    report = explain(source, model="batch.models:killing_always", workers=1, retries=1)
     assert not report.complete
     (failure,) = report.failed
     assert (failure.number, failure.first, failure.rows, failure.kind) == (3, 130, 40, "WorkerDied")
@@ -185,7 +185,7 @@ def test_what_always_fails_is_told_and_the_rest_is_done(
     assert told["failed"][0]["source"].endswith("b.parquet")
     assert "Shards that failed" in (tmp_path / "out" / "_report.html").read_text()
     monkeypatch.delenv(TRAP)
-    again = explain(source, model="tests.batch.models:killing_always", workers=0)
+    again = explain(source, model="batch.models:killing_always", workers=0)
     assert (again.complete, again.resumed) == (True, 5)
     assert len(whole(tmp_path / "out")) == ROWS
 
@@ -198,13 +198,13 @@ def test_a_model_that_is_down_fails_a_shard_and_one_that_dislikes_a_row_does_not
     frame.loc[3, "age"] = 98
     frame.loc[20:, "age"] = 99
     frame.to_parquet(source)
-    fussy = explain(source, tmp_path / "fussy", model="tests.batch.models:fussy", workers=0, shard_rows=20)
+    fussy = explain(source, tmp_path / "fussy", model="batch.models:fussy", workers=0, shard_rows=20)
     assert fussy.complete
     assert fussy.tally.summary.statuses == {"found": 39, "model_error": 1}
-    filtered = explain(source, tmp_path / "few", model="tests.batch.models:fussy", workers=0, where="score > 2")
+    filtered = explain(source, tmp_path / "few", model="batch.models:fussy", workers=0, where="score > 2")
     assert filtered.tally.summary.statuses == {"model_error": 1}
     monkeypatch.setenv(TRAP, "x")
-    down = explain(source, tmp_path / "down", model="tests.batch.models:trapped", workers=0, shard_rows=20, retries=1)
+    down = explain(source, tmp_path / "down", model="batch.models:trapped", workers=0, shard_rows=20, retries=1)
     (failure,) = down.failed
     assert (failure.number, failure.kind, down.retried) == (1, "ModelError", 1)
     assert "failed on all 20 rows of a batch: The model raised RuntimeError: out of order" in failure.said
@@ -214,7 +214,7 @@ def test_a_model_that_is_down_fails_a_shard_and_one_that_dislikes_a_row_does_not
 PROGRAM = """
 import sys
 from fasterce import batch
-batch.explain(sys.argv[1], sys.argv[2], sys.argv[3], model="tests.batch.models:slow", shard_rows=50, batch_rows=20, workers=1,
+batch.explain(sys.argv[1], sys.argv[2], sys.argv[3], model="batch.models:slow", shard_rows=50, batch_rows=20, workers=1,
               id_column="customer")
 """
 
@@ -231,7 +231,7 @@ def test_a_killed_run_goes_on(explain: Explain, answers: Path, artifact: Path, r
     process.wait()
     done = len(list(output.glob("_shards/*.json")))
     assert 1 <= done < 6
-    again = explain(source=rows_folder, output=output, model="tests.batch.models:slow", workers=0)
+    again = explain(source=rows_folder, output=output, model="batch.models:slow", workers=0)
     assert again.resumed >= done
     assert digests(output) == digests(answers)
     assert not (output / "_temporary").exists()
@@ -466,3 +466,14 @@ def trapped_rows(rows_folder: Path, target: Path) -> None:
         if path.stem == "b":
             frame.loc[0, "age"] = 99
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), target / path.name, row_group_size=40)
+
+
+def test_no_worker_is_left_behind(explain: Explain) -> None:
+    def tire(standing: batch.Standing) -> None:
+        if standing.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explain(progress=tire)
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    assert not [child for child in children if b"fasterce.batch.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]

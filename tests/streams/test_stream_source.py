@@ -226,6 +226,35 @@ def test_ids_and_columns_kept_come_along_as_they_stand(explainer: FasterCE, tmp_
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("address", [False, True])
+def test_rows_between_two_places(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str, address: bool) -> None:
+    path = tmp_path / f"rows.{kind}"
+    people.to_parquet(path, row_group_size=13) if kind == "parquet" else people.to_csv(path, index=False)
+    source = path.as_uri() if address else path
+    for first, most in ((0, 60), (7, 20), (55, 99), (3, 1), (3, 0), (60, 5)):
+        with open_rows(source, table=explainer.table_, chunk_rows=12) as rows:
+            chunks = list(rows.between(first, most))
+            rows.check_unchanged()
+        expected = people.iloc[first : first + most].reset_index(drop=True)
+        assert sum(len(chunk.frame) for chunk in chunks) == len(expected)
+        assert [(chunk.number, chunk.first) for chunk in chunks] == [(k, first + 12 * k) for k in range(len(chunks))]
+        if chunks:
+            found = pd.concat([chunk.frame for chunk in chunks], ignore_index=True)
+            pd.testing.assert_frame_equal(found, expected)
+    with open_rows(source, table=explainer.table_) as rows:
+        assert rows.count() == 60
+
+
+def test_an_address_that_leads_nowhere_is_told(explainer: FasterCE, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"Cannot read file:.*none\.parquet; expected a whole Parquet file; got no such"):
+        open_rows((tmp_path / "none.parquet").as_uri(), table=explainer.table_)
+    with pytest.raises(InputError, match=r"Cannot open nope://x/rows\.csv; expected an address Arrow can open"):
+        open_rows("nope://x/rows.csv", table=explainer.table_)
+    with pytest.raises(InputError, match="Cannot read file:"):
+        open_rows((tmp_path / "none.csv").as_uri(), table=explainer.table_)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_source_can_be_taken_up_at_any_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"rows.{kind}"
     people.to_parquet(path, row_group_size=13) if kind == "parquet" else people.to_csv(path, index=False)

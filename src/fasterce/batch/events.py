@@ -1,6 +1,6 @@
 """What an engine says while it works through shards."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,4 +41,4 @@ Event = Underway | Done | Failed
 class Engine(Protocol):
     """Does every shard, each at most `1 + retries` times, and says what becomes of it."""
 
-    def __call__(self, job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]: ...
+    def __call__(self, job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]: ...

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -61,7 +61,7 @@ class Waiting:
         return True
 
 
-def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]:
+def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
     """Every shard by some worker; what each does does not depend on the others."""
     crew = Crew(job, min(workers, max(len(shards), 1)), Waiting(deque(shards)), retries)
     try:
@@ -74,7 +74,7 @@ def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Ite
 def here(worker: Worker) -> Engine:
     """The same without other processes: shard after shard in this one, which a model can hang or end."""
 
-    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]:
+    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
         at_work = Worker(job, worker.opened)
         for shard in shards:
             for attempt in range(retries + 1):

@@ -6,9 +6,11 @@ on Ray having kept every block.
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 from fasterce.batch.events import Done, Engine, Event, Failed
@@ -29,7 +31,12 @@ class ShardActor:
 
     def __init__(self, job: Job, retries: int) -> None:
         on_one_thread()
-        self.worker, self.retries = Worker(job), retries
+        self.job, self.retries, self.folder = job, retries, Folder(job.output, job.token)
+
+    @cached_property
+    def worker(self) -> Worker:
+        """Loaded with the first shard, which then says what is wrong if it cannot be."""
+        return Worker(self.job)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         numbers: list[int] = []
@@ -41,7 +48,7 @@ class ShardActor:
         return {"number": numbers, "failure": failures}
 
     def _tried(self, shard: Shard) -> tuple[str, ...]:
-        deaths = self.worker.folder.begin_try(shard.number)
+        deaths = self.folder.begin_try(shard.number)
         # Ray tries for ever: a shard that kills every actor would never be told.
         if deaths > self.retries:
             return LOST, f"The actor at work on it died {deaths} times."
@@ -50,7 +57,7 @@ class ShardActor:
         except Exception as error:
             return described(error)
         finally:
-            self.worker.folder.end_try(shard.number)
+            self.folder.end_try(shard.number)
         return ()
 
 
@@ -61,7 +68,7 @@ def engine(address: str | None) -> Engine:
     """The engine on the cluster at an address, or on one started here for as long as it takes."""
     ray = found(address)
 
-    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Iterator[Event]:
+    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
         with _connected(ray, address, workers):
             actors = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
             yield from _rounds(ray, job, list(shards), min(actors, len(shards)), retries)
@@ -88,8 +95,8 @@ def _rounds(ray: Any, job: Job, left: list[Shard], actors: int, retries: int) ->
         except FasterCEError:
             raise
         except Exception as error:
-            trouble = " ".join(str(error).split())[:300]
-            failed |= {shard.number: ("RayError", f"Ray gave up: {trouble}") for shard in left if shard.number not in failed}
+            trouble = "RayError", f"Ray gave up: {_last_line(error)}"
+            failed |= {shard.number: trouble for shard in left if shard.number not in failed}
         # A block that Ray dropped has said nothing, and an actor may have died between its work and its word.
         for shard in [shard for shard in left if shard.number not in done]:
             about = folder.finished(shard.number)
@@ -125,6 +132,12 @@ def _results(ray: Any, job: Job, shards: Sequence[Shard], actors: int, retries: 
             yield int(row["number"]), str(row["failure"])
     finally:
         context.max_errored_blocks, context.enable_progress_bars = before
+
+
+def _last_line(error: Exception) -> str:
+    """What an error that brings a whole traceback says in the end, without colours."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
+    return " ".join((lines or [type(error).__name__])[-1].split())[:300]
 
 
 @contextmanager

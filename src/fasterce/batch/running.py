@@ -5,6 +5,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from numbers import Integral
 from os import PathLike
@@ -85,6 +86,8 @@ def explain(
 ) -> BatchReport:
     """Explain every row of many files and write a folder of Parquet, shard by shard.
 
+    The report's `complete` is False where shards could not be done, and then there is no `_SUCCESS` in the folder.
+
     Parameters
     ----------
     artifact : the folder of a fitted explainer.
@@ -106,10 +109,6 @@ def explain(
     resume : go on with what is in `output`; False begins anew.
     separator, encoding, trust_pickle, trusted, classes : as for `open_rows` and `load_model`.
     progress : called with a `Standing` after every batch (with Ray: every shard).
-
-    Returns
-    -------
-    A report; `report.complete` is False where shards could not be done, and then there is no `_SUCCESS` in the folder.
     """
     started = time.monotonic()
     _check_numbers(1, shard_rows=shard_rows, batch_rows=batch_rows, limit=1 if limit is None else limit)
@@ -145,9 +144,11 @@ def explain(
         run = _Run(shards, started, progress)
         run.resume(folder)
         count = _workers(workers, address)
-        chosen = _engine(engine, address, worker, count)
-        for event in chosen(job, run.left, workers=count, retries=int(retries)) if run.left else ():
-            run.hear(event)
+        if run.left:
+            chosen = _engine(engine, address, worker, count)
+            with closing(chosen(job, run.left, workers=count, retries=int(retries))) as events:
+                for event in events:
+                    run.hear(event)
         report = run.report(job, worker, count, engine, files)
         folder.publish({REPORT_JSON: report.to_json(), REPORT_PAGE: page(report)}, report.complete)
     return report

@@ -86,7 +86,7 @@ def serve(
         deadline_ms=deadline_ms,
         most_deadline_ms=max(Settings.most_deadline_ms, deadline_ms),
         most_rows=most_rows,
-        most_waiting=max(most_waiting, most_rows),
+        most_waiting=most_waiting,
         grace=grace,
         records=None if records == "none" else records,
         retention_days=retention_days,

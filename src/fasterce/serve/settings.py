@@ -43,7 +43,7 @@ class Settings:
     workers: int = 1
     gather_ms: float = 3.0
     most_batch: int = 64
-    most_waiting: int = 256
+    most_waiting: int = 128
     hang_seconds: float = 2.0
     load_seconds: float = 60.0
     most_memory_mb: int | None = 4096

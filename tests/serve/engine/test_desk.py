@@ -185,7 +185,9 @@ def test_hanging_questions_leave_nothing_behind(folder: Path) -> None:
             pids |= set(up.pids())
             assert statuses(up.ask(question(0, seconds=0.03, mood="hangs"))) == ["Late"]
         at_once = up.ask(*(question(k % 40, seconds=0.3, mood="hangs", n=1 + k % 3) for k in range(100)))
-        assert statuses(at_once) == ["Late"] * 100
+        # Some are sent away at once, since they would be late.
+        assert set(statuses(at_once)) <= {"Late", "Busy"}
+        assert "Late" in statuses(at_once)
         up.whole()
         assert up.desk.load().restarts >= HANGS
         assert statuses(up.ask(question(1))) == ["found"]

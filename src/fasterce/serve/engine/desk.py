@@ -8,6 +8,7 @@ from typing import Any
 from fasterce.serve.engine import wire
 from fasterce.serve.engine.gathering import Queue, Waiting
 from fasterce.serve.engine.nursery import Begun
+from fasterce.serve.engine.pace import Pace
 from fasterce.serve.engine.pool import Engine, LostError, Pool
 from fasterce.serve.question import (
     Answer,
@@ -27,10 +28,11 @@ from fasterce.serve.settings import Settings
 LATE = "There was no answer within the time allowed."
 LOST = "The process that was to answer was lost, and again when another was asked."
 CLOSING = "The service is closing."
-ABOUT_TO_FINISH = 0.1
+# Seconds an engine is given beyond the last deadline: as long as its call usually takes, within these.
+ABOUT_TO_FINISH, MOST_TO_FINISH = 0.1, 0.4
 LEAST_RETRY, MOST_RETRY = 0.1, 10.0
-# How much of the time a row took lately counts beside what was known before.
-NEWEST = 0.2
+# Whoever is likely to wait for more than this share of their time is sent away at once, not when it is over.
+IN_TIME = 0.8
 # Seconds: a question cut short by its company is asked again if it has so much more time than that company had.
 MUCH_LATER = 0.1
 
@@ -48,7 +50,7 @@ class Desk:
         self._running: set[asyncio.Task[None]] = set()
         self._running_rows = 0
         self._at_work: dict[Engine, list[Waiting]] = {}
-        self._row_seconds = 0.02
+        self._pace = Pace()
         self._timer: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
         self._started = self._closing = False
@@ -106,9 +108,18 @@ class Desk:
         if question.until <= monotonic():
             raise Late(LATE)
         rows = self._queue.rows + self._running_rows
-        if rows and rows + len(question.rows) > self.settings.most_waiting:
-            after = min(max(rows * self._row_seconds / self.settings.workers, LEAST_RETRY), MOST_RETRY)
+        wait = self._likely_wait(len(question.rows))
+        if rows >= self.settings.most_waiting or (rows and wait > IN_TIME * (question.until - monotonic())):
+            after = min(max(wait, LEAST_RETRY), MOST_RETRY)
             raise Busy(f"{rows} rows are being explained or wait for it, and no more may wait.", after)
+
+    def _likely_wait(self, rows: int) -> float:
+        """Seconds until so many rows more would be answered, behind all that are here."""
+        engines, most = self.settings.workers, self.settings.most_batch
+        calls, rest = divmod(self._queue.rows + rows, most)
+        queue = calls * self._pace.expected(most) + (self._pace.expected(rest) if rest else 0.0)
+        running = self._pace.expected(self._running_rows / engines) if self._running_rows else 0.0
+        return running + queue / engines
 
     async def reload(self, name: str | None = None) -> list[Description]:
         """Load what is on disk now, in engines beside those at work, and let them take over; all or nothing."""
@@ -195,7 +206,7 @@ class Desk:
             message = wire.questions_out([one.written for one in batch], [one.question.until for one in batch])
             told, texts = await self._pool.ask(engine, message, self._patience(batch))
             if "outcomes" in told:
-                self._row_seconds += NEWEST * ((monotonic() - began) / rows - self._row_seconds)
+                self._pace.note(rows, monotonic() - began)
                 self._hand_out(engine, batch, told, memoryview(texts))
             else:
                 self._ask_again(batch)
@@ -222,7 +233,9 @@ class Desk:
         """Seconds until the engine is ended: when all are late, or some have been for long. One that is about to finish is
         cheaper to wait for than to replace."""
         ends = [one.question.until for one in batch]
-        return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0) + ABOUT_TO_FINISH
+        usual = self._pace.expected(sum(one.rows for one in batch))
+        more = min(max(usual, ABOUT_TO_FINISH), MOST_TO_FINISH)
+        return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0) + more
 
     def _hand_out(self, engine: Engine, batch: Sequence[Waiting], told: wire.Header, texts: memoryview) -> None:
         first_late = min(one.question.until for one in batch)
