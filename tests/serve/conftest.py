@@ -1,4 +1,4 @@
-"""What tests of engines and of the whole service have in common: an artifact fitted once, and a server started once."""
+"""What tests of engines and of the whole service have in common: an artifact fitted once, and a server for those who do it no harm."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A server with its defaults; a test that does it harm starts one of its own."""
     with serving(tmp_path_factory.mktemp("service"), f"moody={folder}") as started:
