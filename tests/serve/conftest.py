@@ -1,4 +1,4 @@
-"""What tests of engines and of the whole service have in common: an artifact fitted once, and a server for those who do it no harm."""
+"""What tests of engines and of the whole service have in common: an artifact fitted once, and a server."""
 
 from collections.abc import Iterator
 from pathlib import Path
