@@ -79,9 +79,19 @@ def test_what_kills_every_actor_is_told_and_the_rest_is_done(
     assert len(whole(tmp_path / "out")) == ROWS - failure.rows
 
 
-def test_actors_that_cannot_load_the_model_say_why(cluster: Any, explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, _ = cluster
+def test_a_cluster_of_our_own_listens_here_alone_and_says_what_actors_cannot_load(
+    explain: Explain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    heard: set[str] = set()
+
+    def listen(standing: batch.Standing) -> None:
+        heard.update(node["NodeManagerAddress"] for node in (ray.nodes() if ray.is_initialized() else ()))
+
     monkeypatch.setitem(sys.modules, "only_here", sys.modules["batch.models"])
-    report = explain(engine="ray", workers=1, address=made.address, model="only_here:grants", retries=0, limit=80)
+    report = explain(engine="ray", workers=1, model="only_here:grants", retries=0, limit=80, progress=listen)
     assert [failure.kind for failure in report.failed] == ["ModelError", "ModelError"]
     assert "only_here" in report.failed[0].said
+    assert heard == {"127.0.0.1"}
+    assert not ray.is_initialized()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from batch.conftest import MODEL, digests, people, whole
 from batch.models import TRAP, Grants
-from fasterce import batch, load, streams
+from fasterce import batch, load, records, streams
 from fasterce.batch import local
 from fasterce.batch.shards import Extent, cut
 from fasterce.errors import FasterCEError, InputError, MissingExtraError, ModelError
@@ -282,12 +282,13 @@ def test_partitions_are_folders_any_reader_knows(explain: Explain, answers: Path
     assert (tmp_path / "out" / "region=%C3%A9t%C3%A9%2F1" / "status=found" / "part-000000.parquet").exists()
 
 
-def test_records_are_written_beside(explain: Explain, tmp_path: Path) -> None:
+def test_records_are_written_beside_and_can_be_made_again(explain: Explain, artifact: Path, tmp_path: Path) -> None:
     explain(records=True, workers=0, limit=60)
     lines = [json.loads(line) for path in sorted((tmp_path / "out" / "_records").iterdir()) for line in path.open()]
     assert [line["ids"]["request"] for line in lines] == whole(tmp_path / "out")["id"].tolist()
     assert [line["ids"]["row"] for line in lines] == list(range(60))
     assert {line["status"] for line in lines} == {"found", "invalid_input"}
+    assert records.replay(lines, load(artifact, Grants())).same
 
 
 def test_csv_files_and_addresses_are_read_too(explain: Explain, answers: Path, rows_folder: Path, tmp_path: Path) -> None:
