@@ -27,17 +27,18 @@ def test_sigterm_under_load_finishes_what_was_accepted(folder: Path, tmp_path: P
     with serving(tmp_path, f"moody={folder}") as service:
         service.whole()
         family = service.family()
-        with ThreadPoolExecutor(4) as threads, under_load(service) as load:
+        with ThreadPoolExecutor(4) as threads:
             slow = [threads.submit(service.explain, row(k, "slow"), deadline_ms=30_000) for k in range(3)]
             wait_for(lambda: service.metric("fasterce_rows{") >= 3)
-            reloading = threads.submit(service.client.post, "/v1/reload")
-            wait_for(lambda: len(service.family()) > len(family) or reloading.done())
-            told = monotonic()
-            code = service.end(signal.SIGTERM)
-            took = monotonic() - told
-            load.stopped.set()
-            assert [one.result().status_code for one in slow] == [200] * 3
-            assert reloading.result().status_code in (200, 409)
+            with under_load(service) as load:
+                reloading = threads.submit(service.client.post, "/v1/reload")
+                wait_for(lambda: len(service.family()) > len(family) or reloading.done())
+                told = monotonic()
+                code = service.end(signal.SIGTERM)
+                took = monotonic() - told
+                load.stopped.set()
+                assert [one.result().status_code for one in slow] == [200] * 3
+                assert reloading.result().status_code in (200, 409)
         assert code == 0
         assert took < TEN_SECONDS
         assert set(load.codes()) <= {200, 503}

@@ -48,8 +48,9 @@ def url(made: Path) -> Iterator[str]:
             process.wait(20)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """Not for the whole session: while it is open an event loop runs in this thread, and `asyncio.run` elsewhere fails."""
     if CHROMIUM is None:
         pytest.skip("chromium is not installed; `make chromium` installs it where apt-get can.")
     from playwright.sync_api import sync_playwright
