@@ -14,7 +14,7 @@ from fasterce.serve.running import run
 from fasterce.serve.settings import Served, Settings
 
 FOLDER = Path(".demo-serve")
-TITLES = {"german_credit": "Consumer credit (German Credit)", "adult": "Income (Adult)"}
+TITLES = {"german_credit": "German credit", "adult": "Adult income"}
 WHO = "applicant"
 PEOPLE = 300
 
