@@ -2,6 +2,7 @@
 for any machine would mean one thing here and another where the record is read."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -48,8 +49,7 @@ def parsed(body: bytes) -> Any:
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise HTTPException(400, f"An object must have each name once; got {twice!r:.100} twice")
     return found
 
