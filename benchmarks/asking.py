@@ -32,8 +32,8 @@ class Limits:
     up by hanging or dying."""
 
     setup: float = 600.0
-    row: float = 20.0
-    method: float = 40.0
+    row: float = 60.0
+    method: float = 60.0
     processes: int = 3
 
 

@@ -130,6 +130,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         given["elsewhere"] = given["questions"]
     if options.methods:
         given["methods"] = tuple(entry for name in options.methods for entry in named(name))
+        given["sparing"] = False
     limits = {
         name: value for name in ("row", "method", "setup") if (value := getattr(options, f"{name}_seconds")) is not None
     }

@@ -26,8 +26,9 @@ HARNESS = ("asking.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals
 @dataclass(frozen=True)
 class Plan:
     """`seeds` are for the paper's black box and the systems it compares; the others have the first `few`, and other black
-    boxes and questions the first one. `elsewhere`: the questions about other black boxes. The paper's reading has its own
-    place in `paper`. `crowd`: training rows realism is measured against."""
+    boxes and questions the first one. `elsewhere`: the questions about other black boxes. `sparing`: costly systems are
+    asked the paper's question only. The paper's reading has its own place in `paper`. `crowd`: training rows realism is
+    measured against."""
 
     datasets: tuple[str, ...] = DATASETS
     boxes: tuple[str, ...] = BOXES
@@ -35,6 +36,7 @@ class Plan:
     elsewhere: tuple[str, ...] = (FREE.name,)
     methods: tuple[Entry, ...] = tuple(entry for entry in ENTRIES if not entry.variant.startswith("paper-"))
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    sparing: bool = True
     few: int = 1
     rows: int = 20
     batch: int = 200
@@ -56,8 +58,12 @@ class Plan:
         place = self.seeds.index(seed)
         for question in (QUESTIONS[name] for name in (self.questions if box == PAPERS_BOX else self.elsewhere)):
             for entry in self.methods:
-                if box in entry.boxes and fits(entry, question) and place < self.runs(entry, question):
+                if self.asks(entry, question, box) and place < self.runs(entry, question):
                     yield Key(data, box, question.name, entry.name, seed), entry, question
+
+    def asks(self, entry: Entry, question: Question, box: str) -> bool:
+        spared = self.sparing and entry.costly and (question is not FREE or box != PAPERS_BOX)
+        return box in entry.boxes and fits(entry, question) and not spared
 
     def runs(self, entry: Entry, question: Question) -> int:
         if question is not FREE:

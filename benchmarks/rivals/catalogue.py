@@ -20,6 +20,7 @@ class Entry:
     asks : what it uses of the black box: "labels", "scores" (probabilities), "gradients" or "trees" (the model's inside).
     constraints : which of the constraints in the problem's spec it is given and keeps to; the rest it knows nothing of.
     batch : it has a call for many rows at once (`explain_batch`), timed apart.
+    costly : minutes a black box, so that a whole run asks it only the paper's question about the paper's black box.
     package : the distribution whose version is reported; none for what is written here.
     """
 
@@ -30,6 +31,7 @@ class Entry:
     asks: Literal["labels", "scores", "gradients", "trees"] = "scores"
     constraints: frozenset[str] = frozenset()
     batch: bool = False
+    costly: bool = False
     package: str = ""
 
     @property
@@ -67,10 +69,10 @@ ENTRIES = (
     Entry("Wachter (our version)", "wachter", "adam", asks="gradients", constraints=BOTH),
     Entry("Latent-CF (our version)", "latentcf", "adam", asks="gradients"),
     Entry("SharpShooter (our version)", "sharpshooter", "line", asks="labels"),
-    Entry("ICEGP (alibi CounterfactualProto)", "alibi", "proto", SMOOTH, "gradients", constraints=RANGED, package="alibi"),
-    Entry("alibi CFRL", "alibi", "cfrl", asks="labels", constraints=BOTH, batch=True, package="alibi"),
-    Entry("CFNOW greedy", "cfnow", "greedy", package="cfnow"),
-    Entry("CFNOW random", "cfnow", "random", package="cfnow"),
+    Entry("ICEGP (alibi CounterfactualProto)", "alibi", "proto", SMOOTH, "gradients", RANGED, costly=True, package="alibi"),
+    Entry("alibi CFRL", "alibi", "cfrl", asks="labels", constraints=BOTH, batch=True, costly=True, package="alibi"),
+    Entry("CFNOW greedy", "cfnow", "greedy", costly=True, package="cfnow"),
+    Entry("CFNOW random", "cfnow", "random", costly=True, package="cfnow"),
     Entry("jax-relax VanillaCF", "relax", "vanilla", SMOOTH, "gradients", FROZEN, batch=True, package="jax-relax"),
     Entry("jax-relax GrowingSphere", "relax", "sphere", boxes=SMOOTH, constraints=FROZEN, package="jax-relax"),
     Entry("treecf genetic", "treecf", "genetic", boxes=TREES, asks="trees", constraints=BOTH, batch=True, package="treecf"),
