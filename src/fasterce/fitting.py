@@ -29,8 +29,9 @@ from fasterce.search.distance import Distance
 from fasterce.search.hyperplanes import Hyperplanes, fit_hyperplanes
 from fasterce.search.regions import Agreement, Regions, fit_regions
 from fasterce.search.task import Knowledge
+from fasterce.surrogate.knots import find_bends
 from fasterce.surrogate.runtime import Surrogate
-from fasterce.surrogate.train import distil, edited_rows, lowest_score
+from fasterce.surrogate.train import distil, edited_rows, leads, lowest_score
 from fasterce.table import Table
 from fasterce.twin.compiled import Twin
 from fasterce.twin.use import make
@@ -44,6 +45,8 @@ MOST_POINTS = 3_000
 MOST_EXAMPLE_ROWS, MOST_EXAMPLES = 40_000, 20_000
 FEW_ROWS = 8
 CHECKED_SCORES = 1_000
+# Where the model bends is drawn apart: a model that does not is learned from the same edits all the same.
+BENDS = 1
 
 
 @dataclass(frozen=True)
@@ -357,9 +360,16 @@ def distil_copy(
     asked: Predictor | Twin, heard: Heard, codec: Codec, predictor: Predictor, settings: Settings, lowest: float
 ) -> Surrogate | None:
     """A copy distilled from the model's answers about edited rows, or from those of its twin where there is one."""
-    edited = edited_rows(heard.codes, heard.answers.classes, codec, np.random.default_rng(settings.random_state))
+    classes, seed = len(predictor.classes), settings.random_state
+
+    def said(codes: Floats) -> Floats:
+        answers = asked.ask(codes)
+        return np.where(answers.classes[:, None] >= 0, leads(answers, classes, lowest), np.nan)
+
+    bends = find_bends(said, heard.codes, heard.answers.classes, codec, np.random.default_rng([seed, BENDS]))
+    edited = edited_rows(heard.codes, heard.answers.classes, codec, np.random.default_rng(seed), bends)
     known = heard.answers + asked.ask(edited)
-    return distil(np.concatenate([heard.codes, edited]), known, codec, len(predictor.classes), settings.random_state, lowest)
+    return distil(np.concatenate([heard.codes, edited]), known, codec, classes, seed, lowest, bends)
 
 
 def keep_examples(

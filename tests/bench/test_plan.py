@@ -24,9 +24,17 @@ def test_the_papers_methods_have_five_runs_of_its_black_box_and_others_fewer() -
     assert sum(key[:4] == ("adult", "mlp", "paper", paper.CE2) for key in keys(FULL)) == 5
 
 
-def test_every_system_is_asked_about_every_black_box_it_works_for() -> None:
+def test_every_system_is_asked_about_every_black_box_it_works_for_unless_it_is_costly() -> None:
     asked = {(box, method) for _, box, question, method, _ in keys(FULL) if question == "free"}
-    assert asked == {(box, entry.name) for entry in FULL.methods for box in entry.boxes}
+    assert asked == {(box, entry.name) for entry in FULL.methods for box in entry.boxes if box == "mlp" or not entry.costly}
+
+
+def test_costly_systems_are_asked_the_papers_question_or_all_when_named() -> None:
+    asked = {(box, question) for _, box, question, method, _ in keys(FULL) if method == "alibi-cfrl"}
+    assert asked == {("mlp", "free")}
+    named = bench.plan_of(bench.parse(["--methods", "alibi-cfrl"]))
+    asked = {(box, question) for _, box, question, method, _ in keys(named) if method == "alibi-cfrl"}
+    assert asked == {("mlp", "free"), ("mlp", "frozen"), ("xgboost", "free"), ("random_forest", "free"), ("logistic", "free")}
 
 
 def test_robustness_over_the_step_is_lending_clubs_alone() -> None:

@@ -278,3 +278,17 @@ def test_rows_are_listed_together_as_far_as_memory_goes(toys: Any, monkeypatch: 
     assert 1 <= rows_at_once(task.knowledge) * listed <= 50_000
     monkeypatch.setattr(lists, "MOST_READ", 0)
     assert rows_at_once(task.knowledge) == 1
+
+
+def test_the_most_hopeful_save_most_for_the_chance_they_have(listed: Any) -> None:
+    _, _, found = listed
+    margin = np.full_like(found.price, -100.0)
+    ceiling = np.full(len(margin), 1.0)
+    price = np.full_like(found.price, np.inf)
+    price[:, :4] = [0.9, 0.5, 0.1, 1.5]
+    margin[:, :4] = [3.0, 0.0, -3.0, 9.0]
+    plain = replace(found, price=price, spare=np.zeros_like(price))
+    # 0.9: sure but saves a tenth; 0.5: even odds of a half; 0.1: saves most, hardly likely; 1.5 saves nothing.
+    np.testing.assert_array_equal(plain.most_hopeful(margin, 1.0, ceiling, 1)[:, 0], 1)
+    assert set(plain.most_hopeful(margin, 1.0, ceiling, 3)[0]) == {NOBODY, 0, 1}
+    assert set(plain.most_hopeful(margin, 4.0, ceiling, 3)[0]) == {0, 1, 2}

@@ -3,11 +3,14 @@
 Where a value may go missing, that is one more.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fasterce.codec import Codec
 from fasterce.profile import Floats
+from fasterce.surrogate.knots import quantile_knots
 
 COARSE, FEWEST, COARSE_IN_ALL = 11, 5, 700
 DENSE, DENSE_IN_ALL = 24, 700
@@ -22,17 +25,19 @@ def coarse_levels(codec: Codec) -> Levels:
     return _thinned(codec, _levels_each(codec, COARSE_IN_ALL, COARSE))
 
 
-def dense_levels(codec: Codec) -> Levels:
-    """The same but more of them, where ranking them costs no question."""
-    return _thinned(codec, _levels_each(codec, DENSE_IN_ALL, DENSE))
+def dense_levels(codec: Codec, knots: Sequence[Floats] = ()) -> Levels:
+    """The same but more of them, where ranking them costs no question: also where the model was seen to bend, which are
+    the knots its copy has besides those every copy has."""
+    bends = [np.setdiff1d(*pair) for pair in zip(knots, quantile_knots(codec), strict=True)] if len(knots) else ()
+    return _thinned(codec, _levels_each(codec, DENSE_IN_ALL, DENSE), bends)
 
 
-def _thinned(codec: Codec, count: int) -> Levels:
+def _thinned(codec: Codec, count: int, besides: Sequence[Floats] = ()) -> Levels:
     numbers = [np.full(0, 0.0)] * len(codec.schema)
     for j in codec.numeric:
         merged = _quantiles(codec, int(j), count)
         thinned = merged[np.unique(np.round(np.linspace(0, len(merged) - 1, count)).astype(np.intp))]
-        numbers[j] = _or_missing(codec, int(j), thinned)
+        numbers[j] = _or_missing(codec, int(j), np.union1d(thinned, besides[j]) if len(besides) else thinned)
     for block in codec.blocks:
         numbers[block.feature] = _or_missing(codec, block.feature, block.codes.astype(np.float64))
     return _listed(numbers)

@@ -26,6 +26,7 @@ AROUND = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, -0.25, -0.5, -0.75, -1.0, -1.5)
 ALONE = (0.0, 0.5, 1.5)
 NOT_MUCH_DEARER = 1.25
 SUREST = 2
+HOPEFUL = 16
 SETS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, -0.5, -1.0)
 CLIMBED, HIGHEST = (0.0, 0.5, 1.0, 2.0, 4.0), 10
 SECTIONS = 4
@@ -107,12 +108,18 @@ def around(task: Task, pool: Pool, n: int = 1) -> Search:
 def _cheaper(
     task: Task, listed: Shortlist, pool: Pool, levels: Sequence[float], n: int, alone_too: Sequence[float] = ()
 ) -> Search:
-    """Sets cheaper than the best so far, and single changes that may become so once shrunk."""
+    """Sets cheaper than the best so far, single changes that may become so once shrunk, and, for one answer, the sets that
+    promise to save most."""
     margin = listed.margin()
     ceiling = pool.cost.min(axis=1) if n == 1 else np.full(len(margin), np.inf)
     picks = listed.cheapest(margin, _safety(task, levels), ceiling)
-    alone = listed.without(picks).of_size(1).cheapest(margin, _safety(task, alone_too), NOT_MUCH_DEARER * ceiling)
-    asked = listed.codes(np.concatenate([picks, alone], axis=1))
+    listed = listed.without(picks)
+    alone = listed.of_size(1).cheapest(margin, _safety(task, alone_too), NOT_MUCH_DEARER * ceiling)
+    picks = np.concatenate([picks, alone], axis=1)
+    if n == 1:
+        hopeful = listed.without(alone).most_hopeful(margin, _safety(task, [1.0])[0], ceiling, HOPEFUL)
+        picks = np.concatenate([picks, hopeful], axis=1)
+    asked = listed.codes(picks)
     (verdict,) = yield [asked]
     return pool + flipping(task, asked, verdict, max(KEPT, 3 * n))
 

@@ -30,6 +30,7 @@ MOST_COMPLETED, MOST_AT_ONCE = 4_000_000, 2_000
 NOBODY = -1
 HOPE = 0.8
 LITTLE = 0.1
+LEAST_SAVED = 0.01
 
 
 @dataclass
@@ -148,6 +149,18 @@ class Shortlist:
         for q, level in enumerate(safety):
             _take(picks, q, np.where(reached >= level, price, np.inf), price)
         return np.where(picks >= 0, np.take_along_axis(near, np.maximum(picks, 0), 1), NOBODY)
+
+    def most_hopeful(self, margin: Floats, error: float, ceiling: Floats, count: int) -> Indices:
+        """The sets that save most of the `ceiling` on average: what each may save, times the chance that it flips where the
+        copy is off by `error`; -1 where hardly any is saved."""
+        if margin.shape[1] == 0:
+            return np.full((len(margin), 0), NOBODY, dtype=np.intp)
+        hoped = self.hoped(margin)
+        saved = np.where(np.isfinite(hoped), np.maximum(ceiling[:, None] - hoped, 0.0), 0.0)
+        # A logistic curve is the normal distribution's, within a hundredth.
+        chance = 1.0 / (1.0 + np.exp(np.clip(-1.702 * margin / error, -50.0, 50.0)))
+        picks, lost = _least(-saved * chance, min(count, margin.shape[1]))
+        return np.where(lost < -LEAST_SAVED * np.minimum(ceiling, 1e9)[:, None], picks, NOBODY)
 
     def surest(self, margin: Floats, count: int, taken: Indices) -> Indices:
         """The smallest sets that are expected to lead by most, each of another feature than the last."""

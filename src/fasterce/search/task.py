@@ -58,7 +58,7 @@ class Knowledge:
 
     @cached_property
     def dense_levels(self) -> Levels:
-        return levels.dense_levels(self.codec)
+        return levels.dense_levels(self.codec, [] if self.surrogate is None else self.surrogate.tables)
 
     @cached_property
     def fine_levels(self) -> Levels:

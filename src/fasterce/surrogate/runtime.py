@@ -47,6 +47,11 @@ class Surrogate:
             knots[j, : count[j]] = self.knots[self.start[j] : self.start[j + 1]]
         return knots, np.maximum(count - 2, 0).astype(np.intp)
 
+    @property
+    def tables(self) -> list[Floats]:
+        """The knots of every feature."""
+        return np.split(self.knots, self.start[1:-1])
+
     def read(self, codes: Floats, feature: Indices) -> Singles32:
         """The entries (..., H) of values: `codes` (..., K) of the features (K,)."""
         knots, last = self._padded

@@ -1,5 +1,6 @@
 """Distil the model into a small network: ask it about real rows and edits of them, fit tables and one hidden layer."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,10 @@ from fasterce.latent.runtime import Layer
 from fasterce.latent.train import layer, one_thread, torch_or_none
 from fasterce.profile import Floats
 from fasterce.schema import MISSING
+from fasterce.surrogate.knots import at_bends, quantile_knots
 from fasterce.surrogate.runtime import Surrogate
 
 HIDDEN = 96
-KNOTS = 16
-KNOTS_IN_ALL = 1000
-FEWEST_KNOTS = 6
 EDITED_A_FEATURE, FEWEST_EDITED, MOST_EDITED = 5_000, 15_000, 80_000
 MOST_EDITS = 3
 HELD_OUT = 4_000
@@ -31,9 +30,11 @@ NOTHING, OFTEN = np.log(1e-12) + 1e-6, 0.02
 Indices = NDArray[np.intp]
 
 
-def edited_rows(codes: Floats, classes: Indices, codec: Codec, rng: np.random.Generator) -> Floats:
+def edited_rows(
+    codes: Floats, classes: Indices, codec: Codec, rng: np.random.Generator, bends: Sequence[Floats] = ()
+) -> Floats:
     """Rows of every class as often, with one to three features changed: to another person's value, to one anywhere in
-    the range, to any category."""
+    the range or where the model bends, to any category."""
     count = int(np.clip(EDITED_A_FEATURE * codes.shape[1], FEWEST_EDITED, MOST_EDITED))
     seen = np.unique(classes[classes >= 0])
     anchors = [rng.choice(np.flatnonzero(classes == label), count) for label in seen]
@@ -44,6 +45,7 @@ def edited_rows(codes: Floats, classes: Indices, codec: Codec, rng: np.random.Ge
         value = codes[rng.integers(len(codes), size=count), feature]
         elsewhere = rng.random(count) < 0.5
         value = np.where(elsewhere, _anywhere(codec, feature, rng), value)
+        value = at_bends(bends, feature, value, rng) if any(map(len, bends)) else value
         now = np.flatnonzero(turn < edits)
         base[now, feature[now]] = value[now]
     return np.asarray(base)
@@ -87,14 +89,22 @@ def leads(answers: Any, classes: int, lowest: float = NO_LIMIT) -> Floats:
     return np.asarray(scores[:, 1:2] - scores[:, :1] if classes == 2 else scores - scores.mean(axis=1, keepdims=True))
 
 
-def distil(codes: Floats, answers: Any, codec: Codec, classes: int, seed: int, lowest: float = NO_LIMIT) -> Surrogate | None:
+def distil(
+    codes: Floats,
+    answers: Any,
+    codec: Codec,
+    classes: int,
+    seed: int,
+    lowest: float = NO_LIMIT,
+    bends: Sequence[Floats] = (),
+) -> Surrogate | None:
     """None where PyTorch is missing: the search then asks the model instead."""
     torch = torch_or_none()
     usable = np.flatnonzero(answers.classes >= 0)
     if torch is None or len(usable) < BATCH:
         return None
     usable = np.random.default_rng(seed).permutation(usable)
-    tables = _Tables(codec)
+    tables = _Tables(codec, bends)
     truth = leads(answers, classes, lowest)[usable]
     scored = answers.scores is not None
     scale = float(truth.std()) or 1.0 if scored else 1.0
@@ -119,14 +129,12 @@ def distil(codes: Floats, answers: Any, codec: Codec, classes: int, seed: int, l
 class _Tables:
     """Where the knots lie, and rows as weights on them."""
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, bends: Sequence[Floats] = ()) -> None:
         self.codec = codec
         self.numeric = np.array([feature.numeric for feature in codec.schema.features])
-        each = int(np.clip(KNOTS_IN_ALL // max(len(codec.numeric), 1), FEWEST_KNOTS, KNOTS))
-        values = [
-            _knots(codec, j, each) if feature.numeric else np.arange(feature.states, dtype=np.float64)
-            for j, feature in enumerate(codec.schema.features)
-        ]
+        values = quantile_knots(codec)
+        for j in codec.numeric if len(bends) else ():
+            values[j] = np.union1d(values[j], bends[j])
         self.knots = np.concatenate(values)
         self.start = np.concatenate([[0], np.cumsum([len(some) for some in values])]).astype(np.int64)
 
@@ -165,15 +173,6 @@ def _any_categories(rows: Floats, codec: Codec) -> Floats:
     rows = rows.copy()
     rows[:, codec.categorical] = 0.0
     return rows
-
-
-def _knots(codec: Codec, j: int, count: int) -> Floats:
-    profile, feature = codec.profile, codec.schema.features[j]
-    pick = np.round(np.linspace(0, profile.levels.shape[1] - 1, count)).astype(np.intp)
-    ends = [feature.lower, feature.upper] if feature.declared else []
-    inside = [profile.levels[j, pick], profile.spread[j, pick], [end for end in ends if abs(end) < 1e100]]
-    # As the first knot, missing has an entry of its own: from so far away, a value below all others is at the next one.
-    return np.unique(np.concatenate([*inside, [MISSING] * feature.gappy]))
 
 
 def _descend(torch: Any, tables: _Tables, codes: Floats, truth: Floats, scored: bool) -> tuple[Layer, Layer]:
