@@ -127,6 +127,37 @@ def glance(results: Results, about: dict[str, Any], quick: bool) -> Iterator[Blo
     )
     for sentence in reading(results):
         yield Text(sentence)
+    yield Text(
+        "gower_l1 / ms of one explanation, medians over runs; in brackets the share of rows with a valid answer where it is "
+        "not all."
+    )
+    yield overview(results)
+
+
+def overview(results: Results) -> Grid:
+    """Everybody on everything: how near and how fast, a column a black box."""
+    settings = results.settings("free")
+    runs = {
+        (data, box): summary.per_run(results.part(question="free", data=data, box=box)).groupby("method")
+        for data, box in settings
+    }
+    names = dict.fromkeys(results.part(question="free")["method"])
+    rows = [
+        [
+            results.title(str(name)),
+            *(near_and_fast(own.get_group(name)) if name in own.groups else "" for own in runs.values()),
+        ]
+        for name in names
+    ]
+    return Grid(["system", *(f"{data}, {box}" for data, box in settings)], rows)
+
+
+def near_and_fast(runs: pd.DataFrame) -> str:
+    valid, near, ms = runs[["valid", "gower_l1", "ms"]].median()
+    if valid == 0 or np.isnan(near):
+        return "– (0 %)"
+    time = f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
+    return f"{near:.3f} / {time}" + ("" if valid >= 99.95 else f" ({valid:.0f} %)")
 
 
 def reading(results: Results) -> Iterator[str]:
@@ -352,5 +383,8 @@ def measured(about: dict[str, Any], plan: Plan) -> Iterator[Block]:
         "training rows drawn once. Times are ratios within one run on a shared machine, not absolute. What is not fair, "
         "and how it was handled: benchmarks/README.md."
     )
+    costly = [entry.title for entry in plan.methods if entry.costly]
+    if plan.sparing and costly:
+        yield Text(f"{', '.join(costly)} take minutes a black box: they were asked the free question about the MLP only.")
     if about["made_anew"]:
         yield Text(f"{len(about['made_anew'])} cells had been made by other code, versions or options and were made anew.")

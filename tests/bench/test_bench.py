@@ -1,6 +1,7 @@
 """The whole command on tiny data, with a real rival in its own virtual environment."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -68,6 +69,15 @@ def test_the_same_stands_in_markdown_with_its_pictures(out: Path) -> None:
     pictures = [part.split(")")[0] for part in text.split("](")[1:]]
     assert pictures
     assert all((out / picture).exists() for picture in pictures)
+
+
+def test_one_table_shows_everybody_on_everything(out: Path) -> None:
+    text = (out / "report.md").read_text(encoding="utf-8")
+    head = next(line for line in text.splitlines() if line.startswith("| system |"))
+    lines = {line.split(" | ")[0]: line for line in text.partition(head)[2].partition("\n\n")[0].splitlines()}
+    boxes = head.count("|") - 2
+    assert boxes >= 1
+    assert re.fullmatch(r"\| fasterce closest( \| \d\.\d{3} / [\d.,]+( \(\d+ %\))?)+ \|", lines["| fasterce closest"])
 
 
 def test_machine_versions_and_load_are_recorded(out: Path) -> None:
