@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
-from benchmarks import measuring, paper, report
+from benchmarks import measuring, paper, report, sharing
 from benchmarks.asking import Limits, ask_all
 from benchmarks.plan import Plan
 from benchmarks.rivals.catalogue import ENTRIES, Entry
@@ -50,16 +50,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(f"{entry.name:32}{entry.title}" for entry in ENTRIES))
         return 0
-    run = Run(plan, Store(options.out), quiet=options.no_progress)
+    run = Run(plan, Store(options.out), quiet=options.no_progress, claims=options.claims)
     started, load = perf_counter(), measuring.load()
     manifest = {"command": command_of(argv), "machine": measuring.facts(), "plan": described(plan), "cells": len(run.wanted)}
     write(options.out / "manifest.json", json.dumps(manifest, indent=1))
     try:
         with ended_as_interrupted():
+            if options.jobs > 1 and not options.report_only:
+                run.share(["-m", "benchmarks.bench", *given(argv), "--jobs", "1", "--no-progress"], options.jobs)
             cells = run.all_cells() if not options.report_only else run.known_cells()
     except KeyboardInterrupt:
         print(f"\nStopped. What is done is kept in {options.out}; the same command goes on.", file=sys.stderr)
         return 130
+    if options.claims:
+        return 0
     if not cells:
         print(f"There is nothing to report of this plan in {options.out}.", file=sys.stderr)
         return 1
@@ -111,6 +115,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--method-seconds", type=float, help="after which a system begins no further row")
     parser.add_argument("--setup-seconds", type=float, help="time-out of getting ready")
     parser.add_argument("--no-paper", action="store_true", help="without the paper's own experiments")
+    parser.add_argument("--jobs", type=int, default=1, help="black boxes at a time, each on a core of its own")
+    parser.add_argument("--claims", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--report-only", action="store_true", help="of the cells that are there")
     parser.add_argument("--no-progress", action="store_true")
     parser.add_argument("--list", action="store_true", help="name every system and stop")
@@ -154,8 +160,12 @@ def named(name: str) -> list[Entry]:
     return found
 
 
+def given(argv: Sequence[str] | None) -> Sequence[str]:
+    return sys.argv[1:] if argv is None else argv
+
+
 def command_of(argv: Sequence[str] | None) -> str:
-    return " ".join(["python -m benchmarks.bench", *(sys.argv[1:] if argv is None else argv)])
+    return " ".join(["python -m benchmarks.bench", *given(argv)])
 
 
 def described(plan: Plan) -> dict[str, Any]:
@@ -168,8 +178,8 @@ def described(plan: Plan) -> dict[str, Any]:
 
 
 class Run:
-    def __init__(self, plan: Plan, store: Store, quiet: bool = False) -> None:
-        self.plan, self.store = plan, store
+    def __init__(self, plan: Plan, store: Store, quiet: bool = False, claims: Path | None = None) -> None:
+        self.plan, self.store, self.claims = plan, store, claims
         self.wanted = wanted(plan)
         self.strangers = store.strangers(self.wanted)
         self.console = Console(stderr=True)
@@ -182,15 +192,27 @@ class Run:
     def all_cells(self) -> list[Cell]:
         if self.strangers:
             self.console.print(f"{len(self.strangers)} cells were made by other code, versions or options: made anew.")
-        with Progress(
+        with self._progress() as progress, threadpool_limits(measuring.threads()):
+            self.part = progress.add_task("", total=self.plan.rows)
+            return [cell for group in self.plan.groups() if self._mine(*group) for cell in self._group(*group)]
+
+    def share(self, command: Sequence[str], jobs: int) -> None:
+        """Other processes make what is missing, as many as there are jobs."""
+        started = time()
+        with self._progress() as progress:
+            told = lambda: progress.update(self.total, completed=self.store.written_since(started))  # noqa: E731
+            sharing.run(command, jobs, self.quiet, told)
+
+    def _progress(self) -> Progress:
+        self.progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
             console=self.console, disable=self.quiet, speed_estimate_period=ALL_OF_THEM,
-        ) as progress:  # fmt: skip
-            self.progress = progress
-            self.total = progress.add_task("cells to make", total=len(self.wanted) - len(self.known_cells()))
-            self.part = progress.add_task("", total=self.plan.rows)
-            with threadpool_limits(measuring.threads()):
-                return [cell for group in self.plan.groups() for cell in self._group(*group)]
+        )  # fmt: skip
+        self.total = self.progress.add_task("cells to make", total=len(self.wanted) - len(self.known_cells()))
+        return self.progress
+
+    def _mine(self, seed: int, data: str, box: str) -> bool:
+        return self.claims is None or sharing.take(self.claims, f"{data}-{box}-{seed}")
 
     def _group(self, seed: int, data: str, box: str) -> list[Cell]:
         """One black box: whatever is missing is made, each system beside the others."""

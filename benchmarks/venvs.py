@@ -5,10 +5,13 @@ cannot live with our versions; it is told where our interpreter is, which then k
 `# python 3.11` asks for that interpreter.
 """
 
+import fcntl
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
@@ -28,6 +31,20 @@ def python_of(rival: str) -> str:
     if not wanted.exists():
         return sys.executable
     folder = HERE / ".venvs" / rival
+    with _alone(folder):
+        return _python_in(folder, wanted)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time makes an environment; the others wait and find it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _python_in(folder: Path, wanted: Path) -> str:
     stamp = folder / ".installed"
     asked_for = _asked_for(wanted)
     if not stamp.exists() or stamp.read_text() != asked_for:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks import bench, venvs
+from benchmarks import bench, sharing, venvs
 
 TINY = ["--datasets", "german_credit", "--boxes", "logistic", "--questions", "free", "frozen", "--seeds", "0"]
 TINY += ["--train-rows", "150", "--rows", "5", "--batch", "6", "--no-paper", "--no-progress"]
@@ -138,6 +138,35 @@ def command_lines() -> list[str]:
         with suppress(OSError):
             found.append(path.read_text().replace("\0", " "))
     return found
+
+
+def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path) -> None:
+    plan = [
+        "--datasets",
+        "german_credit",
+        "--boxes",
+        "logistic",
+        "mlp",
+        "--questions",
+        "free",
+        "--seeds",
+        "0",
+        "--batch",
+        "0",
+    ]
+    plan += ["--train-rows", "150", "--rows", "2", "--no-paper", "--no-progress", "--methods", "tests.bench.broken:raises"]
+    assert bench.main([*plan, "--jobs", "2", "--out", str(tmp_path / "two")]) == 0
+    assert bench.main([*plan, "--out", str(tmp_path / "one")]) == 0
+    told = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
+    cells = [[(cell["box"], cell["made_by"], cell["black_box"]) for cell in some["cells"]] for some in told]
+    assert cells[0] == cells[1]
+    assert [box for box, _, _ in cells[0]] == ["logistic", "mlp"]
+
+
+def test_a_black_box_is_taken_once(tmp_path: Path) -> None:
+    assert sharing.take(tmp_path, "adult-mlp-0")
+    assert not sharing.take(tmp_path, "adult-mlp-0")
+    assert sharing.take(tmp_path, "adult-mlp-1")
 
 
 def test_nothing_to_report_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
