@@ -141,20 +141,9 @@ def command_lines() -> list[str]:
 
 
 def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path) -> None:
-    plan = [
-        "--datasets",
-        "german_credit",
-        "--boxes",
-        "logistic",
-        "mlp",
-        "--questions",
-        "free",
-        "--seeds",
-        "0",
-        "--batch",
-        "0",
-    ]
-    plan += ["--train-rows", "150", "--rows", "2", "--no-paper", "--no-progress", "--methods", "tests.bench.broken:raises"]
+    plan = ["--datasets", "german_credit", "--boxes", "logistic", "mlp", "--questions", "free", "--seeds", "0"]
+    plan += ["--rows", "2", "--batch", "0", "--train-rows", "150", "--no-paper", "--no-progress"]
+    plan += ["--methods", "tests.bench.broken:raises"]
     assert bench.main([*plan, "--jobs", "2", "--out", str(tmp_path / "two")]) == 0
     assert bench.main([*plan, "--out", str(tmp_path / "one")]) == 0
     told = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
