@@ -42,7 +42,7 @@ def papers(results: Results) -> Iterator[Section]:
         )
         for data, lines in beside.figure_table(runs):
             blocks += [
-                Text(f"**{data}**, mean ± deviation over runs"),
+                Text(f"**{data}**, mean ± deviation over runs; validity of the rows that were tried"),
                 Grid(["method", "runs", *(said for said, _ in beside.MEASURES.values())], lines),
             ]
     blocks += robustness_blocks(robust)

@@ -2,7 +2,8 @@
 
 import pandas as pd
 import pytest
-from benchmarks import beside, paper
+from benchmarks import beside, paper, summary
+from benchmarks.asking import NOT_TRIED
 
 NUMBERS = {"valid": 100.0, "n_changed": 5.0, "proximity": 1.0, "each": 0.01, "total": 10.0}
 
@@ -74,3 +75,18 @@ def test_methods_the_paper_does_not_compare_are_left_out() -> None:
     assert beside.family("dice-random") == "DiCE"
     assert beside.family("dice-genetic") == ""
     assert beside.family("ce2") == "FASTER-CE2"
+
+
+def test_rows_the_clock_kept_from_being_tried_do_not_count_against_validity_here() -> None:
+    tried = [{"status": "answered", "valid": 1.0, "seconds": 20.0}] * 2 + [
+        {"status": "timeout", "valid": 0.0, "seconds": 60.0}
+    ]
+    lines = pd.DataFrame([*tried, *[{"status": NOT_TRIED, "valid": 0.0, "seconds": float("nan")}] * 7])
+    lines = lines.assign(data="adult", box="mlp", question="free", method="alibi-proto", seed=0, model=0.0)
+    lines = lines.assign(**dict.fromkeys(summary.PERCENT[1:], 0.0), n_changed=1.0, proximity=1.0)
+    about = pd.DataFrame(
+        [{"data": "adult", "box": "mlp", "question": "free", "method": "alibi-proto", "seed": 0, "setup": 5.0}]
+    )
+    (run,) = beside.figure_runs(summary.Results(lines, about, {})).itertuples()
+    assert run.valid == pytest.approx(200 / 3)
+    assert run.total == pytest.approx(5.0 + 10 * 20.0)
