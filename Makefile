@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 SOURCES := pyproject.toml constraints.txt
 
 .PHONY: demo demo-serve test lint types contracts unit postgres chromium test-spark fuzz show show-rules
-.PHONY: bench bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
+.PHONY: bench bench-publish bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
 
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.demo
@@ -47,6 +47,9 @@ BENCH := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) 
 
 bench: $(VENV)/.dev  ## beside every rival, each in its own venv: benchmarks/.work/bench/report.html
 	$(BENCH) benchmarks.bench $(if $(QUICK),--quick) $(ARGS)
+
+bench-publish: $(VENV)/.dev  ## a run's report to benchmarks/results/bench, its short table and pictures to README and docs
+	$(BENCH) benchmarks.publish $(ARGS)
 
 bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/results/scale.md
 	$(BENCH) benchmarks.scale $(ARGS)

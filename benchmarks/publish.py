@@ -1,0 +1,81 @@
+"""From a run to what is committed: `make bench-publish`.
+
+The report and its pictures go to `results/bench`, some pictures to the site, and the short table of the README and of two
+pages is written anew from the report's own, line by line.
+"""
+
+import argparse
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.store import write
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+RESULTS = HERE / "results" / "bench"
+PICTURES = ("pareto-mlp-gower_l1-nn_ratio", "pareto-mlp-ms-gower_l1", "paper-figure", "paper-robustness")
+PAGES = ("README.md", "docs/performance.md", "docs/benchmark.md")
+FIRST, LAST = "<!-- bench -->\n\n", "\n\n<!-- /bench -->"
+BOXES = {"mlp": "MLP", "xgboost": "XGBoost"}
+NAMES = {"adult": "Adult", "german_credit": "German", "lending_club": "Lending"}
+SHOWN = (
+    "fasterce closest",
+    "fasterce closest, no twin",
+    "NICE sparsity",
+    "DiCE random",
+    "CERTIFAI (our version)",
+    "jax-relax VanillaCF",
+    "treecf exact, 2 s a row",
+    "exhaustive: 1 feature, 2 on a grid",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__.splitlines()[0])
+    parser.add_argument("--run", type=Path, default=HERE / ".work" / "bench", help="the folder of the run")
+    parser.add_argument("--said", default="", help="a sentence for the head of the report: what was special about the run")
+    options = parser.parse_args(argv)
+    keep(options.run, options.said)
+    table = short_table((RESULTS / "report.md").read_text(encoding="utf-8"))
+    for page in PAGES:
+        path = ROOT / page
+        write(path, with_table(path.read_text(encoding="utf-8"), table, page))
+        print(f"{page}: the table of the report")
+
+
+def keep(run: Path, said: str) -> None:
+    """The report with the pictures it shows, and copies of some for the site."""
+    text = (run / "report.md").read_text(encoding="utf-8")
+    title, _, rest = text.partition("\n\n")
+    shutil.rmtree(RESULTS / "figures", ignore_errors=True)
+    shutil.copytree(run / "figures", RESULTS / "figures")
+    write(RESULTS / "report.md", f"{title}\n\n> {said}\n\n{rest}" if said else text)
+    for name in PICTURES:
+        shutil.copy(run / "figures" / f"{name}.svg", ROOT / "docs" / "pictures" / f"bench-{name}.svg")
+
+
+def short_table(report: str) -> str:
+    """Of the report's table of everybody on everything some lines, and the columns of two black boxes."""
+    found = re.search(r"^\| system \|.*?(?=\n\n)", report, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise SystemExit("The report has no table of everybody on everything.")
+    head, _, *lines = ([part.strip() for part in line.strip("|").split(" | ")] for line in found[0].splitlines())
+    places = [k for k, name in enumerate(head) if name.partition(", ")[2] in BOXES]
+    header = [f"{NAMES[data]}, {BOXES[box]}" for data, box in (head[k].split(", ") for k in places)]
+    own = {line[0]: [line[k] for k in places] for line in lines}
+    rows = [["gower_l1 / ms", *header], ["---"] * (len(header) + 1), *([name, *own[name]] for name in SHOWN if name in own)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def with_table(page: str, table: str, name: str) -> str:
+    before, first, rest = page.partition(FIRST)
+    _, last, after = rest.partition(LAST)
+    if not first or not last:
+        raise SystemExit(f"{name} has no place for the table: {FIRST.strip()} ... {LAST.strip()}.")
+    return f"{before}{first}{table}{last}{after}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""What README and site say of the rivals is what the committed report says."""
+
+from pathlib import Path
+
+import pytest
+from benchmarks import publish
+
+REPORT = """# Side by side
+
+## At a glance
+
+| system | adult, mlp | adult, random_forest | german_credit, xgboost |
+| --- | --- | --- | --- |
+| fasterce closest | 0.111 / 12.3 | 0.100 / 9 | 0.160 / 20.1 |
+| DiCE genetic | 3.000 / 250 |  | 3.100 / 300 |
+| treecf exact, 2 s a row |  |  | 0.137 / 31.7 (95 %) |
+
+more
+"""
+
+
+def test_some_lines_and_the_columns_of_two_black_boxes() -> None:
+    assert publish.short_table(REPORT).splitlines() == [
+        "| gower_l1 / ms | Adult, MLP | German, XGBoost |",
+        "| --- | --- | --- |",
+        "| fasterce closest | 0.111 / 12.3 | 0.160 / 20.1 |",
+        "| treecf exact, 2 s a row |  | 0.137 / 31.7 (95 %) |",
+    ]
+
+
+@pytest.mark.parametrize("page", publish.PAGES)
+def test_every_page_has_the_table_of_the_report_that_is_kept(page: str) -> None:
+    text = (publish.ROOT / page).read_text(encoding="utf-8")
+    table = publish.short_table((publish.RESULTS / "report.md").read_text(encoding="utf-8"))
+    assert publish.with_table(text, table, page) == text
+
+
+def test_the_report_and_its_pictures_are_kept_with_what_was_special(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, kept = tmp_path / "run", tmp_path / "kept"
+    (run / "figures").mkdir(parents=True)
+    (run / "report.md").write_text(REPORT)
+    for name in publish.PICTURES:
+        (run / "figures" / f"{name}.svg").write_text("<svg/>")
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    monkeypatch.setattr(publish, "RESULTS", kept)
+    monkeypatch.setattr(publish, "ROOT", tmp_path)
+    for page in publish.PAGES:
+        (tmp_path / page).write_text(f"before\n\n{publish.FIRST}old{publish.LAST}\nafter\n")
+    publish.main(["--run", str(run), "--said", "On a Monday."])
+    assert (kept / "report.md").read_text().startswith("# Side by side\n\n> On a Monday.\n\n## At a glance")
+    assert (kept / "figures" / "paper-figure.svg").exists()
+    assert (tmp_path / "docs" / "pictures" / "bench-paper-figure.svg").exists()
+    assert "| fasterce closest | 0.111 / 12.3 | 0.160 / 20.1 |" in (tmp_path / "README.md").read_text()
+    assert "old" not in (tmp_path / "README.md").read_text()
+
+
+def test_a_page_without_a_place_for_it_is_named() -> None:
+    with pytest.raises(SystemExit, match=r"README\.md has no place for the table"):
+        publish.with_table("nothing here", "table", "README.md")
