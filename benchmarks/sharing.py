@@ -1,5 +1,6 @@
 """Black boxes side by side: some processes run the same command, and each takes the next black box nobody has taken."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import sleep
 
+ROOT = Path(__file__).parent.parent
 GLANCE = 1.0
 
 
@@ -35,7 +37,16 @@ def run(command: Sequence[str], processes: int, quiet: bool, tell: Callable[[], 
 def helpers(command: Sequence[str], count: int, quiet: bool) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes that end with the block, however it ends."""
     said = None if quiet else subprocess.DEVNULL
-    started = [subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL, stderr=said) for _ in range(count)]
+    found = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    started = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env={**os.environ, "PYTHONPATH": found},
+        )
+        for _ in range(count)
+    ]
     try:
         yield started
     finally:
