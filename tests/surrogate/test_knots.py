@@ -56,6 +56,17 @@ def test_a_model_that_fails_has_no_bends() -> None:
     assert not any(len(some) for some in found(lambda codes: np.full((len(codes), 1), np.nan)))
 
 
+def test_of_too_many_numbers_none_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knots, "ASKED", 2 * knots.FEWEST_ROWS * knots.FEWEST_VALUES - 1)
+    codec, codes = table()
+
+    def leads(codes: Floats) -> Floats:
+        raise AssertionError("asked")
+
+    found = knots.find_bends(leads, codes, np.zeros(len(codes), dtype=np.intp), codec, np.random.default_rng(0))
+    assert not any(len(some) for some in found)
+
+
 def test_the_sharpest_are_kept_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knots, "MOST_IN_ALL", 2)
 

@@ -46,10 +46,12 @@ def _knots(codec: Codec, j: int, count: int) -> Floats:
 def find_bends(leads: Leads, codes: Floats, classes: Indices, codec: Codec, rng: np.random.Generator) -> list[Floats]:
     """For every feature of the schema the values at which it bends between quantile knots, none for categories.
 
-    `leads` (rows, C) of codes is what the model says, NaN where it fails; some `codes` of every class are varied.
+    `leads` (rows, C) of codes is what the model says, NaN where it fails; some `codes` of every class are varied. Of very
+    many numbers there is too much to ask: then none are looked for.
     """
     found = [np.zeros(0)] * len(codec.schema)
-    values = [_values(codec, int(j)) for j in codec.numeric]
+    most = ASKED // (FEWEST_ROWS * max(len(codec.numeric), 1))
+    values = [_values(codec, int(j), most) for j in codec.numeric if most >= FEWEST_VALUES]
     count = sum(len(some) for some in values)
     rows = _rows_of_every_class(classes, int(np.clip(ASKED // max(count, 1), FEWEST_ROWS, MOST_ROWS)), rng)
     if not count or not rows.size:
@@ -93,18 +95,18 @@ def _between(values: Floats, known: Floats, kept: Indices) -> Floats:
     return np.asarray(known[:, below] * (1 - share) + known[:, above] * share)
 
 
-def _values(codec: Codec, j: int) -> Floats:
+def _values(codec: Codec, j: int, most: int) -> Floats:
     """Quantiles over people and over distinct values, as many as can be asked about."""
-    most = max(FEWEST_VALUES, ASKED // (FEWEST_ROWS * len(codec.numeric)))
     every = np.unique(np.concatenate([codec.profile.levels[j], codec.profile.spread[j]]))
     return every[np.unique(np.round(np.linspace(0, len(every) - 1, most)).astype(np.intp))]
 
 
 def _rows_of_every_class(classes: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """As many of each, of the first ones where there are more classes than rows wanted."""
     seen = np.unique(classes[classes >= 0])
     each = -(-count // max(len(seen), 1))
     drawn = [rng.permutation(np.flatnonzero(classes == label))[:each] for label in seen]
-    return np.concatenate([np.zeros(0, dtype=np.intp), *drawn])
+    return np.concatenate([np.zeros(0, dtype=np.intp), *drawn])[:count]
 
 
 def _varied(rows: Floats, features: Indices, values: list[Floats]) -> Floats:
