@@ -17,6 +17,8 @@ ROOT = HERE.parent
 RESULTS = HERE / "results" / "bench"
 PICTURES = ("pareto-mlp-gower_l1-nn_ratio", "pareto-mlp-ms-gower_l1", "paper-figure", "paper-robustness")
 PAGES = ("README.md", "docs/performance.md", "docs/benchmark.md")
+# Megabytes of pictures of who agrees with whom, a black box each: they are in the run's own report.
+LEFT_OUT = re.compile(r"\n## Do they name the same features\?\n.*?(?=\n## )", re.DOTALL)
 FIRST, LAST = "<!-- bench -->\n\n", "\n\n<!-- /bench -->"
 BOXES = {"mlp": "MLP", "xgboost": "XGBoost"}
 NAMES = {"adult": "Adult", "german_credit": "German", "lending_club": "Lending"}
@@ -46,11 +48,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def keep(run: Path, said: str) -> None:
-    """The report with the pictures it shows, and copies of some for the site."""
-    text = (run / "report.md").read_text(encoding="utf-8")
+    """The report with the pictures it shows, all but the largest, and copies of some for the site."""
+    text = LEFT_OUT.sub("", (run / "report.md").read_text(encoding="utf-8"))
     title, _, rest = text.partition("\n\n")
     shutil.rmtree(RESULTS / "figures", ignore_errors=True)
-    shutil.copytree(run / "figures", RESULTS / "figures")
+    (RESULTS / "figures").mkdir(parents=True)
+    for name in re.findall(r"\]\((figures/[^)]+)\)", text):
+        shutil.copy(run / name, RESULTS / name)
     write(RESULTS / "report.md", f"{title}\n\n> {said}\n\n{rest}" if said else text)
     for name in PICTURES:
         shutil.copy(run / "figures" / f"{name}.svg", ROOT / "docs" / "pictures" / f"bench-{name}.svg")

@@ -15,7 +15,13 @@ REPORT = """# Side by side
 | DiCE genetic | 3.000 / 250 |  | 3.100 / 300 |
 | treecf exact, 2 s a row |  |  | 0.137 / 31.7 (95 %) |
 
-more
+![Near](figures/pareto-mlp-gower_l1-nn_ratio.svg) ![The paper](figures/paper-figure.svg)
+
+## Do they name the same features?
+
+![Agreement](figures/agreement-adult-mlp.svg)
+
+## The end
 """
 
 
@@ -48,7 +54,9 @@ def test_the_report_and_its_pictures_are_kept_with_what_was_special(tmp_path: Pa
         (tmp_path / page).write_text(f"before\n\n{publish.FIRST}old{publish.LAST}\nafter\n")
     publish.main(["--run", str(run), "--said", "On a Monday."])
     assert (kept / "report.md").read_text().startswith("# Side by side\n\n> On a Monday.\n\n## At a glance")
-    assert (kept / "figures" / "paper-figure.svg").exists()
+    assert sorted(path.stem for path in (kept / "figures").iterdir()) == ["paper-figure", "pareto-mlp-gower_l1-nn_ratio"]
+    assert "agreement" not in (kept / "report.md").read_text()
+    assert "## The end" in (kept / "report.md").read_text()
     assert (tmp_path / "docs" / "pictures" / "bench-paper-figure.svg").exists()
     assert "| fasterce closest | 0.111 / 12.3 | 0.160 / 20.1 |" in (tmp_path / "README.md").read_text()
     assert "old" not in (tmp_path / "README.md").read_text()
