@@ -166,7 +166,7 @@ def test_fit_asks_a_bounded_number_of_rows_in_few_calls(monkeypatch: pytest.Monk
     report = fitting.learn(model, plane(), None, settings()).report
     assert sizes[:2] == [100, 100]
     assert (len(sizes), sum(sizes)) == (report.calls, report.rows_asked)
-    assert len(sizes) <= 6
+    assert len(sizes) <= 5
 
 
 def test_numbers_too_large_to_square_are_refused_by_name() -> None:

@@ -1,6 +1,6 @@
 """What `fit` does, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
-from collections.abc import Callable
+from collections.abc import Sequence, Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -366,7 +366,10 @@ def distil_copy(
         answers = asked.ask(codes)
         return np.where(answers.classes[:, None] >= 0, leads(answers, classes, lowest), np.nan)
 
-    bends = find_bends(said, heard.codes, heard.answers.classes, codec, np.random.default_rng([seed, BENDS]))
+    bends: Sequence[Floats] = ()
+    if heard.answers.scores is not None:
+        # Labels jump where a row crosses the boundary, which is another place for every row.
+        bends = find_bends(said, heard.codes, heard.answers.classes, codec, np.random.default_rng([seed, BENDS]))
     edited = edited_rows(heard.codes, heard.answers.classes, codec, np.random.default_rng(seed), bends)
     known = heard.answers + asked.ask(edited)
     return distil(np.concatenate([heard.codes, edited]), known, codec, classes, seed, lowest, bends)
