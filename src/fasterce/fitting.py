@@ -1,6 +1,6 @@
 """What `fit` does, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
-from collections.abc import Sequence, Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
