@@ -53,11 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = Run(plan, Store(options.out), quiet=options.no_progress, claims=options.claims)
     started, load = perf_counter(), measuring.load()
     manifest = {"command": command_of(argv), "machine": measuring.facts(), "plan": described(plan), "cells": len(run.wanted)}
-    write(options.out / "manifest.json", json.dumps(manifest, indent=1))
+    if not options.claims:
+        write(options.out / "manifest.json", json.dumps(manifest, indent=1))
     try:
         with ended_as_interrupted():
             if options.jobs > 1 and not options.report_only:
-                run.share(["-m", "benchmarks.bench", *given(argv), "--jobs", "1", "--no-progress"], options.jobs)
+                run.share(["-m", "benchmarks.bench", *arguments(argv), "--jobs", "1", "--no-progress"], options.jobs)
             cells = run.all_cells() if not options.report_only else run.known_cells()
     except KeyboardInterrupt:
         print(f"\nStopped. What is done is kept in {options.out}; the same command goes on.", file=sys.stderr)
@@ -160,12 +161,12 @@ def named(name: str) -> list[Entry]:
     return found
 
 
-def given(argv: Sequence[str] | None) -> Sequence[str]:
+def arguments(argv: Sequence[str] | None) -> Sequence[str]:
     return sys.argv[1:] if argv is None else argv
 
 
 def command_of(argv: Sequence[str] | None) -> str:
-    return " ".join(["python -m benchmarks.bench", *given(argv)])
+    return " ".join(["python -m benchmarks.bench", *arguments(argv)])
 
 
 def described(plan: Plan) -> dict[str, Any]:

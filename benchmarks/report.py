@@ -137,17 +137,10 @@ def glance(results: Results, about: dict[str, Any], quick: bool) -> Iterator[Blo
 def overview(results: Results) -> Grid:
     """Everybody on everything: how near and how fast, a column a black box."""
     settings = results.settings("free")
-    runs = {
-        (data, box): summary.per_run(results.part(question="free", data=data, box=box)).groupby("method")
-        for data, box in settings
-    }
-    names = dict.fromkeys(results.part(question="free")["method"])
+    boxes = [summary.per_run(results.part(question="free", data=data, box=box)).groupby("method") for data, box in settings]
     rows = [
-        [
-            results.title(str(name)),
-            *(near_and_fast(own.get_group(name)) if name in own.groups else "" for own in runs.values()),
-        ]
-        for name in names
+        [results.title(name), *(near_and_fast(own.get_group(name)) if name in own.groups else "" for own in boxes)]
+        for name in results.part(question="free")["method"].unique()
     ]
     return Grid(["system", *(f"{data}, {box}" for data, box in settings)], rows)
 
@@ -156,8 +149,7 @@ def near_and_fast(runs: pd.DataFrame) -> str:
     valid, near, ms = runs[["valid", "gower_l1", "ms"]].median()
     if valid == 0 or np.isnan(near):
         return "– (0 %)"
-    time = f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
-    return f"{near:.3f} / {time}" + ("" if valid >= 99.95 else f" ({valid:.0f} %)")
+    return f"{near:.3f} / {three_digits(ms)}" + ("" if valid >= 99.95 else f" ({valid:.0f} %)")
 
 
 def reading(results: Results) -> Iterator[str]:
@@ -235,8 +227,12 @@ def milliseconds(seconds: pd.Series) -> str:
     known = 1000 * seconds.dropna()
     if not len(known):
         return ""
-    low, middle, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in known.quantile([0.1, 0.5, 0.9]))
+    low, middle, high = map(three_digits, known.quantile([0.1, 0.5, 0.9]))
     return f"{middle} ({low} – {high})"
+
+
+def three_digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def batches(about: pd.DataFrame) -> list[float]:

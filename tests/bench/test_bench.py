@@ -140,11 +140,17 @@ def command_lines() -> list[str]:
     return found
 
 
-def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path) -> None:
+def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_here(*_: object) -> None:
+        raise AssertionError("made by whoever shares the work, not by its helpers")
+
     plan = ["--datasets", "german_credit", "--boxes", "logistic", "mlp", "--questions", "free", "--seeds", "0"]
     plan += ["--rows", "2", "--batch", "0", "--train-rows", "150", "--no-paper", "--no-progress"]
     plan += ["--methods", "tests.bench.broken:raises"]
-    assert bench.main([*plan, "--jobs", "2", "--out", str(tmp_path / "two")]) == 0
+    with monkeypatch.context() as helpers_only:
+        helpers_only.setattr(bench.Bench, "cell", not_here)
+        assert bench.main([*plan, "--jobs", "2", "--out", str(tmp_path / "two")]) == 0
+    assert "--claims" not in (tmp_path / "two" / "manifest.json").read_text()
     assert bench.main([*plan, "--out", str(tmp_path / "one")]) == 0
     told = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
     cells = [[(cell["box"], cell["made_by"], cell["black_box"]) for cell in some["cells"]] for some in told]
