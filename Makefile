@@ -1,45 +1,58 @@
-# On a fresh machine (Python 3.11 or newer, git, make): `make demo` and `make test` do everything, the venv included.
+# On a fresh machine (Python 3.11 or newer, git, make): `make demo` and `make test` do everything, including the venv; `make help` lists the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo demo-serve test lint types contracts unit postgres chromium test-spark fuzz show show-rules
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Two workers steal tests from each other; what several tests need is fitted once per run.
+PYTEST := $(THREADS) $(BIN)/pytest -n 2 --dist worksteal $(if $(CI),--durations=25)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-serve test lint types contracts unit coverage postgres chromium test-spark fuzz show show-constraints
 .PHONY: bench bench-publish bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
 
+help:  ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  %-17s %s\n", $$1, $$2}'
+
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
-	$(BIN)/python -m fasterce.demo
+	$(BIN)/python -m fasterce.cli.adult_demo
 
 test: lint types contracts unit  ## everything CI runs
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev  ## ruff: rules and format; names and phrases the project has retired
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/lint_vocabulary.py
 
-types: $(VENV)/.dev
+types: $(VENV)/.dev  ## mypy, over src and tests
 	$(BIN)/mypy
 
-contracts: $(VENV)/.dev
+contracts: $(VENV)/.dev  ## which module may import which
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev postgres chromium
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+unit: $(VENV)/.dev postgres chromium  ## the tests
+	$(PYTEST)
 
-postgres:  ## the programs the tests of the store need, if they can be installed
+# Tracing every line costs two fifths of the time on Python 3.11, so it is not part of `test`; CI runs it beside.
+coverage: $(VENV)/.dev postgres chromium  ## the tests, failing below the floor of coverage in pyproject.toml
+	$(PYTEST) --cov --cov-report=term:skip-covered
+
+postgres:  ## install PostgreSQL for the tests of the store, if possible
 	scripts/install_postgres.sh
 
 demo-serve: $(VENV)/.serve  ## the service and its page on two bundled datasets, http://127.0.0.1:8000
-	$(BIN)/python -m fasterce.serve.demo $(ARGS)
+	$(BIN)/python -m fasterce.cli.serve_demo $(ARGS)
 
-chromium:  ## the browser the tests of the page need, if it can be installed
+chromium:  ## install a browser for the tests of the page, if possible
 	scripts/install_chromium.sh
 
-show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three variants
+show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three methods
 	$(BIN)/python scripts/show.py
 
-show-rules: $(VENV)/.dev  ## the table of docs/constraints.md: rules, options, robustness on three datasets
-	$(BIN)/python scripts/show_rules.py
+show-constraints: $(VENV)/.dev  ## the tables of docs/measured.md: constraints, options, robustness on three datasets
+	$(BIN)/python scripts/show_constraints.py
 
 # The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. QUICK=1 takes five minutes, ARGS="..." the rest.
 BENCH_THREADS ?= 1
@@ -61,13 +74,13 @@ bench-serve: $(VENV)/.dev  ## the service under load, faults and time: benchmark
 	$(BENCH) benchmarks.load $(if $(QUICK),--quick) $(ARGS)
 
 fuzz: $(VENV)/.dev  ## ten thousand requests made from the service's own OpenAPI description, no server error
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py $(ARGS)
+	$(THREADS) $(BIN)/python scripts/fuzz.py $(ARGS)
 
-bench-batch: $(VENV)/.dev  ## rows a second of workers here and on Ray, memory of long batches: benchmarks/results/batch.md
+bench-batch: $(VENV)/.dev  ## rows per second of workers here and on Ray, memory of long batches: benchmarks/results/batch.md
 	$(BENCH) benchmarks.batch $(ARGS)
 
 test-spark: $(VENV)-spark/.ready  ## the batch function on a local Spark; needs Java, its own venv, not part of `test`
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)-spark/bin/pytest tests/batch/test_on_spark.py -q
+	$(THREADS) $(VENV)-spark/bin/pytest tests/batch/test_spark.py -q
 
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
@@ -75,11 +88,11 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 docs: $(VENV)/.dev  ## the documentation site, into site/; open site/index.html
 	$(MKDOCS) build --strict
 
-docs-serve: $(VENV)/.dev  ## the same on this machine's port 8000, renewed while you write
+docs-serve: $(VENV)/.dev  ## the same on this machine's port 8000, rebuilt while you write
 	$(MKDOCS) serve --strict
 
 pictures: $(VENV)/.dev  ## redraw the pictures of the documentation, and renew what its examples print
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/make_pictures.py
+	$(THREADS) $(BIN)/python scripts/make_pictures.py
 
 datasets: $(VENV)/.dev  ## rebuild the bundled Parquet files from their sources
 	$(BIN)/python scripts/build_datasets.py

@@ -156,7 +156,7 @@ def measure(job: Sequence) -> None:
         workers=workers,
         shard_rows=shard_rows,
         id_column="person",
-        options={"target": sorted(target)[1], "why_not": False},
+        options={"target": sorted(target)[1], "diagnose": False},
         progress=lambda standing: moments.append((standing.seconds, standing.shards_done)),
     )
     watching.stop()
@@ -167,7 +167,7 @@ def measure(job: Sequence) -> None:
     after = (report.shards - there) * report.rows / report.shards
     told = {
         "rows_each_second": after / (end - begin) if end > begin else report.rows / report.seconds,
-        "worker_ms": 1000 * report.tally.summary.seconds / report.rows,
+        "worker_ms": 1000 * report.counts.summary.seconds / report.rows,
         "seconds": report.seconds,
         "begin": begin,
         "digest": digest(Path(output)),

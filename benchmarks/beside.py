@@ -70,7 +70,7 @@ def figure_runs(results: Results) -> pd.DataFrame:
     runs["title"] = runs["method"].map(family)
     runs["valid"] = 100 * runs["valid"] / runs["tried"].where(runs["tried"] > 0)
     runs["each"] = runs["ms"] / 1000
-    runs["total"] = setup_of(results, runs) + runs["each"] * runs["asked"]
+    runs["total"] = setup_of(results, runs) + runs["each"] * runs["usage"]
     return runs.sort_values("title", key=lambda titles: titles.map(FIGURE.index), kind="stable")
 
 

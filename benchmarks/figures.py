@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fasterce.display.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, literal, new_figure, plain_axes, put_title
+from fasterce.viz.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, literal, new_figure, plain_axes, put_title
 
 LABEL = 8
 SURE = 95.0

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.measuring import facts, load, machine
 from benchmarks.serving import phases
-from benchmarks.serving.house import House, bodies, prepared
 from benchmarks.serving.report import written
+from benchmarks.serving.server import Server, bodies, prepared
 
 HERE = Path(__file__).parent
 PHASES = ("start", "steady", "overload", "kill", "hang", "end", "soak")
@@ -58,20 +58,20 @@ def measured(work: Path, effort: phases.Effort, wanted: Sequence[str], workers: 
         kept = Path(folder)
         if "start" in wanted:
             found["start"] = say(phases.starts(artifact, kept, effort.starts), "start")
-        with House(artifact, kept / "records.db", "--workers", str(workers)) as house:
-            asked = bodies(people, house)
-            house.wait_until_full()
+        with Server(artifact, kept / "records.db", "--workers", str(workers)) as server:
+            asked = bodies(people, server)
+            server.wait_until_full()
             if "steady" in wanted or "overload" in wanted:
-                found["steady"] = say(phases.steady(house, asked, effort), "steady")
+                found["steady"] = say(phases.steady(server, asked, effort), "steady")
                 capacity = max(one["per_second"] for one in found["steady"])
             if "overload" in wanted:
-                found["overload"] = say(phases.overload(house, asked, effort, capacity), "overload")
+                found["overload"] = say(phases.overload(server, asked, effort, capacity), "overload")
             if "kill" in wanted:
-                found["kill"] = say(phases.killed(house, asked, effort), "kill")
+                found["kill"] = say(phases.killed(server, asked, effort), "kill")
             if "soak" in wanted and effort.soak:
-                found["soak"] = say(phases.soak(house, asked, effort), "soak")
+                found["soak"] = say(phases.soak(server, asked, effort), "soak")
             if "end" in wanted:
-                found["end"] = say(phases.ended(house, asked, effort), "end")
+                found["end"] = say(phases.ended(server, asked, effort), "end")
         if "hang" in wanted:
             found["hang"] = say(phases.hung(work, effort, people), "hang")
     return found

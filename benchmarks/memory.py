@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measuring import machine, table
-from fasterce import FasterCE, load, streams
+from fasterce import FasterCE, io, load
 
 COLUMNS = 15
 CHUNK = 5_000
@@ -66,7 +66,7 @@ def measure(source: Path, target: Path) -> None:
     explainer = load(source.parent / EXPLAINER, approve)
     explainer.progress = False
     before = peak()
-    done = streams.run(explainer, source, target, options={"target": "yes", "why_not": False}, chunk_rows=CHUNK)
+    done = io.run(explainer, source, target, options={"target": "yes", "diagnose": False}, chunk_rows=CHUNK)
     print(before, peak(), done.found / done.rows)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measuring
-from fasterce.display import html
+from fasterce.viz import html
 
 LONGEST_LINE = 45
 

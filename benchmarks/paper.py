@@ -67,19 +67,19 @@ def at_share(share: float) -> str:
 class Experiments:
     setting: Setting
     judge: Judge
-    rows_asked: int
+    model_rows: int
 
     @cached_property
     def fitted(self) -> tuple[FasterCE, float]:
         """The explainer and how long it took to learn; without a twin, so that every question goes to the black box."""
         started = perf_counter()
         setting = self.setting
-        explainer = FasterCE(setting.model, setting.schema, random_state=setting.seed, twin="never", progress=False)
+        explainer = FasterCE(setting.model, setting.schema, random_state=setting.seed, compile="never", progress=False)
         return explainer.fit(setting.X_train), perf_counter() - started
 
     @property
     def rows(self) -> pd.DataFrame:
-        return self.setting.rows.iloc[: self.rows_asked]
+        return self.setting.rows.iloc[: self.model_rows]
 
     def cell(self, key: Key, made_by: str) -> Cell:
         explainer, seconds = self.fitted
@@ -96,7 +96,7 @@ class Experiments:
             return self._one_by_one(FROZEN, method="realistic", **plain(STEP), features_to_vary=self.setting.free(FROZEN))
         kind, _, value = name.rpartition("-")
         if kind == "robust":
-            return self._one_by_one(FREE, method="closest", robust=float(value), distance="mad", why_not=False)
+            return self._one_by_one(FREE, method="closest", robust=float(value), distance="mad", diagnose=False)
         margin = float(value) if kind == f"{CE1}-beyond" else 0.0
         return self._one_by_one(FREE, method="closest", **plain(float(value) if kind else STEP), margin=margin)
 
@@ -129,26 +129,26 @@ class Experiments:
             "reason": "" if found else str(result.reason.iloc[k]),
             "answers": result.counterfactuals.iloc[[k]].to_dict("records") if found else None,
             "seconds": result.seconds,
-            "calls": result.asked.calls,
-            "rows": result.asked.rows,
+            "calls": result.usage.calls,
+            "rows": result.usage.rows,
         }
 
 
 def plain(step: float) -> dict[str, Any]:
     """The paper's plain reading, and no search for reasons."""
-    return {"reading": "paper", "step": step, "why_not": False}
+    return {"reading": "paper", "step": step, "diagnose": False}
 
 
 def examples(explainer: FasterCE, setting: Setting) -> dict[str, Any]:
     """The row among the first that has most answers, with CE1, CE2 for three features and CE3 for two together."""
     rows = setting.rows.iloc[:EXAMPLE_ROWS]
     together = list(EXAMPLE_TOGETHER[setting.data])
-    asked = [("FASTER-CE1", explainer.explain(rows, why_not=False))]
+    asked = [("FASTER-CE1", explainer.explain(rows, diagnose=False))]
     asked += [
-        ("FASTER-CE2", explainer.explain(rows, "sparse", features_to_vary=[feature], why_not=False))
+        ("FASTER-CE2", explainer.explain(rows, "sparse", features_to_vary=[feature], diagnose=False))
         for feature in EXAMPLE_FEATURES[setting.data]
     ]
-    asked += [("FASTER-CE3", explainer.explain(rows, "realistic", features_to_vary=together, why_not=False))]
+    asked += [("FASTER-CE3", explainer.explain(rows, "realistic", features_to_vary=together, diagnose=False))]
     found = np.stack([(result.status == "found").to_numpy() for _, result in asked])
     best = int(found.sum(axis=0).argmax())
     lines = [

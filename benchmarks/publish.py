@@ -24,7 +24,7 @@ BOXES = {"mlp": "MLP", "xgboost": "XGBoost"}
 NAMES = {"adult": "Adult", "german_credit": "German", "lending_club": "Lending"}
 SHOWN = (
     "fasterce closest",
-    "fasterce closest, no twin",
+    "fasterce closest, not compiled",
     "NICE sparsity",
     "DiCE random",
     "CERTIFAI (our version)",

@@ -15,7 +15,7 @@ from benchmarks.plan import Plan
 from benchmarks.store import Cell
 from benchmarks.store import write as write_whole
 from benchmarks.summary import Results
-from fasterce.display.wording import counted
+from fasterce.viz.formatting import counted
 
 HEADER = {
     "runs": "runs",

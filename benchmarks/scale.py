@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks import measuring
 from fasterce import FasterCE, load
-from fasterce.demo import preprocessing
+from fasterce.cli.adult_demo import preprocessing
 
 HERE = Path(__file__).parent
 TRAINING_ROWS = 4000
@@ -171,12 +171,12 @@ def measure(folder: Path, columns: int, rows: int, repeats: int, method: str, se
     result = explainer.explain(refused, method)
     peak = memory("VmHWM")
     seconds = measuring.seconds_of(lambda: explainer.explain(refused, method), repeats)
-    twin = getattr(result, "twin", None)
+    compiled = getattr(result, "compiled", None)
     return {
         "seconds": seconds,
-        "calls": result.asked.calls,
-        "asked": result.asked.rows,
-        "twin": f" + {twin.rows / rows:.1f} of the twin" if twin is not None else "",
+        "calls": result.usage.calls,
+        "usage": result.usage.rows,
+        "compiled": f" + {compiled.rows / rows:.1f} of the twin" if compiled is not None else "",
         "found": 100 * float((result.status == "found").mean()),
         "peak": None if before is None or peak is None else peak - before,
         "input": refused.memory_usage(deep=True).sum() / 2**20,

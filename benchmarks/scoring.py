@@ -87,8 +87,8 @@ class Judge:
             return None, f"wrong columns: {', '.join(odd[:3])}"
         table = table[names]
         reading = self.scale.table.read(table)
-        if reading.problems:
-            return None, next(iter(reading.problems.values())).split(" (row ")[0]
+        if reading.first_problem is not None:
+            return None, reading.first_problem.without_row().text()
         return self.scale.table.frame(reading.codes), ""
 
     def _measured(self, before: pd.DataFrame, after: pd.DataFrame, question: Question) -> dict[str, Any]:

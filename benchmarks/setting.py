@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from xgboost import XGBClassifier
 
 from fasterce import Schema, datasets
-from fasterce.demo import balanced, preprocessing
+from fasterce.cli.adult_demo import balanced, preprocessing
 
 DATASETS = ("adult", "german_credit", "lending_club")
 BOXES = ("mlp", "xgboost", "random_forest", "logistic")
@@ -129,7 +129,7 @@ def prepare(name: str, box: str, seed: int, train_rows: int | None = None) -> Se
         data=name,
         box=box,
         seed=seed,
-        schema=data.schema.freed(),
+        schema=data.schema.unconstrained(),
         model=model,
         X_train=X_train.reset_index(drop=True),
         y_train=y_train.reset_index(drop=True),

@@ -61,7 +61,7 @@ def per_run(lines: pd.DataFrame) -> pd.DataFrame:
     runs = grouped[[name for name in MEANS if name in lines]].mean()
     for name in PERCENT:
         runs[name] = 100 * runs[name]
-    runs["asked"] = grouped.size()
+    runs["usage"] = grouped.size()
     runs["tried"] = 100 * grouped["status"].agg(lambda status: (status != NOT_TRIED).mean())
     runs["ms"] = 1000 * grouped["seconds"].median()
     runs["inside"] = 100 * grouped["model"].sum() / grouped["seconds"].sum()

@@ -1,4 +1,4 @@
-"""The service on several machines with Ray Serve: every replica is a front with a desk and engines of its own.
+"""The service on several machines with Ray Serve: every replica is a front with a dispatcher and workers of its own.
 
     FASTERCE_ARTIFACTS=german=/shared/german.fasterce FASTERCE_RECORDS=postgresql://… serve run deploy.ray_serve:explainer
 
@@ -13,10 +13,10 @@ from typing import Any
 from fastapi import FastAPI
 from ray import serve
 
-from fasterce.serve.app import create_app
-from fasterce.serve.app.house import House
-from fasterce.serve.running import opened
-from fasterce.serve.settings import Served, Settings
+from fasterce.serve.api import create_app
+from fasterce.serve.api.state import AppState
+from fasterce.serve.run import opened
+from fasterce.serve.settings import ServedArtifact, Settings
 
 REPLICAS = int(os.environ.get("FASTERCE_REPLICAS", "2"))
 # Rows a replica takes before it says 429 itself; Ray sends it no more than so many, and keeps as many waiting (then 503).
@@ -27,7 +27,7 @@ def settings_of(environment: Mapping[str, str]) -> Settings:
     named = [one.partition("=") for one in environment["FASTERCE_ARTIFACTS"].split(",")]
     keys = environment.get("FASTERCE_KEYS")
     return Settings(
-        artifacts=tuple(Served(name, Path(folder)) for name, _, folder in named),
+        artifacts=tuple(ServedArtifact(name, Path(folder)) for name, _, folder in named),
         records=environment.get("FASTERCE_RECORDS"),
         keys=Path(keys) if keys else None,
         most_waiting=MOST_WAITING,
@@ -40,7 +40,7 @@ class Front:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.house: House | None = None
+        self.state: AppState | None = None
         self.app: FastAPI | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -52,17 +52,17 @@ class Front:
     async def live(self, receive: Any, send: Any) -> None:
         await receive()
         try:
-            self.house = await opened(self.settings)
+            self.state = await opened(self.settings)
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
-        self.app = create_app(self.house)
+        self.app = create_app(self.state)
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self.house.closing = True
-        await self.house.desk.close(self.settings.grace)
-        if self.house.store is not None:
-            await self.house.store.close()
+        self.state.closing = True
+        await self.state.dispatcher.close(self.settings.grace)
+        if self.state.store is not None:
+            await self.state.store.close()
         await send({"type": "lifespan.shutdown.complete"})
 
 
@@ -82,7 +82,7 @@ def made() -> Front:
 )
 @serve.ingress(made)
 class Explainer:
-    """Ray replaces a replica whose process is gone; engines that hang or die are the desk's to replace."""
+    """Ray replaces a replica whose process is gone; workers that hang or die are the dispatcher's to replace."""
 
 
 explainer = Explainer.bind()

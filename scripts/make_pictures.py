@@ -11,8 +11,8 @@ import matplotlib as mpl
 sys.path.insert(0, str(Path(__file__).parent))
 
 import page_examples
-from fasterce.bias import recourse_gap
-from fasterce.display import plots
+from fasterce.fairness import recourse_gap
+from fasterce.viz import plots
 
 IMAGES = page_examples.DOCS / "images"
 PERSON = 0

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
-from fasterce.serve.question import Kept
+from fasterce.serve.messages import StoredRecord
 from fasterce.serve.store import Store, open_store
 
 SECONDS = 4.0
@@ -26,11 +26,13 @@ numbers = random.Random(0)
 BODIES = [json.dumps({f"feature_{k}": round(numbers.gauss(0, 1000), 3) for k in range(BYTES // 23)}) for _ in range(200)]
 
 
-def record(place: int, retain_until: str | None = None) -> Kept:
+def record(place: int, retain_until: str | None = None) -> StoredRecord:
     id = str(UUID(int=numbers.getrandbits(128)))
     when = datetime.fromtimestamp(1.7e9 + 60 * place, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     subject = f"subject-{place % SUBJECTS}"
-    return Kept(id, f"request-{id}", f"decision-{id}", subject, "german", "found", when, retain_until, numbers.choice(BODIES))
+    return StoredRecord(
+        id, f"request-{id}", f"decision-{id}", subject, "german", "found", when, retain_until, numbers.choice(BODIES)
+    )
 
 
 async def timed(work: Awaitable[object]) -> float:

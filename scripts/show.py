@@ -22,7 +22,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
 from fasterce import FasterCE, datasets, metrics
-from fasterce.demo import balanced, preprocessing
+from fasterce.cli.adult_demo import balanced, preprocessing
 
 ROWS = 200
 MOST_LEVELS = 150
@@ -65,7 +65,7 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
     data, X_train, X_test, model = trained(name, seed)
     rows = refused(model, data.wanted, X_test, X_train)
     started = perf_counter()
-    explainer = FasterCE(model, data.schema.freed(), random_state=seed, twin="never").fit(X_train)
+    explainer = FasterCE(model, data.schema.unconstrained(), random_state=seed, compile="never").fit(X_train)
     fitted = perf_counter() - started
     exists = one_feature_answer_exists(explainer, rows)
     scale = metrics.Scale.of(X_train)
@@ -86,8 +86,8 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
             "gower_l1": metrics.gower_l1(scale, before, after).mean(),
             "proximity": metrics.proximity(scale, before, after).mean(),
             "nn_ratio": metrics.nn_ratio(peers, after),
-            "calls": result.asked.calls,
-            "rows each": result.asked.rows / len(rows),
+            "calls": result.usage.calls,
+            "rows each": result.usage.rows / len(rows),
             "ms each": 1000 * result.seconds / len(rows),
             "missed": (exists & (changed_of(result) != 1)).sum() if method == "sparse" else np.nan,
         }
@@ -103,9 +103,9 @@ def trained(name: str, seed: int) -> tuple[Any, pd.DataFrame, pd.DataFrame, Any]
 
 def changed_of(result: Any) -> np.ndarray:
     """How many features each row's best answer changes, 0 where there is none."""
-    best = result.answers.rank == 0
+    best = result.arrays.rank == 0
     changed = np.zeros(len(result), dtype=int)
-    changed[result.answers.query[best]] = result.answers.changed[best].sum(axis=1)
+    changed[result.arrays.query[best]] = result.arrays.changed[best].sum(axis=1)
     return changed
 
 
@@ -116,14 +116,14 @@ def refused(model: Any, wanted: object, *tables: pd.DataFrame) -> pd.DataFrame:
 
 def one_feature_answer_exists(explainer: FasterCE, rows: pd.DataFrame) -> np.ndarray:
     """By brute force over the original model: every category, and up to 150 values of every number."""
-    table, model = explainer.table_, explainer.model
+    table, model = explainer.state_.table, explainer.model
     codes = table.read(rows).codes
     own = model.predict(rows)
     exists = np.zeros(len(rows), dtype=bool)
     for j, feature in enumerate(table.schema.features):
         if feature.numeric:
             values = np.round(np.linspace(feature.lower, feature.upper, MOST_LEVELS), feature.decimals)
-            values = np.unique(np.concatenate([values, explainer.knowledge_.codec.profile.levels[j]]))
+            values = np.unique(np.concatenate([values, explainer.state_.search.codec.profile.levels[j]]))
         else:
             values = np.arange(len(feature.categories))
         swept = np.repeat(codes, len(values), axis=0)

@@ -1,4 +1,4 @@
-"""What a person can actually do, on three datasets: `make show-rules`.
+"""What a person can actually do, on three datasets: `make show-constraints`.
 
 The black boxes of `make show`, explained with rules a case worker would set. Every answer is checked by a second opinion
 that shares no code with the library (`tests/constraints/checker.py`), every refusal for a reason that was asked of the
@@ -20,12 +20,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from show import machine, markdown, refused, trained
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from constraints.checker import violations
+from tests.constraints.checker import violations
+
 from fasterce import FasterCE, metrics
+from fasterce.cli.adult_demo import EDUCATION
 from fasterce.constraints import (
     AtMost,
+    Constraint,
     Frozen,
     If,
     Near,
@@ -34,21 +37,19 @@ from fasterce.constraints import (
     Order,
     Range,
     Require,
-    Rule,
     Step,
     Together,
 )
-from fasterce.demo import SCHOOLING
 
 REPEATS = 3
 SHAKES = 200
-RULES: dict[str, list[Rule]] = {
+RULES: dict[str, list[Constraint]] = {
     "adult": [
         Frozen("race", "sex", "native_country", "marital_status", "relationship", "fnlwgt"),
         OnlyUp("age"),
         Near("age", up=5),
         Range("hours_per_week", None, 60),
-        Order("education", SCHOOLING),
+        Order("education", EDUCATION),
         OnlyUp("education"),
         Together("education", "education_num", slope=1),
         Step("capital_gain", 100),
@@ -101,32 +102,32 @@ def main() -> None:
 def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
     data, X_train, X_test, model = trained(name, seed)
     rows = refused(model, data.wanted, X_test, X_train)
-    explainer = FasterCE(model, data.schema.freed(), random_state=seed, twin="never").fit(X_train)
+    explainer = FasterCE(model, data.schema.unconstrained(), random_state=seed, compile="never").fit(X_train)
     scale = metrics.Scale.of(X_train)
     calls = [(label, [], options) for label, options in FREE.items()]
     calls += [(label, RULES[name], options) for label, options in CALLS.items()]
-    for label, rules, options in calls:
-        result, ratio = timed(explainer, rows, {"rules": rules, **options})
+    for label, constraints, options in calls:
+        result, ratio = timed(explainer, rows, {"constraints": constraints, **options})
         found = (result.status == "found").to_numpy()
         after = result.counterfactuals[found].astype(rows.dtypes.to_dict())
-        refusals = [result.refusals[k] for k in np.flatnonzero(~found) if k in result.refusals]
+        infeasible = [result.infeasible[k] for k in np.flatnonzero(~found) if k in result.infeasible]
         yield {
             "data": name,
             "call": label,
             "rows": len(rows),
             "found %": 100 * found.mean(),
-            "said why %": 100 * np.mean([bool(one.unlocked) for one in refusals]) if refusals else np.nan,
-            "answers": len(result.answers),
-            "violations": broken(result, rules, explainer),
+            "said why %": 100 * np.mean([bool(one.unlocked) for one in infeasible]) if infeasible else np.nan,
+            "answers": len(result.arrays),
+            "violations": broken(result, constraints, explainer),
             "valid %": 100 * np.mean(model.predict(rows[found]) != model.predict(after)),
-            "options": len(result.answers) / max(found.sum(), 1),
+            "options": len(result.arrays) / max(found.sum(), 1),
             "pairwise different %": 100 * np.mean(all_different(result)),
-            "features": result.answers.changed[result.answers.rank == 0].sum(axis=1).mean(),
-            "distance": result.answers.distance[result.answers.rank == 0].mean(),
+            "features": result.arrays.changed[result.arrays.rank == 0].sum(axis=1).mean(),
+            "distance": result.arrays.distance[result.arrays.rank == 0].mean(),
             "proximity": metrics.proximity(scale, rows[found], after).mean(),
             "holds shaken %": 100 * shaken(model, X_train, after).mean(),
-            "calls": result.asked.calls,
-            "rows each": result.asked.rows / len(rows),
+            "calls": result.usage.calls,
+            "rows each": result.usage.rows / len(rows),
             "times as long": ratio,
         }
 
@@ -142,21 +143,21 @@ def timed(explainer: FasterCE, rows: pd.DataFrame, options: dict[str, Any]) -> t
     return result, median(own) / median(plain)
 
 
-def broken(result: Any, rules: list[Rule], explainer: FasterCE) -> int:
+def broken(result: Any, constraints: list[Constraint], explainer: FasterCE) -> int:
     """How many answers break a rule by the second opinion."""
     names = list(explainer.schema_.names)
     lines = result.to_frame()
     before = result.rows.to_dict("index")
     answers = lines[names].to_dict("records")
     return sum(
-        bool(violations(before[query], answer, rules, explainer.schema_))
+        bool(violations(before[query], answer, constraints, explainer.schema_))
         for query, answer in zip(lines["query"], answers, strict=True)
     )
 
 
 def all_different(result: Any) -> list[bool]:
     """For every row with answers whether each changes another set of features."""
-    answers = result.answers
+    answers = result.arrays
     sets: dict[int, list[bytes]] = {}
     for query, changed in zip(answers.query, answers.changed, strict=True):
         sets.setdefault(int(query), []).append(changed.tobytes())

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -10,10 +10,11 @@ import pytest
 from sklearn.base import clone
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 from fasterce.errors import FasterCEError, InputError, ModelError, NotFittedError, SchemaError
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
-METHODS = ("closest", "sparse", "realistic")
+METHODS: tuple[Literal["closest", "sparse", "realistic"], ...] = ("closest", "sparse", "realistic")
 GRADES = ["low", "mid", "high"]
 
 
@@ -52,12 +53,13 @@ def grade_three(frame: pd.DataFrame) -> np.ndarray:
     return np.array(["poor", "fair", "good"])[np.digitize(points(frame), [75, 90])]
 
 
-def rules(frame: pd.DataFrame) -> Schema:
+def constraints(frame: pd.DataFrame) -> Schema:
     return Schema.infer(frame, categorical=["code"], immutable=["job"], increasing=["age"], ranges={"income": (0, 200)})
 
 
 def fit(model: Any, frame: pd.DataFrame, schema: Schema | None = None, **options: Any) -> FasterCE:
-    return FasterCE(model, schema, **{"autoencoder": IDENTITY, "progress": False} | options).fit(frame)
+    usual: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "config": Config.fast()}
+    return FasterCE(model, schema, **usual | options).fit(frame)
 
 
 def sentence(caught: pytest.ExceptionInfo[BaseException]) -> str:
@@ -76,7 +78,7 @@ def training() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def explainer(training: pd.DataFrame) -> FasterCE:
-    return fit(approve, training, rules(training))
+    return fit(approve, training, constraints(training))
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,7 @@ def refused() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def trained(training: pd.DataFrame) -> FasterCE:
     """The real thing: an autoencoder trained with PyTorch."""
-    return FasterCE(approve, rules(training), progress=False).fit(training)
+    return FasterCE(approve, constraints(training), progress=False, config=Config.fast()).fit(training)
 
 
 # -- shape of the API ------------------------------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ def test_names_and_defaults_are_those_promised() -> None:
     promised = {"method": "closest", "target": None, "n": 1, "features_to_vary": None, "permitted_range": None}
     assert {name: asked[name].default for name in promised} == promised
     inferred = inspect.signature(Schema.infer).parameters
-    names = ["X", "categorical", "immutable", "increasing", "decreasing", "ranges", "rules", "may_go_missing"]
+    names = ["X", "categorical", "immutable", "increasing", "decreasing", "ranges", "constraints", "may_go_missing"]
     assert list(inferred) == names
     import fasterce
 
@@ -111,7 +113,9 @@ def test_names_and_defaults_are_those_promised() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_trained_explainer_answers_everyone(trained: FasterCE, refused: pd.DataFrame, method: Any) -> None:
+def test_a_trained_explainer_finds_a_counterfactual_for_every_row(
+    trained: FasterCE, refused: pd.DataFrame, method: Any
+) -> None:
     result = trained.explain(refused, method)
     found = (result.status == "found").to_numpy()
     assert found.mean() > (0.7 if method == "sparse" else 0.99)
@@ -134,7 +138,7 @@ def test_counterfactuals_are_a_frame_like_the_rows(explainer: FasterCE, refused:
     assert len(result) == len(refused)
 
 
-def test_missing_values_stand_where_there_is_no_answer(explainer: FasterCE, refused: pd.DataFrame) -> None:
+def test_missing_values_stand_where_there_is_no_counterfactual(explainer: FasterCE, refused: pd.DataFrame) -> None:
     rows = refused.head(4).copy()
     rows.loc[rows.index[1], "income"] = np.nan
     frame = explainer.explain(rows).counterfactuals
@@ -161,7 +165,7 @@ def test_to_frame_is_long_and_says_what_changed(explainer: FasterCE, refused: pd
     pd.testing.assert_frame_equal(best, result.counterfactuals, check_names=False)
 
 
-def test_asked_counts_calls_and_rows(training: pd.DataFrame, refused: pd.DataFrame) -> None:
+def test_usage_counts_calls_and_rows(training: pd.DataFrame, refused: pd.DataFrame) -> None:
     sizes: list[int] = []
 
     def model(frame: pd.DataFrame) -> np.ndarray:
@@ -169,10 +173,10 @@ def test_asked_counts_calls_and_rows(training: pd.DataFrame, refused: pd.DataFra
         return approve(frame)
 
     counting = fit(model, training)
-    assert (counting.report_.calls, counting.report_.rows_asked) == (len(sizes), sum(sizes))
+    assert (counting.report_.calls, counting.report_.model_rows) == (len(sizes), sum(sizes))
     sizes.clear()
     result = counting.explain(refused)
-    assert (result.asked.calls, result.asked.rows) == (len(sizes), sum(sizes))
+    assert (result.usage.calls, result.usage.rows) == (len(sizes), sum(sizes))
     assert result.seconds > 0
 
 
@@ -267,7 +271,7 @@ def test_without_a_target_both_classes_are_turned(explainer: FasterCE) -> None:
 
 
 def test_more_than_two_classes_need_a_target(training: pd.DataFrame) -> None:
-    three = fit(grade_three, training, rules(training))
+    three = fit(grade_three, training, constraints(training))
     rows = people(40, seed=3)
     with pytest.raises(InputError) as caught:
         three.explain(rows)
@@ -298,7 +302,7 @@ def test_only_named_features_change(explainer: FasterCE, refused: pd.DataFrame, 
 
 
 def test_permitted_ranges_hold(explainer: FasterCE, refused: pd.DataFrame) -> None:
-    permitted = {"income": (20, 70.5), "grade": ["low", "mid"], "code": [1, 2, 3], "owner": [False, True]}
+    permitted: dict[Any, Any] = {"income": (20, 70.5), "grade": ["low", "mid"], "code": [1, 2, 3], "owner": [False, True]}
     result = explainer.explain(refused, permitted_range=permitted, n=2)
     long = result.to_frame()
     assert len(long) > 5
@@ -330,7 +334,7 @@ def test_a_row_outside_a_permitted_range_that_cannot_enter_it_says_so(explainer:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_entering_the_permitted_range_may_be_the_whole_answer(training: pd.DataFrame, method: Any) -> None:
+def test_entering_the_permitted_range_may_be_the_whole_counterfactual(training: pd.DataFrame, method: Any) -> None:
     nurses = fit(lambda frame: frame["job"].eq("nurse").to_numpy(), training)
     rows = training[training["job"] == "clerk"].head(5)
     result = nurses.explain(rows, method, features_to_vary=["job"], permitted_range={"job": ["nurse"]})
@@ -403,9 +407,9 @@ def test_thirty_two_bit_floats_keep_a_permitted_range_as_their_type_holds_it() -
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "closet"}, "Unknown method 'closet'"),
+        ({"method": "closet"}, "method must be one of 'closest', 'sparse', 'realistic', 'all'; got 'closet'"),
         ({"reading": "papers"}, "Did you mean 'paper'?"),
-        ({"n": 0}, "n must be a whole number of at least 1; got 0"),
+        ({"n": 0}, "n must be a whole number from 1 to 100; got 0"),
         ({"n": 1.5}, "n must be a whole number"),
         ({"n": True}, "n must be a whole number"),
         ({"step": 0}, "step must be a number"),
@@ -451,17 +455,18 @@ def test_get_params_and_clone(explainer: FasterCE, training: pd.DataFrame) -> No
         "autoencoder",
         "progress",
         "keep_rows",
-        "twin",
+        "compile",
         "task",
+        "config",
     )
     assert set(params) == set(names)
     assert params["model"] is approve
-    twin = clone(explainer)
-    assert not hasattr(twin, "knowledge_")
-    assert (twin.random_state, twin.schema) == (0, explainer.schema)
+    compiled = clone(explainer)
+    assert not hasattr(compiled, "state_")
+    assert (compiled.random_state, compiled.schema) == (0, explainer.schema)
     rows = people(5, seed=4)
-    pd.testing.assert_frame_equal(twin.fit(training).explain(rows).to_frame(), explainer.explain(rows).to_frame())
-    assert twin.set_params(random_state=4).random_state == 4
+    pd.testing.assert_frame_equal(compiled.fit(training).explain(rows).to_frame(), explainer.explain(rows).to_frame())
+    assert compiled.set_params(random_state=4).random_state == 4
 
 
 def test_before_fit_everything_is_refused(tmp_path: Any, refused: pd.DataFrame) -> None:
@@ -484,7 +489,7 @@ def test_fit_infers_a_schema_and_reports(training: pd.DataFrame) -> None:
 
 
 def test_another_seed_learns_another_sample(training: pd.DataFrame) -> None:
-    one, two, again = (fit(approve, training, random_state=seed).knowledge_ for seed in (0, 1, 0))
+    one, two, again = (fit(approve, training, random_state=seed).state_.search for seed in (0, 1, 0))
     assert np.array_equal(one.hyperplanes.normals, again.hyperplanes.normals)
     assert not np.array_equal(one.hyperplanes.normals, two.hyperplanes.normals)
 
@@ -494,15 +499,19 @@ def test_global_random_states_are_left_alone(training: pd.DataFrame, refused: pd
 
     np.random.seed(3)  # noqa: NPY002 - the legacy global state is what must not be touched
     torch.manual_seed(3)
-    numpy_before, torch_before = np.random.get_state()[1].copy(), torch.get_rng_state().clone()  # noqa: NPY002
-    FasterCE(approve, progress=False).fit(training.head(60)).explain(refused)
-    assert np.array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+    random: Any = np.random
+    numpy_before, torch_before = random.get_state()[1].copy(), torch.get_rng_state().clone()
+    FasterCE(approve, progress=False, config=Config.fast()).fit(training.head(60)).explain(refused)
+    assert np.array_equal(random.get_state()[1], numpy_before)
     assert torch.equal(torch.get_rng_state(), torch_before)
 
 
 def test_a_trained_fit_is_repeatable(training: pd.DataFrame, refused: pd.DataFrame) -> None:
     small = training.head(60)
-    one, two = (FasterCE(approve, random_state=5, progress=False).fit(small).explain(refused, "all") for _ in range(2))
+    one, two = (
+        FasterCE(approve, random_state=5, progress=False, config=Config.fast()).fit(small).explain(refused, "all")
+        for _ in range(2)
+    )
     pd.testing.assert_frame_equal(one.to_frame(), two.to_frame())
 
 
@@ -517,10 +526,10 @@ def test_your_own_autoencoder_is_used(training: pd.DataFrame, refused: pd.DataFr
         shapes.append(("decode", latent.shape))
         return np.hstack([latent, np.zeros((len(latent), 10))])
 
-    own = fit(approve, training, rules(training), autoencoder=(encode, decode))
+    own = fit(approve, training, constraints(training), autoencoder=(encode, decode))
     assert own.report_.latent == 4
     assert own.report_.epochs == 0
-    width = own.knowledge_.codec.width
+    width = own.state_.search.codec.width
     assert width == 3 + 3 + 3 + 3 + 2
     shapes.clear()
     result = own.explain(refused, reading="paper")
@@ -548,14 +557,14 @@ def spoilt(**changes: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (spoilt(income=np.nan), "Column 'income' must not be missing; got a missing value (row 2)."),
-        (spoilt(age=None), "Column 'age' must not be missing; got a missing value (row 2)."),
+        (spoilt(income=np.nan), "Column 'income' must not be missing (row 2)."),
+        (spoilt(age=None), "Column 'age' must not be missing (row 2)."),
         (spoilt(job=None), "Column 'job' must not be missing"),
         (spoilt(grade=np.nan), "Column 'grade' must not be missing"),
         (spoilt(owner=pd.NA), "Column 'owner' must not be missing"),
         (spoilt(job="pilot"), "Column 'job' must be one of 'clerk', 'nurse', 'smith'; got 'pilot' (row 2)."),
         (spoilt(code=9), "Column 'code' must be one of 1, 2, 3; got 9 (row 2)."),
-        (spoilt(income=-1.0), "Column 'income' must be within [0, 200]; got -1.0 (row 2)."),
+        (spoilt(income=-1.0), "Column 'income' must be within [0, 200]; got -1 (row 2)."),
         (spoilt(income=np.inf), "Column 'income' must be a finite number; got inf (row 2)."),
         (spoilt(income="fifty"), "Column 'income' must be a finite number; got 'fifty' (row 2)."),
         (spoilt(age=33.5), "Column 'age' must be a whole number; got 33.5 (row 2)."),
@@ -585,7 +594,7 @@ def test_nothing_to_explain_gives_an_empty_result(
     result = explainer.explain(refused.iloc[:0], method, reading=reading)
     assert len(result) == len(result.status) == len(result.to_frame()) == 0
     assert result.counterfactuals.dtypes.equals(refused.dtypes)
-    assert result.asked.calls == 0
+    assert result.usage.calls == 0
     assert "0 rows" in repr(result)
 
 
@@ -696,8 +705,8 @@ def test_whole_numbers_too_large_for_a_float_are_refused() -> None:
     ("spoil", "words"),
     [
         (lambda rows: rows.iloc[:0], "at least"),
-        (lambda rows: rows.iloc[:5], "X must have at least 10 rows to learn from; got 5."),
-        (lambda rows: rows[[]], "X must have at least one column; got none."),
+        (lambda rows: rows.iloc[:5], "X must have at least 10 rows; got 5."),
+        (lambda rows: rows[[]], "X must have at least one column."),
         (lambda rows: rows.to_numpy(), "X must be a pandas, Polars or PyArrow table; got ndarray."),
         (lambda rows: pd.concat([rows, rows], axis=1), "unique column names"),
         (lambda rows: rows.assign(income=np.nan), "at least one finite number"),
@@ -725,7 +734,7 @@ def test_training_tables_that_cannot_be_are_refused(training: pd.DataFrame, spoi
 )
 def test_training_tables_that_contradict_the_schema_are_refused(training: pd.DataFrame, spoil: Any, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        fit(approve, spoil(training), rules(training))
+        fit(approve, spoil(training), constraints(training))
     assert words in sentence(caught)
 
 
@@ -772,7 +781,7 @@ def test_a_category_seen_by_nobody_does_not_upset_the_model(training: pd.DataFra
     wide, rows = (frame.assign(grade=frame["grade"].cat.set_categories(levels)) for frame in (training, refused))
     result = fit(strict, wide).explain(rows)
     assert (result.status == "found").all()
-    assert result.asked.calls <= 12
+    assert result.usage.calls <= 12
 
 
 # -- models that misbehave -------------------------------------------------------------------------------------------------
@@ -786,13 +795,13 @@ def raising(frame: pd.DataFrame) -> Any:
     ("model", "words"),
     [
         (raising, "The model raised ZeroDivisionError: out of order"),
-        (lambda frame: ["yes"], "once for every row; got 1 answers for 300 rows."),
-        (lambda frame: "yes", "once for every row; got one value for 300 rows."),
-        (lambda frame: None, "once for every row; got one value"),
-        (lambda frame: np.full(len(frame), np.nan), "must answer a label for every row; got missing labels."),
-        (lambda frame: np.zeros((len(frame), 2)), "one label a row; got an array of shape (300, 2)."),
-        (lambda frame: frame["income"].to_numpy(), "must answer class labels; got"),
-        (lambda frame: ["yes"] * len(frame), "must answer at least two classes; got 'yes'"),
+        (lambda frame: ["yes"], "one prediction per row; got an array of shape (1,) for 300 rows."),
+        (lambda frame: "yes", "one prediction per row; got an array of shape () for 300 rows."),
+        (lambda frame: None, "one prediction per row; got an array of shape ()"),
+        (lambda frame: np.full(len(frame), np.nan), "must return a label for every row; got a missing one."),
+        (lambda frame: np.zeros((len(frame), 2)), "one prediction per row; got an array of shape (300, 2) for 300 rows."),
+        (lambda frame: frame["income"].to_numpy(), "must return class labels; got"),
+        (lambda frame: ["yes"] * len(frame), "must predict at least two classes; got 'yes'"),
     ],
 )
 def test_models_that_cannot_be_explained_are_refused_in_fit(training: pd.DataFrame, model: Any, words: str) -> None:
@@ -815,7 +824,7 @@ def test_a_declared_class_list_must_hold_the_labels(training: pd.DataFrame) -> N
         def predict(self, frame: pd.DataFrame) -> np.ndarray:
             return approve(frame)
 
-    with pytest.raises(ModelError, match=r"must answer one of 'maybe', 'never'; got '(no|yes)', '(no|yes)'\.$"):
+    with pytest.raises(ModelError, match=r"must return one of 'maybe', 'never'; got '(no|yes)'\.$"):
         fit(Liar(), training)
 
 
@@ -857,7 +866,7 @@ def test_a_model_that_fails_on_one_row_fails_for_that_row_only(
     training: pd.DataFrame, refused: pd.DataFrame, scores: bool, how: str
 ) -> None:
     model = Moody(scores)
-    moody = fit(model, training, rules(training))
+    moody = fit(model, training, constraints(training))
     rows = refused.assign(age=[19, *range(30, 41)])
     usual = moody.explain(rows)
     model.mood = fails_on(lambda frame: (frame["age"] == 19).to_numpy(), how)
@@ -876,7 +885,7 @@ def test_a_model_that_fails_altogether_gives_every_row_a_status(
     training: pd.DataFrame, refused: pd.DataFrame, scores: bool, how: str
 ) -> None:
     model = Moody(scores)
-    moody = fit(model, training, rules(training))
+    moody = fit(model, training, constraints(training))
     model.mood = fails_on(lambda frame: np.ones(len(frame), dtype=bool), how)
     result = moody.explain(refused, "all")
     assert set(result.status) == {"model_error"}
@@ -899,7 +908,7 @@ def test_good_rows_survive_many_bad_ones(training: pd.DataFrame) -> None:
 
 def test_candidates_the_model_fails_on_are_only_passed_over(training: pd.DataFrame, refused: pd.DataFrame) -> None:
     model = Moody(False)
-    moody = fit(model, training, rules(training))
+    moody = fit(model, training, constraints(training))
     model.mood = fails_on(lambda frame: (frame["income"] > 100).to_numpy(), "missing")
     result = moody.explain(refused)
     assert (result.status == "found").all()
@@ -923,7 +932,7 @@ def test_scores_that_part_from_the_labels_do_not_decide(training: pd.DataFrame) 
     frame = pd.DataFrame({"x": rng.normal(0, 3, 300), "y": rng.normal(size=300)})
     rows = pd.DataFrame({"x": [0.001, 0.0015, 1.0], "y": [0.0, 0.0, 0.0]})
     cut = fit(Cut(), frame)
-    assert cut.use_scores_
+    assert cut.state_.use_scores
     result = cut.explain(rows)
     assert result.prediction.tolist() == Cut().predict(rows).tolist() == [0, 0, 1]
     found = (result.status == "found").to_numpy()
@@ -939,7 +948,7 @@ def test_a_model_that_scribbles_on_its_table_does_not_spoil_ours(training: pd.Da
         return answer
 
     before, rows = training.copy(deep=True), refused.copy(deep=True)
-    result = fit(scribbler, training, rules(training)).explain(refused)
+    result = fit(scribbler, training, constraints(training)).explain(refused)
     pd.testing.assert_frame_equal(training, before)
     pd.testing.assert_frame_equal(refused, rows)
     assert (result.status == "found").all()

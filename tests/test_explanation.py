@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal, assert_index_equal
+from sklearn.linear_model import LogisticRegression
 
-from fasterce.explanation import Answers, Change, Explanation
-from fasterce.predictor import Asked
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce import FasterCE
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.explanation import Change, CounterfactualArrays, Explanation
+from fasterce.models.predictor import ModelUsage
 
 
 def people(index: Any = None) -> pd.DataFrame:
@@ -48,7 +50,7 @@ def explain(
         reason=series("" if word == "found" else f"Because {word}." for word in status),
         prediction=series(["no"] * len(rows)),
         target=series(["yes"] * len(rows)),
-        answers=Answers(
+        arrays=CounterfactualArrays(
             query=query,
             rank=np.arange(len(query)) - np.searchsorted(query, query),
             method=np.array(["closest", "sparse", "realistic", "closest"][: len(query)], dtype=object),
@@ -57,12 +59,17 @@ def explain(
             distance=np.linspace(0.5, 2.0, 4)[: len(query)],
         ),
         table=table,
-        asked=Asked(calls=7, rows=90),
+        usage=ModelUsage(calls=7, rows=90),
         seconds=0.6,
     )
 
 
-EVERY = [(0, {"age": 25, "job": 2}), (1, {"owner": 1}), (1, {"income": 2.5}), (2, {"income": 1.75})]
+EVERY: list[tuple[int, dict[Any, Any]]] = [
+    (0, {"age": 25, "job": 2}),
+    (1, {"owner": 1}),
+    (1, {"income": 2.5}),
+    (2, {"income": 1.75}),
+]
 INDICES = {
     "range": pd.RangeIndex(3),
     "repeated": pd.Index([5, 5, 1]),
@@ -160,7 +167,7 @@ def test_the_summary_counts_rows_and_averages_the_best() -> None:
         "features_changed": 1.5,
         "distance": 0.75,
         "calls": 7,
-        "rows_asked_each": 30.0,
+        "model_rows_each": 30.0,
         "ms_each": pytest.approx(200.0),
     }
 
@@ -177,19 +184,21 @@ def test_no_rows_at_all() -> None:
     rows = people().iloc[:0]
     table = Table.like(people(), Schema.infer(people()))
     nothing = np.zeros(0, dtype=np.intp)
-    answers = Answers(nothing, nothing, np.zeros(0, dtype=object), np.zeros((0, 4)), np.zeros((0, 4)), np.zeros(0))
+    answers = CounterfactualArrays(
+        nothing, nothing, np.zeros(0, dtype=object), np.zeros((0, 4)), np.zeros((0, 4)), np.zeros(0)
+    )
     empty = pd.Series([], dtype=object)
-    explanation = Explanation(rows, empty, empty, empty, empty, answers, table, Asked(), 0.0)
+    explanation = Explanation(rows, empty, empty, empty, empty, answers, table, ModelUsage(), 0.0)
     assert len(explanation) == 0
     assert_frame_equal(explanation.counterfactuals, rows)
-    assert explanation.summary()["rows_asked_each"] == 0.0
-    assert repr(explanation) == "Explanation(0 rows: none; 0 calls, 0 rows asked)"
+    assert explanation.summary()["model_rows_each"] == 0.0
+    assert repr(explanation) == "Explanation(0 rows: none; 0 calls, 0 model rows)"
 
 
 def test_the_short_form_tells_rows_outcomes_and_cost() -> None:
     explanation = explain(people(), EVERY[:3], ["found", "found", "none_found"])
     assert len(explanation) == 3
-    assert repr(explanation) == "Explanation(3 rows: 2 found, 1 none_found; 7 calls, 90 rows asked)"
+    assert repr(explanation) == "Explanation(3 rows: 2 found, 1 none_found; 7 calls, 90 model rows)"
 
 
 def test_printing_shows_a_change_and_a_reason() -> None:
@@ -210,14 +219,38 @@ def test_explanations_of_the_same_rows_stand_side_by_side(index: pd.Index) -> No
     assert frame["rank"].tolist() == [0, 1, 0]
     assert both.status.tolist() == ["found", "none_found", "found"]
     assert both.reason.tolist() == ["", "Because none_found.", ""]
-    assert (both.asked.calls, both.asked.rows, both.seconds) == (14, 180, 1.2)
+    assert (both.usage.calls, both.usage.rows, both.seconds) == (14, 180, 1.2)
     assert first.beside(second).to_frame()["method"].tolist() == ["closest", "closest", "sparse"]
 
 
 def test_side_by_side_only_the_options_in_common_hold() -> None:
     one, two = (
-        replace(explain(people(), [], ["none_found"] * 3), options={"method": method, "n": 1, "rules": ()})
+        replace(explain(people(), [], ["none_found"] * 3), options={"method": method, "n": 1, "constraints": ()})
         for method in ("closest", "sparse")
     )
-    assert one.beside(two).options == {"n": 1, "rules": ()}
+    assert one.beside(two).options == {"n": 1, "constraints": ()}
     assert one.beside(one).options == one.options
+
+
+def test_predictions_of_verification_are_kept() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "y": rng.normal(size=300)})
+    model = LogisticRegression().fit(frame, np.where(frame["x"] + frame["y"] > 0, "yes", "no"))
+    explainer = FasterCE(model, autoencoder=(lambda m: m, lambda z: z), progress=False).fit(frame)
+    result = explainer.explain(frame.head(5))
+    arrays = result.arrays
+    assert [explainer.classes_[k] for k in arrays.predicted] == model.predict(result.to_frame()[["x", "y"]]).tolist()
+    with_probabilities = explainer._with_probabilities(result)
+    assert with_probabilities.usage.calls == result.usage.calls + 1
+    assert with_probabilities.usage.rows == result.usage.rows + len(result) + len(arrays)
+    expected = model.predict_proba(result.to_frame()[["x", "y"]])
+    np.testing.assert_allclose(with_probabilities.arrays.probabilities, expected)
+    assert with_probabilities.probabilities is not None
+    np.testing.assert_allclose(with_probabilities.probabilities, model.predict_proba(frame.head(5)))
+    part = with_probabilities.take(2, 4)
+    assert part.probabilities is not None
+    np.testing.assert_allclose(part.probabilities, model.predict_proba(frame.iloc[2:4]))
+    assert part.arrays.query.tolist() == [0, 1]
+    by_score = explainer.explain(frame.head(2), target="yes", target_score=(0.7, None))
+    assert by_score.probabilities is not None
+    assert explainer._with_probabilities(by_score) is by_score

@@ -4,9 +4,9 @@ Everything here is checked from outside: the model is asked again about the fram
 the drawn world, not off the library.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config, SurrogateConfig
 from fasterce.errors import ModelError
 from fasterce.explanation import Explanation
 from fasterce.latent.runtime import product
-from fasterce.surrogate import train
 
 ROWS = 120
 MOST_CALLS = 12
@@ -31,17 +31,11 @@ MOST_CALLS_FOR_SEVERAL = 16
 GRADES = ["low", "mid", "high", "top"]
 NUMBERS = ("int", "int8", "float", "float32", "nullable")
 NAMES = ("word", "category", "ordered", "code", "bool")
-METHODS = ("closest", "sparse", "realistic")
-POORLY_TRAINED = {"EDITED_A_FEATURE": 300, "FEWEST_EDITED": 1_500, "STEPS_A_FEATURE": 10, "FEWEST_STEPS": 60}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def a_poor_copy() -> Iterator[None]:
-    """Promises do not rest on how well the model was distilled: little training is quicker, and finds more ways to err."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in POORLY_TRAINED.items():
-            patch.setattr(train, name, value)
-        yield
+METHODS: tuple[Literal["closest", "sparse", "realistic"], ...] = ("closest", "sparse", "realistic")
+# Promises do not rest on the surrogate: little training is quicker, and finds more ways to err.
+CONFIG = Config(
+    surrogate=SurrogateConfig(edited_rows_per_feature=300, min_edited_rows=1_500, steps_per_feature=10, min_steps=60)
+)
 
 
 def quick(examples: int) -> Callable[[Any], Any]:
@@ -77,14 +71,14 @@ def column(kind: str, rng: np.random.Generator, rows: int) -> Any:
 
 @dataclass
 class Model:
-    """A random black box over any of the columns; `asked` lists the sizes of the frames it was given."""
+    """A random black box over any of the columns; `usage` lists the sizes of the frames it was given."""
 
     kind: str
     weights: dict[str, Any]
     scale: dict[str, tuple[float, float]]
     threshold: float = 0.0
     names: tuple[Any, Any] = ("no", "yes")
-    asked: list[int] = field(default_factory=list)
+    usage: list[int] = field(default_factory=list)
 
     def terms(self, frame: pd.DataFrame) -> np.ndarray:
         columns = []
@@ -112,7 +106,7 @@ class Model:
         return np.array(self.names, dtype=object)[(self.score(frame) > 0).astype(int)]
 
     def __call__(self, frame: pd.DataFrame) -> np.ndarray:
-        self.asked.append(len(frame))
+        self.usage.append(len(frame))
         return self.label(frame)
 
 
@@ -122,14 +116,14 @@ class Scored:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.classes_ = np.array(model.names, dtype=object)
-        self.asked = model.asked
+        self.usage = model.usage
         self.label = model.label
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         return self.model(frame)
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
-        self.asked.append(len(frame))
+        self.usage.append(len(frame))
         chance = 1 / (1 + np.exp(-self.model.score(frame)))
         return np.stack([1 - chance, chance], axis=1)
 
@@ -141,11 +135,11 @@ class Learnt(Pipeline):
         return super().predict(frame)
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        self.asked.append(len(frame))
+        self.usage.append(len(frame))
         return super().predict(frame)
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
-        self.asked.append(len(frame))
+        self.usage.append(len(frame))
         return super().predict_proba(frame)
 
 
@@ -156,25 +150,25 @@ def learnt(kind: str, training: pd.DataFrame, kinds: dict[str, str], labels: np.
     )
     last = LogisticRegression(C=10) if kind == "logistic" else DecisionTreeClassifier(max_depth=4, random_state=0)
     made = Learnt([("columns", columns), ("last", last)])
-    made.asked = []
+    made.usage = []
     return made.fit(training, labels.astype(str))
 
 
 @dataclass
 class World:
     kinds: dict[str, str]
-    rules: dict[str, str]
-    ranges: dict[str, tuple[float, float]]
+    constraints: dict[str, str]
+    ranges: dict[Any, tuple[float, float]]
     training: pd.DataFrame
     queries: pd.DataFrame
     model: Any
     seed: int
-    twin: str = "never"
+    compiled: str = "never"
     scores: str = "auto"
 
     def schema(self) -> Schema:
         def ruled(word: str) -> list[str]:
-            return [name for name, rule in self.rules.items() if rule == word]
+            return [name for name, constraint in self.constraints.items() if constraint == word]
 
         return Schema.infer(
             self.training,
@@ -186,8 +180,15 @@ class World:
         )
 
     def fit(self) -> FasterCE:
-        options = {"twin": self.twin, "scores": self.scores, "random_state": self.seed % 1000, "progress": False}
-        return FasterCE(self.model, self.schema(), autoencoder=turned_by(self.seed), **options).fit(self.training)
+        options: dict[str, Any] = {
+            "compile": self.compiled,
+            "scores": self.scores,
+            "random_state": self.seed % 1000,
+            "progress": False,
+        }
+        return FasterCE(self.model, self.schema(), autoencoder=turned_by(self.seed), config=CONFIG, **options).fit(
+            self.training
+        )
 
 
 def turned_by(seed: int) -> tuple[Any, Any]:
@@ -237,10 +238,10 @@ def worlds(draw: st.DrawFn, queries: int = 8) -> World:
     kinds = {f"{kind}_{k}": kind for k, kind in enumerate(drawn)}
     training = pd.DataFrame({name: column(kind, rng, ROWS) for name, kind in kinds.items()})
     fresh = pd.DataFrame({name: column(kind, rng, 3 * queries) for name, kind in kinds.items()})
-    rules, ranges = {}, {}
+    constraints, ranges = {}, {}
     for name, kind in kinds.items():
         one_way = ["increasing", "decreasing"] if kind in (*NUMBERS, "ordered") else []
-        rules[name] = draw(st.sampled_from(["free", "free", "free", "immutable", *one_way]))
+        constraints[name] = draw(st.sampled_from(["free", "free", "free", "immutable", *one_way]))
         if kind in NUMBERS and draw(st.booleans()):
             both = np.concatenate([frame[name].to_numpy(dtype=float) for frame in (training, fresh)])
             low, high = float(both.min()), float(both.max())
@@ -248,8 +249,8 @@ def worlds(draw: st.DrawFn, queries: int = 8) -> World:
     kind = draw(st.sampled_from(["linear", "scored", "tree", "noise", "rare", "logistic", "logistic", "grown"]))
     model = random_model(kind, training, kinds, rng)
     index = [f"row {k}" for k in range(queries)]
-    twin, scores = draw(st.sampled_from(["auto", "never"])), draw(st.sampled_from(["auto", "auto", "never"]))
-    return World(kinds, rules, ranges, training, fresh.head(queries).set_axis(index), model, seed, twin, scores)
+    compiled, scores = draw(st.sampled_from(["auto", "never"])), draw(st.sampled_from(["auto", "auto", "never"]))
+    return World(kinds, constraints, ranges, training, fresh.head(queries).set_axis(index), model, seed, compiled, scores)
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ class Wish:
 
 @st.composite
 def wishes(draw: st.DrawFn, world: World) -> Wish:
-    mutable = [name for name, rule in world.rules.items() if rule != "immutable"]
+    mutable = [name for name, constraint in world.constraints.items() if constraint != "immutable"]
     vary = draw(st.none() | st.lists(st.sampled_from(mutable), min_size=1, unique=True)) if mutable else None
     permitted: dict[str, Any] = {}
     for name in draw(st.lists(st.sampled_from(sorted(world.kinds)), max_size=2, unique=True)):
@@ -361,8 +362,8 @@ def check_bounds(world: World, long: pd.DataFrame, wish: Wish) -> None:
     for name, kind in world.kinds.items():
         before, after = world.queries[name].loc[long["query"]].reset_index(drop=True), long[name]
         moved = before.astype(object).to_numpy() != after.astype(object).to_numpy()
-        rule, allowed = world.rules[name], (wish.permitted or {}).get(name)
-        if rule == "immutable" or (wish.vary is not None and name not in wish.vary):
+        constraint, allowed = world.constraints[name], (wish.permitted or {}).get(name)
+        if constraint == "immutable" or (wish.vary is not None and name not in wish.vary):
             assert not moved.any(), name
         if kind in NUMBERS:
             was, now = before.to_numpy(dtype=float), after.to_numpy(dtype=float)
@@ -377,8 +378,8 @@ def check_bounds(world: World, long: pd.DataFrame, wish: Wish) -> None:
                 allowed if allowed is not None else [*world.training[name].astype(object), *_categories(world.training[name])]
             )
             assert set(after.astype(object)) <= set(known), name
-        assert rule != "increasing" or (now >= was).all(), name
-        assert rule != "decreasing" or (now <= was).all(), name
+        assert constraint != "increasing" or (now >= was).all(), name
+        assert constraint != "decreasing" or (now <= was).all(), name
 
 
 def held(bound: float, kind: str) -> float:
@@ -441,7 +442,7 @@ def test_every_answer_is_true_in_bounds_and_typed(data: st.DataObject) -> None:
         check_types(result, world, long)
         check_bounds(world, long, wish)
         check_description(world, long, wish)
-        assert wish.budget is None or result.asked.rows <= wish.budget * len(world.queries)
+        assert wish.budget is None or result.usage.rows <= wish.budget * len(world.queries)
 
 
 @quick(24)
@@ -499,15 +500,15 @@ def test_calls_stay_few_whatever_the_model(data: st.DataObject) -> None:
     if explainer is None:
         return
     wish = data.draw(wishes(world).filter(lambda wish: wish.method != "all"))
-    confirming_alone = explainer.twin_ is not None
+    confirming_alone = explainer.state_.compiled is not None
     for rows in (world.queries, world.queries.head(3)):
-        world.model.asked.clear()
-        result = explainer.explain(rows, **wish.options(), why_not=False)
+        world.model.usage.clear()
+        result = explainer.explain(rows, **wish.options(), diagnose=False)
         most = MOST_CALLS if wish.n == 1 else MOST_CALLS_FOR_SEVERAL
-        assert len(world.model.asked) == result.asked.calls <= most
-        assert sum(world.model.asked) == result.asked.rows
+        assert len(world.model.usage) == result.usage.calls <= most
+        assert sum(world.model.usage) == result.usage.rows
         if confirming_alone and (result.status == "found").all():
-            assert result.asked.calls <= 2, "the twin is asked instead"
+            assert result.usage.calls <= 2, "the twin is asked instead"
 
 
 @pytest.fixture(scope="module", params=["labels", "scores"])
@@ -539,19 +540,27 @@ def real_worlds(request: pytest.FixtureRequest) -> dict[str, tuple[World, Faster
     truth = training["int"] / 28 + training["float"] / 2 + (training["category"] == "oak") + training["bool"] - 3.5
     model = learnt("logistic", training, kinds, (truth + rng.normal(size=300) / 3 > 0).to_numpy())
     scores = "auto" if request.param == "scores" else "never"
-    given = (kinds, dict.fromkeys(kinds, "free"), {}, training, queries, model, 3)
-    every = {twin: World(*given, twin, scores) for twin in ("auto", "never")}
-    return {twin: (world, world.fit()) for twin, world in every.items()}
+    given: tuple[dict[str, str], dict[str, str], dict[Any, Any], Any, Any, Any, int] = (
+        kinds,
+        dict.fromkeys(kinds, "free"),
+        {},
+        training,
+        queries,
+        model,
+        3,
+    )
+    every = {compiled: World(*given, compiled, scores) for compiled in ("auto", "never")}
+    return {compiled: (world, world.fit()) for compiled, world in every.items()}
 
 
 @pytest.mark.parametrize("method", [*METHODS, "all"])
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("twin", ["auto", "never"])
+@pytest.mark.parametrize("compiled", ["auto", "never"])
 def test_company_changes_nothing_with_and_without_a_twin(
-    real_worlds: dict[str, tuple[World, FasterCE]], twin: str, n: int, method: Any
+    real_worlds: dict[str, tuple[World, FasterCE]], compiled: str, n: int, method: Any
 ) -> None:
-    world, explainer = real_worlds[twin]
-    assert (explainer.twin_ is None) == (twin == "never")
+    world, explainer = real_worlds[compiled]
+    assert (explainer.state_.compiled is None) == (compiled == "never")
     order = list(np.random.default_rng(n).permutation(len(world.queries)))
     distance = "percentile" if n == 1 else "gower"
     check_company(explainer, world.queries, order, {"method": method, "n": n, "distance": distance})
@@ -562,12 +571,12 @@ def test_the_number_of_calls_does_not_grow_with_the_rows(plain_world: tuple[Worl
     world, explainer = plain_world
     calls = []
     for times in (1, 20):
-        world.model.asked.clear()
+        world.model.usage.clear()
         result = explainer.explain(pd.concat([world.queries.head(3)] * times), method)
         assert len(result) == 3 * times
         assert (result.status == "found").all()
-        assert result.asked.calls == len(world.model.asked)
-        calls.append(result.asked.calls)
+        assert result.usage.calls == len(world.model.usage)
+        calls.append(result.usage.calls)
     assert calls[0] == calls[1] <= MOST_CALLS
 
 
@@ -593,7 +602,7 @@ def test_a_model_that_is_noise_gets_true_answers_too(plain_world: tuple[World, F
 @pytest.mark.parametrize("reading", ["movement", "paper"])
 def test_no_freedom_means_no_answer(plain_world: tuple[World, FasterCE], reading: Any) -> None:
     world, _ = plain_world
-    frozen = World(**{**world.__dict__, "rules": dict.fromkeys(world.kinds, "immutable")})
+    frozen = World(**{**world.__dict__, "constraints": dict.fromkeys(world.kinds, "immutable")})
     result = frozen.fit().explain(frozen.queries, "all", reading=reading)
     assert set(result.status) == {"none_found"}
     assert (result.reason != "").all()

@@ -10,7 +10,7 @@ import sklearn.exceptions
 
 import fasterce
 from fasterce import errors
-from fasterce.cli.commands import COMMANDS, needed
+from fasterce.cli.commands import COMMANDS, required_commands
 
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "torch", "xgboost", "onnxruntime", "pyarrow", "matplotlib")
 
@@ -27,7 +27,7 @@ def imported_by(code: str, *arguments: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "code",
-    ["import fasterce, fasterce.errors, fasterce.serve.question, fasterce.serve.settings", "from fasterce.cli import main"],
+    ["import fasterce, fasterce.errors, fasterce.serve.messages, fasterce.serve.settings", "from fasterce.cli import main"],
 )
 def test_the_front_needs_no_numpy(code: str) -> None:
     assert imported_by(code) == set()
@@ -46,9 +46,9 @@ def test_help_of_a_command_line_lists_every_command() -> None:
 
 
 def test_one_command_is_enough_where_one_is_meant() -> None:
-    assert needed(["explain", "--help"]) == ["explain"]
-    assert needed(["--version"]) == []
-    assert needed([]) == needed(["--help"]) == needed(["explian"]) == list(COMMANDS)
+    assert required_commands(["explain", "--help"]) == ["explain"]
+    assert required_commands(["--version"]) == []
+    assert required_commands([]) == required_commands(["--help"]) == required_commands(["explian"]) == list(COMMANDS)
 
 
 def test_the_first_use_imports_what_it_needs() -> None:
@@ -68,14 +68,14 @@ def test_names_nobody_has_are_refused_as_python_does() -> None:
     with pytest.raises(AttributeError, match="module 'fasterce' has no attribute 'FasterCEE'"):
         _ = fasterce.FasterCEE  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"module 'fasterce\.errors' has no attribute 'numpy'"):
-        _ = errors.numpy  # type: ignore[attr-defined]
+        _ = errors.numpy
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
-        from fasterce import nothing  # noqa: F401
+        from fasterce import nothing  # type: ignore[attr-defined]  # noqa: F401
 
 
 def test_not_fitted_is_scikit_learns_too_and_survives_pickling() -> None:
-    again = pickle.loads(pickle.dumps(errors.NotFittedError("fit first")))
+    again = pickle.loads(pickle.dumps(errors.NotFittedError("errors.not_fitted")))
     assert type(again) is errors.NotFittedError
     assert isinstance(again, sklearn.exceptions.NotFittedError)
-    assert str(again) == "fit first"
+    assert str(again) == "This FasterCE must be fitted first: call fit(X_train)."
     assert inspect.getmodule(errors.NotFittedError) is errors

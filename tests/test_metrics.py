@@ -71,8 +71,8 @@ def test_nn_ratio_of_real_rows_is_zero_as_each_is_its_own_neighbour(peers: metri
 
 
 def test_nn_ratio_is_not_a_number_where_every_real_row_has_a_twin(scale: metrics.Scale) -> None:
-    twins = metrics.Peers.of(older, scale, pd.concat([TRAINING, TRAINING]), "yes")
-    assert np.isnan(metrics.nn_ratio(twins, AFTER))
+    duplicates = metrics.Peers.of(older, scale, pd.concat([TRAINING, TRAINING]), "yes")
+    assert np.isnan(metrics.nn_ratio(duplicates, AFTER))
 
 
 def test_inlier_tells_the_crowd_from_the_stray() -> None:
@@ -140,23 +140,23 @@ def finer() -> metrics.Scale:
     return metrics.Scale.of(TRAINING.assign(a=[0.0, 2.0, 4.5, 6.0, 10.0]))
 
 
-def test_robustness_is_the_share_of_shakes_that_keep_the_prediction(finer: metrics.Scale) -> None:
-    """Half of the shakes of a row on the border cross it, one far from it never does."""
+def test_robustness_is_the_share_of_noise_samples_that_keep_the_prediction(finer: metrics.Scale) -> None:
+    """Half of the samples of a row on the border cross it, one far from it never does."""
     answers = pd.DataFrame({"a": [5.0001, 9.0, 1.0], "n": [2, 2, 2], "c": list("xxx"), "d": list("ppp")})
-    found = metrics.robustness(above_five, finer, answers, "yes", shakes=400)
+    found = metrics.robustness(above_five, finer, answers, "yes", samples=400)
     assert found[0] == pytest.approx(0.5, abs=0.1)
     assert found[1:].tolist() == [1.0, 0.0]
 
 
-def test_robustness_of_recourse_shakes_only_what_changed(finer: metrics.Scale) -> None:
+def test_robustness_of_recourse_adds_noise_only_to_what_changed(finer: metrics.Scale) -> None:
     before = pd.DataFrame({"a": [5.0001, 2.0], "n": [1, 2], "c": list("xx"), "d": list("pp")})
     after = before.assign(a=[5.0001, 5.0001], n=[2, 2])
-    found = metrics.robustness(above_five, finer, after, "yes", rows=before, shakes=400)
+    found = metrics.robustness(above_five, finer, after, "yes", rows=before, samples=400)
     assert found[0] == 1.0
     assert found[1] == pytest.approx(0.5, abs=0.1)
 
 
-def test_shakes_stay_in_range_and_whole(finer: metrics.Scale) -> None:
+def test_noise_stays_in_range_and_whole(finer: metrics.Scale) -> None:
     seen: list[pd.DataFrame] = []
 
     def spy(frame: pd.DataFrame) -> np.ndarray:

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fasterce import FasterCE
+from fasterce.config import Config, SearchConfig
 from fasterce.search import shortlist
-from fasterce.search import task as task_module
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 
@@ -85,7 +85,7 @@ def tumours(request: pytest.FixtureRequest) -> Tumours:
     needed = np.abs(lead)[:, None] / (np.abs(slope) * span)
     alone = np.where(needed < room, needed, np.inf).min(axis=1)
     best = [cheapest_mix(mine, np.abs(slope) * span, abs(need)) for mine, need in zip(room, lead, strict=True)]
-    return Tumours(fitted(model, X, scores=request.param, twin="never"), X, alone, np.array(best))
+    return Tumours(fitted(model, X, scores=request.param, compile="never"), X, alone, np.array(best))
 
 
 def cheapest_mix(room: np.ndarray, rate: np.ndarray, need: float) -> float:
@@ -111,10 +111,10 @@ def test_closest_is_hardly_ever_dearer_than_one_feature_alone(tumours: Tumours, 
     alone = alone[alone["n_changed"] == 1]["distance"]
     close = tumours.explained("closest", distance)["distance"].reindex(alone.index)
     assert len(alone) > 300
-    if tumours.explainer.use_scores_ and distance == "gower":
+    if tumours.explainer.state_.use_scores and distance == "gower":
         assert (close > 1.05 * alone).mean() < 0.03
-    assert (close > 1.25 * alone).mean() < (0.1 if tumours.explainer.use_scores_ else 0.2)
-    assert close.mean() <= (1.0 if tumours.explainer.use_scores_ else 1.05) * alone.mean()
+    assert (close > 1.25 * alone).mean() < (0.1 if tumours.explainer.state_.use_scores else 0.2)
+    assert close.mean() <= (1.0 if tumours.explainer.state_.use_scores else 1.05) * alone.mean()
 
 
 def test_closest_is_within_a_quarter_of_the_best_there_is(tumours: Tumours) -> None:
@@ -126,8 +126,8 @@ def test_closest_is_within_a_quarter_of_the_best_there_is(tumours: Tumours) -> N
 @pytest.mark.parametrize("keep_rows", [True, False])
 def test_training_rows_are_kept_only_if_they_may_be(shops: pd.DataFrame, keep_rows: bool) -> None:
     explainer = fitted(lambda frame: (frame["x"] + frame["y"] > 0).to_numpy(), shops, keep_rows=keep_rows)
-    own = explainer.table_.read(shops).codes
-    kept = (explainer.knowledge_.examples[:, None, :] == own[None, :, :]).all(axis=2)
+    own = explainer.state_.table.read(shops).codes
+    kept = (explainer.state_.search.examples[:, None, :] == own[None, :, :]).all(axis=2)
     assert kept.any() == keep_rows
     assert (explainer.explain(shops.head(20)).status == "found").all()
 
@@ -135,10 +135,10 @@ def test_training_rows_are_kept_only_if_they_may_be(shops: pd.DataFrame, keep_ro
 def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     explainer = fitted(lambda frame: (frame["x"] + frame["y"] > 0).to_numpy(), shops)
     whole = explainer.explain(shops.head(40), "all")
-    monkeypatch.setattr(task_module, "MOST_CELLS", 20_000)
     monkeypatch.setattr(shortlist, "MOST_LISTED", 2_000)
-    blocks = explainer.explain(shops.head(40), "all")
-    assert blocks.asked.calls > 2 * whole.asked.calls
+    small = Config(search=SearchConfig(max_cells=20_000))
+    blocks = fitted(explainer.model, shops, config=small).explain(shops.head(40), "all")
+    assert blocks.usage.calls > 2 * whole.usage.calls
     pd.testing.assert_frame_equal(whole.to_frame(), blocks.to_frame())
 
 

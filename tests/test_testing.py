@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.adapters import FunctionModel
 from fasterce.errors import InputError
+from fasterce.models.adapters import FunctionModel
 from fasterce.testing import check_adapter
-from samples import people
+from tests.samples import people
 
 X = people(60)
 
@@ -86,24 +86,27 @@ def fails_silently(frame: pd.DataFrame) -> np.ndarray:
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "raises": (lambda frame: frame["salary"], "must answer the 60 rows of X; it raised KeyError"),
-    "one value": (lambda frame: "no", "must answer once for every row; got one value"),
-    "too few": (lambda frame: good(frame)[:3], "must answer once for every row; got 3 answers for 60 rows"),
-    "two a row": (chances, "one label a row; got an array of shape"),
-    "missing": (lambda frame: np.where(frame["pay"] > 50, 1.0, np.nan), "must give a label for every row; got none for"),
-    "not the same again": (counting(), "same answers when asked again"),
-    "changes the frame": (changing, "must leave the frame it is given as it is"),
-    "by company": (by_mean, "answer one row as it answers it among others"),
-    "by place": (by_place, "answer a row the same wherever it stands"),
-    "by index": (by_index, "not look at the index"),
+    "raises": (lambda frame: frame["salary"], "must accept the 60 rows of X; it raised KeyError"),
+    "one value": (lambda frame: "no", "must return one label per row; got one value"),
+    "too few": (lambda frame: good(frame)[:3], "must return one label per row; got 3 for 60 rows"),
+    "two per row": (chances, "one label per row; got an array of shape"),
+    "missing": (lambda frame: np.where(frame["pay"] > 50, 1.0, np.nan), "must return a label for every row; got none for"),
+    "not the same again": (counting(), "same predictions when called again"),
+    "changes the frame": (changing, "must leave the frame as it is"),
+    "by batch": (by_mean, "predict one row as it does among others"),
+    "by position": (by_place, "predict a row the same at any position"),
+    "by index": (by_index, "not depend on the index"),
     "fails alone": (fails_alone, "among others; it raised ValueError: cannot squeeze"),
-    "answers nothing": (answers_nothing, r"no rows with no labels, or say what is wrong; got an array of shape \(1,\)"),
-    "fails silently": (fails_silently, "no rows with no labels, or say what is wrong; it raised RuntimeError"),
+    "answers nothing": (
+        answers_nothing,
+        r"no labels for no rows, or raise .*; got an array of shape \(1,\)",
+    ),
+    "fails silently": (fails_silently, "no labels for no rows, or raise an error with a message; it raised RuntimeError"),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_function_is_told(name: str) -> None:
+def test_a_broken_function_is_reported(name: str) -> None:
     model, sentence = BROKEN[name]
     with pytest.raises(AssertionError, match=sentence) as caught:
         check_adapter(model, X)
@@ -119,20 +122,20 @@ def spoiled(**parts: Any) -> Any:
     ("model", "sentence"),
     [
         (spoiled(classes_=["no", "yes"]), "classes_ must be a one-dimensional array; got list"),
-        (spoiled(classes_=np.array(["no", "maybe"])), "classes_ must contain every label predict gives; got 'yes'"),
+        (spoiled(classes_=np.array(["no", "maybe"])), "classes_ must contain every label of predict; got 'yes'"),
         (spoiled(classes_=np.array(["no", "yes", "no"])), "classes_ must name every class once"),
-        (spoiled(classes_=None), "classes_ must say of which classes"),
+        (spoiled(classes_=None), "classes_ must name the classes"),
         (spoiled(predict_proba=lambda frame: chances(frame)[:, 1]), r"must have the shape \(60, 2\); got \(60,\)"),
         (spoiled(predict_proba=lambda frame: chances(frame) * 2), "must sum to 1 in every row; got 2 in row 0"),
-        (spoiled(predict_proba=lambda frame: chances(frame) * 3 - 1), "chances between 0 and 1"),
-        (spoiled(predict_proba=lambda frame: chances(frame) * np.nan), "must give finite numbers"),
-        (spoiled(predict_proba=lambda frame: chances(frame)[:, ::-1]), "largest chance.*in the order of classes_"),
-        (spoiled(predict_proba=lambda frame: frame["salary"]), "predict_proba must answer every row predict answers"),
+        (spoiled(predict_proba=lambda frame: chances(frame) * 3 - 1), "probabilities between 0 and 1"),
+        (spoiled(predict_proba=lambda frame: chances(frame) * np.nan), "must return finite numbers"),
+        (spoiled(predict_proba=lambda frame: chances(frame)[:, ::-1]), "largest probability.*in the order of classes_"),
+        (spoiled(predict_proba=lambda frame: frame["salary"]), "predict_proba must accept every row that predict accepts"),
         (spoiled(by_name=True, predict=lambda frame: good(frame.set_axis(list(X.columns), axis=1))), "by name, in any order"),
-        (spoiled(answers_numbers=True), "must give finite numbers, since the model says"),
+        (spoiled(predicts_numbers=True), "must return finite numbers, since the model declares"),
     ],
 )
-def test_a_broken_object_is_told(model: Any, sentence: str) -> None:
+def test_a_broken_object_is_reported(model: Any, sentence: str) -> None:
     with pytest.raises(AssertionError, match=sentence):
         check_adapter(model, X)
 
@@ -166,24 +169,24 @@ def test_two_threads_at_once_are_noticed() -> None:
         check_adapter(Shared(), X)
 
 
-def test_all_broken_rules_are_told_at_once() -> None:
+def test_all_violations_are_reported_at_once() -> None:
     with pytest.raises(AssertionError) as caught:
         check_adapter(spoiled(predict_proba=lambda frame: chances(frame) * 2, classes_=np.array(["no", "maybe"])), X)
     assert len(str(caught.value).splitlines()) >= 2
 
 
-def test_rounding_is_forgiven_where_it_is_said() -> None:
+def test_rounding_is_accepted_if_not_exact() -> None:
     def rounding(frame: pd.DataFrame) -> np.ndarray:
         return chances(frame) + np.array([1e-4, -1e-4]) * (len(frame) == 1)
 
     model = spoiled(predict_proba=rounding)
-    with pytest.raises(AssertionError, match="predict_proba must answer one row"):
+    with pytest.raises(AssertionError, match="predict_proba must predict one row"):
         check_adapter(model, X)
     check_adapter(model, X, exact=False)
 
 
-def test_it_takes_rows_to_ask_about() -> None:
+def test_at_least_two_rows_are_needed() -> None:
     with pytest.raises(InputError, match="at least two rows"):
         check_adapter(good, X.head(1))
     with pytest.raises(InputError, match="must be a DataFrame"):
-        check_adapter(good, X.to_numpy())  # type: ignore[arg-type]
+        check_adapter(good, X.to_numpy())

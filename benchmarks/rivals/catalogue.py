@@ -53,7 +53,7 @@ RANGED = frozenset({RANGES})
 TREES = ("xgboost",)
 ENTRIES = (
     Entry("fasterce closest", "ours", "closest", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("fasterce closest, no twin", "ours", "closest-untwinned", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("fasterce closest, not compiled", "ours", "closest-untwinned", constraints=BOTH, batch=True, package="fasterce"),
     Entry("fasterce sparse", "ours", "sparse", constraints=BOTH, batch=True, package="fasterce"),
     Entry("fasterce realistic", "ours", "realistic", constraints=BOTH, batch=True, package="fasterce"),
     Entry("fasterce robust", "ours", "robust", constraints=BOTH, batch=True, package="fasterce"),

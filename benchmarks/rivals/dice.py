@@ -15,7 +15,7 @@ from benchmarks.rivals.problem import Problem
 OUTCOME = "outcome_"
 
 
-class Asked:
+class ModelUsage:
     """The black box as DiCE wants it: an object with `predict_proba` and `predict`."""
 
     def __init__(self, problem: Problem) -> None:
@@ -36,7 +36,7 @@ class Rival:
             continuous_features=names,
             outcome_name=OUTCOME,
         )
-        self.explainer = dice_ml.Dice(data, dice_ml.Model(model=Asked(problem), backend="sklearn"), method=variant)
+        self.explainer = dice_ml.Dice(data, dice_ml.Model(model=ModelUsage(problem), backend="sklearn"), method=variant)
         self.options = constraints(problem) | ({"random_seed": problem.seed} if variant == "random" else {})
 
     def explain(self, row: pd.DataFrame) -> pd.DataFrame | None:

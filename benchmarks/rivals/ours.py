@@ -7,6 +7,7 @@ judged by it.
 """
 
 import shutil
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +15,7 @@ import pandas as pd
 
 from benchmarks.rivals.problem import Problem
 from fasterce import FasterCE, Schema, load
-from fasterce.schema import Feature
+from fasterce.data.schema import Feature
 
 ROBUST = 0.95
 UNTWINNED = "-untwinned"
@@ -27,19 +28,19 @@ class Rival:
         counted(problem)
         self.explainer, self.setup_seconds = fitted(problem)
         if variant.endswith(UNTWINNED):
-            self.explainer.twin_ = None
+            self.explainer.state_ = replace(self.explainer.state_, compiled=None)
         self.twins: list[Any] = []
 
     def explain(self, row: pd.DataFrame) -> Any:
         result = self.explain_batch(row)
-        self.twins += [result.twin] if result.twin is not None else []
+        self.twins += [result.compiled] if result.compiled is not None else []
         return result
 
     def notes(self) -> list[str]:
         """What was asked of the twin instead of the black box: it is in no count of ours."""
         if not self.twins:
-            return ["no twin"]
-        rows = sum(twin.rows for twin in self.twins) / len(self.twins)
+            return ["not compiled"]
+        rows = sum(compiled.rows for compiled in self.twins) / len(self.twins)
         return [f"and {rows:.0f} rows of a twin that agrees {self.twins[0].agreement:.2%}"]
 
     def explain_batch(self, rows: pd.DataFrame) -> Any:
@@ -66,7 +67,7 @@ def fitted(problem: Problem) -> tuple[FasterCE, float]:
 
 def options(problem: Problem, variant: str) -> dict[str, Any]:
     method, _, step = variant.removesuffix(UNTWINNED).partition("@")
-    given: dict[str, Any] = {"distance": "gower", "n": problem.count, "why_not": False}
+    given: dict[str, Any] = {"distance": "gower", "n": problem.count, "diagnose": False}
     if method.startswith("paper-"):
         given |= {"reading": "paper"}
     if method == "robust":

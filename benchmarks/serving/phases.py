@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.measuring import load
 from benchmarks.serving.clients import LOST
-from benchmarks.serving.house import House, bodies, drive, hanging, told_by
 from benchmarks.serving.models import HANGS_AT
+from benchmarks.serving.server import Server, bodies, drive, hanging, told_by
 
 CLIENTS = (1, 8, 64)
 USUAL = 8
@@ -43,32 +43,32 @@ def starts(artifact: Path, folder: Path, times: int) -> dict[str, Any]:
     """Until ready, and memory once the spare is there too; then told to end without work."""
     seconds, pss, ended = [], [], []
     for k in range(times):
-        with House(artifact, folder / f"start{k}.db") as house:
-            seconds.append(house.starting)
-            house.wait_until_full()
-            pss.append(house.footprint()["pss_mb"])
-            code, took = house.stop()
+        with Server(artifact, folder / f"start{k}.db") as server:
+            seconds.append(server.starting)
+            server.wait_until_full()
+            pss.append(server.footprint()["pss_mb"])
+            code, took = server.stop()
             ended.append({"code": code, "seconds": took})
     return {"seconds": seconds, "pss_mb": pss, "ended": ended}
 
 
-def steady(house: House, asked: Sequence[str], effort: Effort) -> list[dict[str, Any]]:
+def steady(server: Server, asked: Sequence[str], effort: Effort) -> list[dict[str, Any]]:
     """So many clients, each asking again as soon as it is answered."""
     return [
-        {"clients": clients, "load": load(), **summary(driven(house, asked, effort, clients=clients), effort.warm_up)}
+        {"clients": clients, "load": load(), **summary(driven(server, asked, effort, clients=clients), effort.warm_up)}
         for clients in CLIENTS
         for _ in range(effort.repeats)
     ]
 
 
-def overload(house: House, asked: Sequence[str], effort: Effort, capacity: float) -> dict[str, Any]:
+def overload(server: Server, asked: Sequence[str], effort: Effort, capacity: float) -> dict[str, Any]:
     """Four times as many requests as it can answer, at their times whatever happens; then the usual load again."""
-    before = house.footprint()
-    told = driven(house, asked, effort, seconds=effort.overload, rate=OVERLOAD * capacity)
-    after = house.footprint()
+    before = server.footprint()
+    told = driven(server, asked, effort, seconds=effort.overload, rate=OVERLOAD * capacity)
+    after = server.footprint()
     sleep(SETTLED)
-    settled = house.footprint()
-    again = summary(driven(house, asked, effort, clients=USUAL, warm_up=0.0))
+    settled = server.footprint()
+    again = summary(driven(server, asked, effort, clients=USUAL, warm_up=0.0))
     return {
         "rate": OVERLOAD * capacity,
         **summary(told, effort.warm_up),
@@ -79,21 +79,22 @@ def overload(house: House, asked: Sequence[str], effort: Effort, capacity: float
     }
 
 
-def killed(house: House, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
-    """SIGKILL under the usual load: of the engine that works, and then of all at once, the spare too."""
+def killed(server: Server, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
+    """SIGKILL under the usual load: of the worker that works, and then of all at once, the spare too."""
     return {
-        who: [_killed(house, asked, effort, most) for _ in range(effort.repeats)] for who, most in (("one", 1), ("all", None))
+        who: [_killed(server, asked, effort, most) for _ in range(effort.repeats)]
+        for who, most in (("one", 1), ("all", None))
     }
 
 
-def _killed(house: House, asked: Sequence[str], effort: Effort, most: int | None) -> dict[str, Any]:
-    house.wait_until_full()
-    clients = drive(house, asked, effort.killing, clients=USUAL)
+def _killed(server: Server, asked: Sequence[str], effort: Effort, most: int | None) -> dict[str, Any]:
+    server.wait_until_full()
+    clients = drive(server, asked, effort.killing, clients=USUAL)
     sleep(effort.killing / 3)
-    for pid in house.engines()[:most]:
+    for pid in server.workers()[:most]:
         os.kill(pid, signal.SIGKILL)
     sleep(0.1)
-    full = house.wait_until_full() + 0.1
+    full = server.wait_until_full() + 0.1
     told = told_by(clients)
     answered = sorted(line[1] for line in told["lines"] if line[2] == 200)
     gaps = [later - sooner for sooner, later in pairwise(answered)]
@@ -103,44 +104,44 @@ def _killed(house: House, asked: Sequence[str], effort: Effort, most: int | None
 def hung(folder: Path, effort: Effort, people: Path) -> dict[str, Any]:
     """A model that never answers about one row: how late the 504 is, how soon another is answered, what is left behind."""
     options = ("--model", "benchmarks.serving.models:hangs")
-    with House(hanging(folder), folder / "hanging.db", *options) as house:
-        usual = bodies(people, house)[0]
+    with Server(hanging(folder), folder / "hanging.db", *options) as server:
+        usual = bodies(people, server)[0]
         stuck = json.dumps({"rows": [json.loads(usual)["rows"][0] | HANGS_AT], "deadline_ms": HANG_MS})
-        house.post(usual)
-        house.wait_until_full()
-        before = house.footprint()
+        server.post(usual)
+        server.wait_until_full()
+        before = server.footprint()
         late, usable, statuses = [], [], []
         for _ in range(effort.hangs):
             began = perf_counter()
-            status, _ = house.post(stuck)
+            status, _ = server.post(stuck)
             late.append(perf_counter() - began - HANG_MS / 1e3)
             statuses.append(status)
             began = perf_counter()
-            while house.post(usual)[0] != 200 and perf_counter() - began < 30:
+            while server.post(usual)[0] != 200 and perf_counter() - began < 30:
                 sleep(0.01)
             usable.append(perf_counter() - began)
-        house.wait_until_full()
+        server.wait_until_full()
         sleep(SETTLED)
-        return {"statuses": counted(statuses), "late": late, "usable": usable, "before": before, "after": house.footprint()}
+        return {"statuses": counted(statuses), "late": late, "usable": usable, "before": before, "after": server.footprint()}
 
 
-def ended(house: House, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
+def ended(server: Server, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
     """SIGTERM under the usual load: what became of all that was asked before it."""
-    clients = drive(house, asked, effort.seconds / 2, clients=USUAL)
+    clients = drive(server, asked, effort.seconds / 2, clients=USUAL)
     sleep(effort.seconds / 4)
     began = perf_counter()
-    code, took = house.stop()
+    code, took = server.stop()
     told = told_by(clients)
     before = [line for line in told["lines"] if told["start"] + line[0] < began]
     return {"code": code, "seconds": took, "before": statuses({"lines": before}), "statuses": statuses(told)}
 
 
-def soak(house: House, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
+def soak(server: Server, asked: Sequence[str], effort: Effort) -> dict[str, Any]:
     """The usual load for long: memory and descriptors again and again."""
-    clients = drive(house, asked, effort.soak, clients=USUAL, warm_up=0.0)
+    clients = drive(server, asked, effort.soak, clients=USUAL, warm_up=0.0)
     began, samples = perf_counter(), []
     while clients.poll() is None and perf_counter() - began < effort.soak:
-        samples.append({"at": perf_counter() - began, **house.footprint()})
+        samples.append({"at": perf_counter() - began, **server.footprint()})
         sleep(min(10.0, effort.soak / 10))
     return {**summary(told_by(clients)), "samples": samples, "mb_per_minute": slope(samples)}
 
@@ -154,8 +155,8 @@ def slope(samples: Sequence[dict[str, Any]]) -> float:
     return sum((time - middle) * (size - mean) for time, size in zip(times, sizes, strict=True)) / spread if spread else 0.0
 
 
-def driven(house: House, asked: Sequence[str], effort: Effort, **plan: Any) -> dict[str, Any]:
-    return told_by(drive(house, asked, **{"seconds": effort.seconds, "warm_up": effort.warm_up, **plan}))
+def driven(server: Server, asked: Sequence[str], effort: Effort, **plan: Any) -> dict[str, Any]:
+    return told_by(drive(server, asked, **{"seconds": effort.seconds, "warm_up": effort.warm_up, **plan}))
 
 
 def summary(told: dict[str, Any], warm_up: float = 0.0) -> dict[str, Any]:

@@ -84,13 +84,13 @@ def killed(found: Numbers) -> str:
         failed = [sum(count for status, count in one["statuses"].items() if status != "200") for one in runs]
         lines.append(
             [
-                {"one": "the engine at work", "all": "all at once, the spare too"}[who],
+                {"one": "the worker at work", "all": "all at once, the spare too"}[who],
                 f"{spread(failed, '{:.0f}')} of {spread([one['requests'] for one in runs], '{:.0f}')}",
                 f"{spread([one['longest_gap'] for one in runs])} s",
                 f"{spread([one['full_after'] for one in runs])} s",
             ]
         )
-    header = ["SIGKILL of", "failed requests", "longest time without an answer", "engine and spare back after"]
+    header = ["SIGKILL of", "failed requests", "longest time without an answer", "worker and spare back after"]
     return f"## Engines killed, with 8 clients\n\n{table(header, lines)}"
 
 

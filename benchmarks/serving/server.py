@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 
 
-class House:
+class Server:
     """`fasterce serve` on a free port; `starting` is seconds until it was ready."""
 
     def __init__(self, artifact: Path, records: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
@@ -43,7 +43,7 @@ class House:
                 return int(line.strip().rpartition(":")[2])
         raise RuntimeError(f"The server did not start: {said}")
 
-    def __enter__(self) -> "House":
+    def __enter__(self) -> "Server":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,14 +85,14 @@ class House:
         return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
     def full(self) -> bool:
-        """Whether engines and spare are all there."""
-        return self.metric('fasterce_engines{state="spare"}') == 1 and self.metric('fasterce_engines{state="alive"}') >= 2
+        """Whether workers and spare are all there."""
+        return self.metric('fasterce_workers{state="spare"}') == 1 and self.metric('fasterce_workers{state="alive"}') >= 2
 
     def wait_until_full(self) -> float:
         began = perf_counter()
         while not self.full():
             if perf_counter() - began > PATIENCE:
-                raise RuntimeError("The engines did not all come back within a minute.")
+                raise RuntimeError("The workers did not all come back within a minute.")
             sleep(0.02)
         return perf_counter() - began
 
@@ -110,8 +110,8 @@ class House:
             found += below
         return found
 
-    def engines(self) -> list[int]:
-        """Those that explain, the one that has worked most first; the front has one child, the nursery, which has them."""
+    def workers(self) -> list[int]:
+        """Those that explain, the one that has worked most first; the front has one child, the spawner, which has them."""
         return sorted(self.processes()[2:], key=_ticks, reverse=True)
 
     def footprint(self) -> dict[str, Any]:
@@ -145,7 +145,8 @@ def prepared(folder: Path) -> Path:
     if not made.exists():
         made.parent.mkdir(parents=True, exist_ok=True)
         code = (
-            "import sys, pathlib; from fasterce.serve.demo import served; served(pathlib.Path(sys.argv[1]), 'german_credit')"
+            "import sys, pathlib; from fasterce.cli.serve_demo import served; "
+            "served(pathlib.Path(sys.argv[1]), 'german_credit')"
         )
         subprocess.run([sys.executable, "-c", code, str(folder)], check=True, cwd=ROOT)
     return made
@@ -164,15 +165,15 @@ def hanging(folder: Path) -> Path:
     return made
 
 
-def bodies(people: Path, house: House, **more: Any) -> list[str]:
+def bodies(people: Path, server: Server, **more: Any) -> list[str]:
     """A request a person."""
-    numeric = {one["name"]: one["kind"] == "numeric" for one in json.loads(house.get("/v1/schema")[1])["features"]}
+    numeric = {one["name"]: one["kind"] == "numeric" for one in json.loads(server.get("/v1/schema")[1])["features"]}
     with people.open(newline="", encoding="utf-8") as file:
         rows = [{name: float(row[name]) if numeric[name] else row[name] for name in numeric} for row in csv.DictReader(file)]
     return [json.dumps({"rows": [row], **more}) for row in rows]
 
 
-def drive(house: House, bodies: Sequence[str], seconds: float, **plan: Any) -> subprocess.Popen[str]:
+def drive(server: Server, bodies: Sequence[str], seconds: float, **plan: Any) -> subprocess.Popen[str]:
     """Clients, started; `drive(...).communicate()` waits for what they tell."""
     clients = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.serving.clients"],
@@ -182,7 +183,7 @@ def drive(house: House, bodies: Sequence[str], seconds: float, **plan: Any) -> s
         text=True,
     )
     assert clients.stdin is not None
-    clients.stdin.write(json.dumps({"port": house.port, "bodies": list(bodies), "seconds": seconds, **plan}))
+    clients.stdin.write(json.dumps({"port": server.port, "bodies": list(bodies), "seconds": seconds, **plan}))
     clients.stdin.close()
     clients.stdin = None
     return clients

@@ -1,4 +1,4 @@
-"""FASTER-CE on one screen: `fit` learns a latent space and its hyperplanes, `explain` walks, refines and verifies."""
+"""`FasterCE`: `fit` learns a surrogate and a latent space from training rows, `explain` searches and verifies."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
@@ -6,61 +6,105 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from fasterce import artifact, drift, fitting, inquiry, options, outcome, recheck, refusal, targets, trials, updating
-from fasterce.adapters import adapt
-from fasterce.constraints import Rule
-from fasterce.drift import DriftReport
+from fasterce import artifact
+from fasterce.config import Config
+from fasterce.constraints import Constraint
+from fasterce.constraints.compile import CompiledConstraints
+from fasterce.data.frames import as_pandas, kind_of
+from fasterce.data.schema import Schema
 from fasterce.errors import InputError, NotFittedError
-from fasterce.explanation import Explanation
-from fasterce.frames import as_pandas, kind_of
-from fasterce.idioms import Transforming
-from fasterce.models import LoadedModel
-from fasterce.native import as_given
-from fasterce.predictor import Predictor, Scores, find_scores
-from fasterce.pricing import Prices
-from fasterce.recheck import Rechecked
-from fasterce.rules import Permitted, Rules
-from fasterce.schema import Schema
+from fasterce.explanation import Explanation, as_given
+from fasterce.fitting import drift, pipeline, recheck, update
+from fasterce.fitting.drift import DriftReport
+from fasterce.fitting.recheck import Rechecked
+from fasterce.fitting.report import FitReport
+from fasterce.fitting.state import FittedState
+from fasterce.fitting.update import UpdateReport
+from fasterce.integrations.sklearn import Transforming
+from fasterce.models.adapters import adapt
+from fasterce.models.compiled.model import CompiledModel
+from fasterce.models.compiled.use import used
+from fasterce.models.files.load import LoadedModel
+from fasterce.models.predictor import Predictor, find_scores
+from fasterce.options import (
+    Bounds,
+    Coder,
+    CompileOption,
+    DistanceName,
+    ExplainOptions,
+    FitOptions,
+    Method,
+    Reading,
+    Scores,
+    TaskName,
+    declared,
+)
+from fasterce.search import infeasibility, results, robustness, run
+from fasterce.search.plan import SearchPlan
+from fasterce.search.target import choose as choose_target
 from fasterce.search.walk import Walk, trace
-from fasterce.targets import Bounds
-from fasterce.twin.use import Twinning, used
-from fasterce.updating import UpdateReport
-
-Method = Literal["closest", "sparse", "realistic", "all"]
-Reading = Literal["movement", "paper"]
-Task = Literal["auto", "classification", "regression"]
-Coder = Callable[[Any], Any]
 
 
 class FasterCE(Transforming, BaseEstimator):
-    """Counterfactual explanations for a model that can only be asked for predictions.
+    """Counterfactual explanations for a classifier or regressor on tabular data.
+
+    The model is a black box: only its predictions are used. `fit` learns from training rows; `explain` returns
+    counterfactuals, each verified by the model itself.
 
     Parameters
     ----------
-    model : anything with `predict` on a DataFrame, a function from DataFrame to labels, or a native XGBoost, LightGBM,
-        CatBoost or ONNX model (`fasterce.adapters`).
-    schema : what the columns are and what may change; inferred in `fit` if None.
-    random_state : the seed of everything random; explaining itself draws nothing.
-    scores : "auto" uses `predict_proba` or `decision_function` where they agree with the labels; "never" asks labels only.
-    latent_dim : size of the latent space; None takes one dimension a feature.
-    autoencoder : (encode, decode) functions of your own between the codec's matrix and a latent matrix.
-    progress : show a progress bar; None shows it in a terminal only.
-    keep_rows : keep some training rows of every class as examples to start from (`save` stores them); False keeps
-        decoded latent samples only, for data that must not be stored.
-    twin : "auto" searches on a compiled ONNX twin of the model where one can be made that agrees with it (extra `onnx`), or
-        on an ONNX model or native booster itself, fed without a DataFrame; "never" asks the model itself. The model always
-        has the last word.
-    task : "classification", "regression" (a number is wanted by target=(low, high)), or "auto": what the model says it is.
+    model : object
+        An object with `predict` on a DataFrame, a function from a DataFrame to labels, or a native XGBoost, LightGBM,
+        CatBoost or ONNX model (see `fasterce.models.adapters`).
+    schema : Schema, optional
+        Types, ranges and constraints of the columns. Inferred by `fit` by default.
+    random_state : int, default 0
+        Seed of all random numbers of `fit`, `fit_ensemble` and the noise of `robust`. The search itself is deterministic.
+    scores : {"auto", "never"}, default "auto"
+        "auto" uses `predict_proba` or `decision_function` if they agree with the labels; "never" uses labels only.
+    latent_dim : int, optional
+        Size of the latent space. One dimension per feature by default.
+    autoencoder : tuple of two callables, optional
+        Your own (encode, decode) functions between the encoded table and a latent matrix.
+    progress : bool, optional
+        Whether to show a progress bar. By default only in a terminal.
+    keep_rows : bool, default True
+        Whether to keep training rows of every class as examples for the search; `save` stores them. If False, decoded
+        latent samples are used instead, for data that must not be stored.
+    compile : {"auto", "never"}, default "auto"
+        "auto" searches on a compiled version of the model if one agrees with it (an ONNX conversion, which needs the extra
+        `onnx`, or the native booster or ONNX model without a DataFrame). "never" evaluates the model itself; it also
+        disables exact scorers (there are none yet). In either case the model itself verifies what is returned.
+    task : {"auto", "classification", "regression"}, default "auto"
+        What the model predicts. "auto" takes it from the model. For regression the target is an interval.
+    config : Config, optional
+        Tuning constants (see `fasterce.config`).
 
     Attributes
     ----------
-    schema_, classes_, report_ : the schema used, the model's classes, and how good the learned pieces are.
-    n_features_in_, feature_names_in_ : the columns it was fitted on.
-    memory_ : what `update` and `drift` know of the rows seen so far (`memory_.seen`, `memory_.updates`).
+    schema_ : Schema
+        The schema in use.
+    classes_ : tuple
+        The classes of the model.
+    report_ : FitReport
+        How well the learned parts fit the data and the model.
+    n_features_in_ : int
+        Number of columns of the training rows.
+    feature_names_in_ : ndarray of str
+        Their names, if all are text.
+    state_ : FittedState
+        Everything learned by `fit`.
+
+    Examples
+    --------
+    >>> explainer = FasterCE(model).fit(X_train)  # doctest: +SKIP
+    >>> result = explainer.explain(X_test.head(), n=3)  # doctest: +SKIP
+    >>> result.to_frame()  # doctest: +SKIP
     """
 
     def __init__(
@@ -74,8 +118,9 @@ class FasterCE(Transforming, BaseEstimator):
         autoencoder: tuple[Coder, Coder] | None = None,
         progress: bool | None = None,
         keep_rows: bool = True,
-        twin: Twinning = "auto",
-        task: Task = "auto",
+        compile: CompileOption = "auto",
+        task: TaskName = "auto",
+        config: Config | None = None,
     ) -> None:
         self.model = model
         self.schema = schema
@@ -85,32 +130,79 @@ class FasterCE(Transforming, BaseEstimator):
         self.autoencoder = autoencoder
         self.progress = progress
         self.keep_rows = keep_rows
-        self.twin = twin
+        self.compile = compile
         self.task = task
+        self.config = config
 
     def fit(self, X: Any, y: Any = None) -> "FasterCE":
-        """Learn from training rows; `y` is ignored, the model's own answers are what is explained."""
-        self._take(fitting.learn(self.model, X, self.schema, self._settings()))
+        """Learn what the search needs from training rows.
+
+        Parameters
+        ----------
+        X : table
+            Training rows (pandas, Polars or PyArrow) with the columns the model expects.
+        y : object, optional
+            Ignored: the predictions of the model are explained, not the labels. Present for scikit-learn pipelines.
+
+        Returns
+        -------
+        FasterCE
+            The fitted explainer itself.
+
+        Raises
+        ------
+        InputError
+            The rows do not fit the schema, or an option is invalid.
+        ModelError
+            The model fails or returns something other than one prediction per row.
+        """
+        self.state_: FittedState = pipeline.learn(self.model, X, self.schema, self._settings())
         return self
 
     def update(self, new_rows: Any, model: Any = None) -> UpdateReport:
-        """Fold in new training rows without a full `fit`, and a retrained `model` if there is one; all or nothing."""
+        """Add new training rows without a full `fit`. If it fails, the explainer is unchanged.
+
+        Parameters
+        ----------
+        new_rows : table
+            Training rows that were not in `fit` or an earlier `update`.
+        model : object, optional
+            A retrained model that replaces the present one.
+
+        Returns
+        -------
+        UpdateReport
+            Which parts were kept, adapted or trained again.
+        """
         self._check_fitted()
-        asked = self.model if model is None else model
-        learned, report = updating.update(self._learned(), asked, model is not None, new_rows, self._settings())
-        self.model = asked
-        self._take(learned)
+        new_model = self.model if model is None else model
+        state, report = update.update(self.state_, new_model, model is not None, new_rows, self._settings())
+        self.model, self.state_ = new_model, state
         return report
 
     def drift(self, new_rows: Any) -> DriftReport:
-        """Do new rows look like those learned from, and does what was learned still hold for them?"""
+        """Compare new rows with the training rows, and measure whether the learned parts still fit them.
+
+        Parameters
+        ----------
+        new_rows : table
+            Recent rows, with the columns of the training rows.
+
+        Returns
+        -------
+        DriftReport
+            Each measure with its limit, and whether any is beyond it.
+        """
         self._check_fitted()
-        return drift.compare(self._learned(), self._predictor(), new_rows, self.random_state)
+        return drift.compare(self.state_, self._predictor(), new_rows, self.random_state)
 
     def agreement(self) -> float:
-        """The share of stored examples on which the model still says what it said in `fit`: 1 unless it was replaced."""
+        """Return the share of stored examples for which the model predicts the same class as in `fit`.
+
+        It is 1 unless the model was replaced.
+        """
         self._check_fitted()
-        return drift.agreement(self._learned(), self._predictor())
+        return drift.agreement(self.state_, self._predictor())
 
     def recheck(
         self,
@@ -121,16 +213,31 @@ class FasterCE(Transforming, BaseEstimator):
         target: Any = None,
         **given: Any,
     ) -> Rechecked:
-        """Which counterfactuals issued earlier still hold under the model, or a new one; repaired where not.
+        """Evaluate counterfactuals issued earlier, and repair those that no longer hold.
 
-        `result` is an Explanation, or a table from its `to_frame()` with the `rows` explained and the `target`. `given`
-        are options of `explain`; an Explanation remembers its own.
+        Parameters
+        ----------
+        result : Explanation or table
+            The counterfactuals: an explanation, or the table of its `to_frame()`.
+        model : object, optional
+            A new model to evaluate them with. By default the model of this explainer.
+        rows : table, optional
+            The rows that were explained; needed if `result` is a table.
+        target : object, optional
+            The target they were issued for; needed if `result` is a table.
+        **given
+            Options of `explain` to repair with. An explanation remembers its own.
+
+        Returns
+        -------
+        Rechecked
+            One line per counterfactual: whether it still holds, and the repaired one if not.
         """
         self._check_fitted()
         other = self if model is None else self._for(model)
         issued = recheck.Issued.read(result, rows, target, given)
-        wanted = options.read(other._circumstances(other._predictor(), None), **issued.options)
-        return recheck.recheck(issued, other._predictor(), wanted, other.explain)
+        plan = other._plan(ExplainOptions(**issued.options), other._predictor())
+        return recheck.recheck(issued, other._predictor(), plan, other.explain)
 
     def explain(
         self,
@@ -142,147 +249,278 @@ class FasterCE(Transforming, BaseEstimator):
         n: int = 1,
         diversity: float = 0.5,
         features_to_vary: Sequence[Hashable] | None = None,
-        permitted_range: Permitted | None = None,
-        rules: Sequence[Rule] = (),
+        permitted_range: Mapping[Hashable, Any] | None = None,
+        constraints: Sequence[Constraint] = (),
         override: bool = False,
         reading: Reading = "movement",
         step: float = 0.1,
         margin: float = 0.0,
         robust: float | None = None,
-        shake: Mapping[Hashable, float] | None = None,
-        survive: float | None = None,
-        distance: Prices = "percentile",
+        noise: Mapping[Hashable, float] | None = None,
+        ensemble_agreement: float | None = None,
+        distance: DistanceName | Mapping[Hashable, float] = "percentile",
         realism: float = 0.5,
         budget: int | None = None,
         deadline: float | None = None,
-        why_not: bool = True,
+        diagnose: bool = True,
     ) -> Explanation:
-        """What would have had to be different for the model to say `target` (for two classes: the other one)?
+        """Find counterfactuals: rows close to the given ones for which the model predicts the target.
 
-        Every row gets a record, in order; every counterfactual returned was confirmed by the model itself.
+        The default search ranks single edits, pairs and triples of edits with the surrogate, evaluates the best with the
+        model (or the compiled model), and shrinks those that reach the target. The latent space is used by
+        `method="realistic"` and `reading="paper"`, and as a fallback for rows without a counterfactual so far. Every
+        counterfactual returned was verified by the model itself. The result has one record per row, in order.
 
         Parameters
         ----------
-        rows : a table (pandas, Polars, PyArrow) with the columns of the training data, in any order; answers come as the
-            same kind.
-        method : "closest" (CE1), "sparse" (CE2: one feature alone, or as few as work), "realistic" (CE3) or "all" three.
-        target : the wanted class; with two classes None means the other one, row by row, with more "any other" means
-            whatever the model does not say now. For a model that answers numbers (low, high), None for an open end.
-        target_score : (low, high), the wanted chance of the class `target`.
-        n : how many different counterfactuals a row (of each variant with "all"), if there are so many; fewer is said.
-        diversity : of several, from 0 (the cheapest) to 1 (as different as possible in what changes).
-        features_to_vary : the only columns that may change; None means all the schema lets change.
-        permitted_range : {column: (low, high) or [categories]}, for this call; a row outside it is moved in.
-        rules : constraints of this call (`fasterce.constraints`), on top of the schema's.
-        override : let a rule of this call replace what the schema says about the columns it names.
-        reading : "paper" decodes latent points as they are and refines nothing; "movement" carries over to the row what
-            the decoder moved, and refines.
-        step : the paper's δε, in latent units.
-        margin : how far to go on beyond the first answer that flips: standard deviations of each changed number, or
-            latent units where reading is "paper".
-        robust : the share of small shakes of the numbers under which an answer must still hold, for instance 0.95; the
-            share measured is reported with every answer.
-        shake : {column: standard deviation} of the shakes; the others have a twentieth of theirs in the training data.
-        survive : the share of refitted models (`fit_ensemble`) that must agree with an answer too.
-        distance : what counts as far. "percentile": the share of people one has to pass; "gower": the share of the range;
-            "mad": the paper's, in median absolute deviations; a changed category costs 1 ("mad": its share of all).
-            Or {column: factor}: percentile, with some columns so many times as dear.
-        realism : for "realistic", from 0 (near the row) to 1 (near people who have the wanted answer).
-        budget : the most rows the model is asked about for one explanation; the best found so far is returned.
-        deadline : the same in seconds for the whole call, kept to within about one call of the model.
-        why_not : for rows without an answer find out which rule stands in the way and what would do without it: a few more
-            searches for these rows, none where there is a budget.
+        rows : table
+            Rows to explain (pandas, Polars or PyArrow) with the columns of the training rows, in any order. The result has
+            tables of the same kind.
+        method : {"closest", "sparse", "realistic", "all"}, default "closest"
+            "closest" makes the smallest change by `distance` (CE1 of the paper), "sparse" changes one feature, or as few
+            as possible (CE2), "realistic" stays close to known rows of the target (CE3), "all" runs the three.
+        target : object, optional
+            Wanted class. With two classes the default is the other one; with more, "any other" means any class but the
+            predicted one. For regression an interval (low, high); None is an open end.
+        target_score : tuple of two floats, optional
+            Interval (low, high) for the probability of the class `target`.
+        n : int, default 1
+            Largest number of counterfactuals per row and method; a shortfall is reported in `reason`.
+        diversity : float, default 0.5
+            With n > 1, from 0 (the nearest counterfactuals) to 1 (as different as possible in the features they change).
+        features_to_vary : sequence of columns, optional
+            The only columns that may change. By default all that the schema lets change.
+        permitted_range : mapping, optional
+            {column: (low, high)} or {column: [categories]} for this call. A row outside the range is moved into it.
+        constraints : sequence of Constraint, default ()
+            Constraints of this call (`fasterce.constraints`), in addition to those of the schema.
+        override : bool, default False
+            Whether constraints of this call replace those of the schema on the same columns.
+        reading : {"movement", "paper"}, default "movement"
+            "paper" follows the algorithms of the paper: it decodes latent points and refines nothing. "movement" applies
+            the change of the decoded values to the row where a latent point is decoded, and refines every result.
+        step : float, default 0.1
+            Step of the paper's line search, in latent units.
+        margin : float, default 0
+            How far to move beyond the decision boundary, in standard deviations of each changed number (in latent units
+            with reading="paper").
+        robust : float, optional
+            Share of noisy copies, above 0 and up to 1, for which a counterfactual must keep the target. The measured share
+            is reported with each counterfactual.
+        noise : mapping, optional
+            {column: standard deviation} of the noise for `robust`. The default is a twentieth of the standard deviation in
+            the training rows.
+        ensemble_agreement : float, optional
+            Share of the refitted models (see `fit_ensemble`), above 0 and up to 1, that must predict the target as well.
+        distance : {"percentile", "gower", "mad"} or mapping, default "percentile"
+            How changes are measured. "percentile" is the share of training rows between the two values, "gower" the share
+            of the range, "mad" the distance of the paper, in median absolute deviations. A changed category costs 1 (with
+            "mad", one divided by the number of categorical columns). A mapping {column: factor} multiplies the percentile
+            distance of the columns it names.
+        realism : float, default 0.5
+            For "realistic", from 0 (close to the row) to 1 (close to known rows of the target).
+        budget : int, optional
+            Largest number of model rows per explained row. The best counterfactual found within it is returned.
+        deadline : float, optional
+            Time limit of the call in seconds, exceeded by at most about one call of the model.
+        diagnose : bool, default True
+            Whether to search for the constraints that block a counterfactual, for rows without one. This takes a few more
+            searches for these rows; with a `budget` there is none.
+
+        Returns
+        -------
+        Explanation
+            The counterfactuals, and a status per row.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        InputError
+            An option is invalid or the table lacks a column. An invalid value in a row gives that row the status
+            "invalid_input" instead.
+
+        Examples
+        --------
+        >>> result = explainer.explain(rows, "sparse", features_to_vary=["amount", "duration"])  # doctest: +SKIP
+        >>> result.counterfactuals  # doctest: +SKIP
         """
-        given = {name: value for name, value in locals().items() if name not in ("self", "rows")}
+        options = ExplainOptions(
+            method,
+            target=target,
+            target_score=target_score,
+            n=n,
+            diversity=diversity,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            constraints=constraints,
+            override=override,
+            reading=reading,
+            step=step,
+            margin=margin,
+            robust=robust,
+            noise=noise,
+            ensemble_agreement=ensemble_agreement,
+            distance=distance,
+            realism=realism,
+            budget=budget,
+            deadline=deadline,
+            diagnose=diagnose,
+        )
+        return self._explain(rows, options)
+
+    def _explain(self, rows: Any, options: ExplainOptions) -> Explanation:
         started = perf_counter()
         self._check_fitted()
         kind, rows = kind_of(rows), as_pandas(rows, "rows")
-        predictor, twin = self._predictor(), self.twin_.session() if self.twin_ else None
-        wanted = options.read(self._circumstances(predictor, twin), **given)
-        ledger = outcome.Ledger(self.table_.read(rows), wanted.target)
-        confirming = outcome.Confirming(predictor, rows, ledger.codes, wanted.target.raw)
-        asked = inquiry.sources(predictor, twin, wanted.target.raw)
-        inquire = partial(inquiry.inquire, asked=asked, knowledge=self.knowledge_)
-        answers = inquire(ledger, confirming, wanted=wanted)
-        refusals = refusal.explain_refusals(ledger, confirming, wanted, inquire, started)
-        found = outcome.explanation(rows, ledger, answers, predictor, used(twin), perf_counter() - started, refusals)
-        return as_given(replace(found, options=given, cut_short=wanted.clock.ran_out), kind)
+        predictor, compiled = self._predictor(), self.state_.compiled.session() if self.state_.compiled else None
+        plan = self._plan(options, predictor, compiled)
+        ledger = results.QueryLedger(self.state_.table.read(rows), plan.target)
+        verifier = results.Verifier(predictor, rows, ledger.codes, plan.target.raw)
+        sources = run.sources(predictor, compiled, plan.target.raw)
+        run_search = partial(run.run_search, sources=sources, state=self.state_.search)
+        arrays = run_search(ledger, verifier, plan=plan)
+        infeasible = infeasibility.diagnose(ledger, verifier, plan, run_search, started)
+        found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
+        return as_given(replace(found, options=options.values(), cut_short=plan.clock.ran_out), kind)
+
+    def _with_probabilities(self, explanation: Explanation) -> Explanation:
+        """Return an explanation with the probabilities of its rows and counterfactuals, for records.
+
+        Labels always come from `predict` during verification and are kept (`Explanation.prediction`, `arrays.predicted`).
+        Probabilities are kept too where the target is a probability; otherwise this makes one call of `predict_proba`, if
+        the model has it and it agrees with the labels.
+        """
+        predictor, arrays = self._predictor(), explanation.arrays
+        if explanation.probabilities is not None or predictor.numbers is not None:
+            return explanation
+        if not (self.state_.use_scores and predictor.has_chances):
+            return explanation
+        known = np.flatnonzero(explanation.prediction.notna().to_numpy(dtype=bool))
+        codes = predictor.table.read(explanation.rows).codes
+        before = np.concatenate([codes[known], arrays.before])
+        every = explanation.rows.iloc[np.concatenate([known, arrays.query])]
+        frame = predictor.table.as_returned(every, before, np.concatenate([codes[known], arrays.codes]))
+        values = predictor.verify(frame, raw=True).values
+        assert values is not None
+        of_rows = np.full((len(explanation), values.shape[1]), np.nan)
+        of_rows[known] = values[: len(known)]
+        with_values = arrays.with_predictions(arrays.predicted, values[len(known) :])
+        return replace(explanation, arrays=with_values, probabilities=of_rows, usage=explanation.usage + predictor.usage)
 
     def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: Any, y: Any, *, count: int = 10) -> "FasterCE":
-        """Refit the model on `count` bootstraps of the training rows, for `explain(..., survive=0.9)`: answers that outlive
-        the next retraining. `fit(X, y)` gives a fitted model. The models are kept in memory, not saved."""
+        """Fit models to bootstrap samples of the training rows, for `explain(..., ensemble_agreement=0.9)`.
+
+        Counterfactuals on which such models agree are likely to hold after the next retraining. The models are kept in
+        memory; `save` does not store them.
+
+        Parameters
+        ----------
+        fit : callable
+            `fit(X, y)` returns a fitted model.
+        X : table
+            Training rows.
+        y : array-like
+            Their labels.
+        count : int, default 10
+            Number of models, at least 2.
+
+        Returns
+        -------
+        FasterCE
+            The explainer itself.
+        """
         self._check_fitted()
-        self.ensemble_ = trials.ensemble(fit, X, y, count, self.random_state)
+        self.ensemble_ = robustness.ensemble(fit, X, y, count, self.random_state)
         return self
 
-    def _circumstances(self, predictor: Predictor, twin: Any) -> options.Circumstances:
-        ensemble = [self._predictor(model) for model in getattr(self, "ensemble_", [])]
-        return options.Circumstances(predictor, twin, self.knowledge_.codec, self.random_state, ensemble, self.progress)
+    def _plan(self, options: ExplainOptions, predictor: Predictor, compiled: CompiledModel | None = None) -> SearchPlan:
+        return SearchPlan.resolve(
+            options,
+            predictor,
+            self.state_.search,
+            compiled=compiled,
+            ensemble=[self._predictor(model) for model in getattr(self, "ensemble_", [])],
+            seed=self.random_state,
+            progress=self.progress,
+        )
 
     def walk(self, row: Any, *, target: Any = None, step: float = 0.1) -> Walk:
-        """One row's walk across the prediction hyperplane, for `fasterce.display.plots.walk`."""
+        """Return the latent path of one row across the prediction hyperplane, for `fasterce.viz.plots.walk`.
+
+        Parameters
+        ----------
+        row : table
+            The row; of several the first is used.
+        target : object, optional
+            Wanted class, as in `explain`.
+        step : float, default 0.1
+            Step of the line search, in latent units.
+
+        Returns
+        -------
+        Walk
+            The points of the path, and stored examples around it.
+        """
         self._check_fitted()
         row = as_pandas(row, "row")
         if len(row) == 0:
-            raise InputError("row must be a table with at least one row; got none.")
+            raise InputError("search.no_row", option="row")
         predictor = self._predictor()
-        ledger = outcome.Ledger(self.table_.read(row.iloc[:1]), targets.choose(predictor, target, None))
-        rules = Rules.compile(self.table_, self.knowledge_.codec, None, None)
-        found = inquiry.plain_task(ledger, predictor, self.knowledge_, rules, step)
+        ledger = results.QueryLedger(self.state_.table.read(row.iloc[:1]), choose_target(predictor, target, None))
+        constraints = CompiledConstraints.compile(self.state_.table, self.state_.search.codec, None, None)
+        found = run.plain_context(ledger, predictor, self.state_.search, constraints, step)
         if found is None:
-            raise InputError(
-                f"row must be one the model does not answer with the wanted class yet; got {ledger.first_line()}."
-            )
-        task, goal = found
-        return trace(task, *(str(self.classes_[k]) for k in (ledger.predicted[0], goal.target[0])))
+            raise InputError("search.already_there", option="row", status=ledger.status[0], problems=ledger.problems[0])
+        context, targets = found
+        return trace(context, *(str(self.classes_[k]) for k in (ledger.predicted[0], targets.target[0])))
 
-    def _take(self, learned: fitting.Learned) -> None:
-        self.table_, self.knowledge_, self.report_ = learned.table, learned.knowledge, learned.report
-        self.schema_, self.classes_, self.use_scores_ = learned.table.schema, learned.classes, learned.use_scores
-        self.memory_, self.twin_, self.numbers_ = learned.memory, learned.twin, learned.numbers
+    @property
+    def schema_(self) -> Schema:
+        """The schema in use, inferred in `fit` unless given."""
+        return self.state_.table.schema
 
-    def _learned(self) -> fitting.Learned:
-        return fitting.Learned(
-            self.table_,
-            self.knowledge_,
-            self.report_,
-            self.classes_,
-            self.use_scores_,
-            self.memory_,
-            self.twin_,
-            self.numbers_,
-        )
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """The classes of the model, in the order of its scores."""
+        return self.state_.classes
 
-    def _settings(self) -> fitting.Settings:
-        return fitting.Settings(
-            self.random_state,
-            self.scores,
-            self.latent_dim,
-            self.autoencoder,
-            self.progress,
-            self.keep_rows,
-            self.twin,
-            self.task,
-        )
+    @property
+    def report_(self) -> FitReport:
+        """How well the parts learned by `fit` do."""
+        return self.state_.report
+
+    def _settings(self) -> FitOptions:
+        return FitOptions(**{option.name: getattr(self, option.name) for option in declared(FitOptions)})
 
     def _for(self, model: Any) -> "FasterCE":
-        """The same explainer beside another model, whose scores are used only where they name the same classes."""
+        """Return the same explainer with another model; its scores are used only if they have the same classes."""
         other = copy(self)
         adapted = adapt(model)
         same = list(getattr(adapted, "classes_", ())) == list(self.classes_) and find_scores(adapted) is not None
-        other.model, other.twin_ = model, None
-        other.use_scores_ = self.use_scores_ and (same or self.numbers_ is not None)
+        state = self.state_
+        other.model = model
+        other.state_ = replace(state, compiled=None, use_scores=state.use_scores and (same or state.numbers is not None))
         return other
 
     def _predictor(self, model: Any = None) -> Predictor:
-        return Predictor(self.model if model is None else model, self.table_, self.classes_, self.use_scores_, self.numbers_)
+        state = self.state_
+        model = self.model if model is None else model
+        return Predictor(model, state.table, state.classes, state.use_scores, state.numbers)
 
     def save(self, folder: str | PathLike[str], model_file: LoadedModel | str | PathLike[str] | None = None) -> None:
-        """Write the fitted explainer as safetensors and a JSON manifest, all or nothing. Its model stays outside, unless
-        `model_file` (ONNX, XGBoost, LightGBM or skops) is to travel with it."""
+        """Write the fitted explainer to a folder, as safetensors and a JSON manifest. Nothing is written if it fails.
+
+        Parameters
+        ----------
+        folder : path
+            The folder to write; `fasterce.load` reads it.
+        model_file : LoadedModel or path, optional
+            A model file (ONNX, XGBoost, LightGBM or skops) to store with it. By default the model is not stored.
+        """
         self._check_fitted()
         artifact.save(self, folder, model_file)
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "knowledge_"):
-            raise NotFittedError("This FasterCE must be fitted before it can explain; expected a call of fit(X_train) first.")
+        if not hasattr(self, "state_"):
+            raise NotFittedError("errors.not_fitted")

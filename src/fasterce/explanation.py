@@ -1,7 +1,7 @@
-"""What comes back: one record for every row that went in, in order, and the counterfactuals that were verified."""
+"""The result of `FasterCE.explain`: one record per row, in order, and the verified counterfactuals."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from typing import Any, Literal
 
@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fasterce.errors import InputError
-from fasterce.predictor import Asked
-from fasterce.profile import Floats
-from fasterce.table import Table, with_gaps
+from fasterce.data.dtypes import with_missing_rows
+from fasterce.data.frames import as_kind, as_series
+from fasterce.data.table import Table
+from fasterce.errors import InputError, Problem, make_problem
+from fasterce.models.predictions import FAILED
+from fasterce.models.predictor import ModelUsage
+from fasterce.typing import Floats, Indices, TableKind
 
 FOUND = "found"
 ALREADY_TARGET = "already_target"
@@ -20,12 +23,23 @@ NONE_FOUND = "none_found"
 INVALID_INPUT = "invalid_input"
 MODEL_ERROR = "model_error"
 STOPPED = "stopped"
-MEASURED = ("score", "nn_ratio", "robust", "survived")
+SERIES = ("status", "reason", "prediction", "target", "score")
+MEASURED = ("score", "nn_ratio", "robust", "ensemble_agreement")
 
 
 @dataclass(frozen=True)
-class TwinUse:
-    """How a compiled twin of the model was used: calls and rows asked of it, and how often it agrees with the model."""
+class CompiledUsage:
+    """Use of a compiled model.
+
+    Parameters
+    ----------
+    kind : str
+        How it was compiled.
+    agreement : float
+        Share of rows for which it predicts the same class as the model.
+    calls, rows : int
+        Calls of it, and rows it evaluated.
+    """
 
     kind: str
     agreement: float
@@ -35,11 +49,70 @@ class TwinUse:
 
 @dataclass(frozen=True)
 class Change:
-    """One feature of one counterfactual, as plain values."""
+    """A change of one feature: the value in the row and in the counterfactual."""
 
     feature: Any
     before: Any
     after: Any
+
+
+@dataclass(frozen=True)
+class BlockingConstraint:
+    """A constraint that prevents a counterfactual.
+
+    Parameters
+    ----------
+    text : str
+        The constraint as a sentence, with its origin in parentheses.
+    origin : str
+        Where it was stated: the schema or an option of `explain`.
+    columns : tuple
+        The columns it is about.
+    """
+
+    text: str
+    origin: str
+    columns: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Infeasibility:
+    """Why a query has no counterfactual.
+
+    Parameters
+    ----------
+    blocking : tuple of BlockingConstraint
+        One if lifting it is enough, several if only all together.
+    unlocked : tuple of Change
+        A counterfactual without these constraints, verified by the model.
+    constrained : bool
+        Whether there were any constraints to lift.
+    progress : float, optional
+        How far the best attempt within the constraints came, from 0 to 1 (the decision boundary); None without scores.
+    """
+
+    blocking: tuple[BlockingConstraint, ...]
+    unlocked: tuple[Change, ...]
+    constrained: bool
+    progress: float | None
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The same as problems, which render as text."""
+        changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
+        blocking = " and ".join(f"'{constraint.text}'" for constraint in self.blocking)
+        found = []
+        if not self.unlocked:
+            found += [make_problem("search.nothing_without_constraints")] if self.constrained else []
+        elif not self.blocking:
+            found.append(make_problem("search.found_by_wider_search", changes=changes))
+        else:
+            code = "search.blocked_by_one" if len(self.blocking) == 1 else "search.blocked_by_several"
+            found.append(make_problem(code, blocking=blocking, changes=changes))
+        if self.progress is not None:
+            percent = round(100 * min(max(self.progress, 0.0), 0.99))
+            found.append(make_problem("search.best_attempt", progress=percent))
+        return found
 
 
 def _or_missing(value: Any) -> Any:
@@ -47,47 +120,33 @@ def _or_missing(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a row has no answer.
+class CounterfactualArrays:
+    """Verified counterfactuals as parallel arrays, one entry each, sorted by query and rank.
 
-    blocking   the rules that stand in the way: one if lifting it is enough, several if only all together
-    unlocked   what would have to change then, confirmed by the model
-    ruled      whether there were any rules to lift
-    progress   how far the best try within the rules came, from 0 (nowhere) to 1 (the boundary); None without scores
-    """
+    Values that were not measured are NaN.
 
-    blocking: tuple[str, ...]
-    unlocked: tuple[Change, ...]
-    ruled: bool
-    progress: float | None
-
-    @property
-    def sentences(self) -> list[str]:
-        """The same for a person to read."""
-        changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
-        rules = " and ".join(f"'{rule}'" for rule in self.blocking)
-        said = []
-        if not self.unlocked:
-            said += ["Nothing was found even without the rules."] if self.ruled else []
-        elif not self.blocking:
-            said.append(f"A search without the rules found one that breaks none of them: {changes}.")
-        elif len(self.blocking) == 1:
-            said.append(f"The rule {rules} stands in the way: without it, {changes} would do.")
-        else:
-            said.append(f"The rules {rules} stand in the way together: without them, {changes} would do.")
-        if self.progress is not None:
-            said.append(f"The best try came {min(max(self.progress, 0.0), 0.99):.0%} of the way.")
-        return said
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Verified counterfactuals, best first within a row: parallel arrays, one entry a counterfactual.
-
-    `query` is the position of the row explained, `codes` its counterfactual, `before` the row itself in codes. What was
-    not measured is NaN: `score`, the chance or number the model gives it; `nn_ratio`, how far it is from the nearest known
-    row with the wanted answer, relative to how far such rows are from each other; `robust`, the share of small shakes and
-    `survived` the share of refitted models under which it holds.
+    Parameters
+    ----------
+    query : ndarray of int
+        Position of the explained row.
+    rank : ndarray of int
+        Position among the counterfactuals of the row, 0 for the best.
+    method : ndarray of str
+        The method that found it.
+    before, codes : ndarray of float, shape (counterfactuals, features)
+        The row and the counterfactual, as codes of the table.
+    distance : ndarray of float
+        Distance between them.
+    score : ndarray of float
+        Probability or number the model predicts for it, where the target is an interval.
+    nn_ratio : ndarray of float
+        Distance to the nearest known row of the target, relative to the usual distance between such rows.
+    robust, ensemble_agreement : ndarray of float
+        Shares of noisy copies and of refitted models for which the target is still predicted.
+    predicted : ndarray of int
+        Position of the class the model predicts for it.
+    probabilities : ndarray of float, shape (counterfactuals, classes)
+        Probabilities the model predicts for it; no columns if unknown.
     """
 
     query: NDArray[np.intp]
@@ -99,9 +158,15 @@ class Answers:
     score: Floats = field(default_factory=lambda: np.zeros(0))
     nn_ratio: Floats = field(default_factory=lambda: np.zeros(0))
     robust: Floats = field(default_factory=lambda: np.zeros(0))
-    survived: Floats = field(default_factory=lambda: np.zeros(0))
+    ensemble_agreement: Floats = field(default_factory=lambda: np.zeros(0))
+    predicted: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    probabilities: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
+        if len(self.predicted) != len(self.query):
+            object.__setattr__(self, "predicted", np.full(len(self.query), FAILED, dtype=np.intp))
+        if len(self.probabilities) != len(self.query):
+            object.__setattr__(self, "probabilities", np.full((len(self.query), 0), np.nan))
         for name in MEASURED:
             if len(getattr(self, name)) != len(self.query):
                 object.__setattr__(self, name, np.full(len(self.query), np.nan))
@@ -109,12 +174,12 @@ class Answers:
     def __len__(self) -> int:
         return len(self.query)
 
-    def without(self, rows: NDArray[np.intp]) -> "Answers":
-        """The same, some rows left out."""
+    def without(self, rows: NDArray[np.intp]) -> "CounterfactualArrays":
+        """Return the counterfactuals of all rows but the given ones."""
         return self.where(~np.isin(self.query, rows))
 
-    def first(self, n: int) -> "Answers":
-        """At most n of every method for every row."""
+    def first(self, n: int) -> "CounterfactualArrays":
+        """Return the first n counterfactuals per row and method."""
         names, method = np.unique(self.method.astype(str), return_inverse=True)
         key = self.query * max(len(names), 1) + method
         order = np.argsort(key, kind="stable")
@@ -122,22 +187,40 @@ class Answers:
         turn[order] = np.arange(len(key)) - np.searchsorted(key[order], key[order])
         return self.where(turn < n)
 
-    def with_share(self, name: Literal["robust", "survived"], share: Floats) -> "Answers":
-        return replace(self, robust=share) if name == "robust" else replace(self, survived=share)
+    def with_share(self, name: Literal["robust", "ensemble_agreement"], share: Floats) -> "CounterfactualArrays":
+        """Return the same with the measured share of a robustness check."""
+        return replace(self, robust=share) if name == "robust" else replace(self, ensemble_agreement=share)
 
-    def where(self, kept: NDArray[np.bool_]) -> "Answers":
-        """Some of the answers, ranked anew."""
+    def with_predictions(self, predicted: Indices, probabilities: Floats | None) -> "CounterfactualArrays":
+        """Return the same with the class positions, and the probabilities if known, that the model predicts."""
+        known = np.zeros((0, 0)) if probabilities is None else probabilities
+        return replace(self, predicted=predicted, probabilities=known)
+
+    def where(self, kept: NDArray[np.bool_]) -> "CounterfactualArrays":
+        """Return some of the counterfactuals, with new ranks."""
         some = {name: values[kept] for name, values in self.__dict__.items()}
-        return Answers(**some | {"rank": np.arange(int(kept.sum())) - np.searchsorted(some["query"], some["query"])})
+        return CounterfactualArrays(
+            **some | {"rank": np.arange(int(kept.sum())) - np.searchsorted(some["query"], some["query"])}
+        )
 
     @property
     def changed(self) -> NDArray[np.bool_]:
+        """Which features each counterfactual changes, shape (counterfactuals, features)."""
         return np.asarray(self.before != self.codes)
 
     @classmethod
-    def merge(cls, parts: Sequence["Answers"], methods: Sequence[NDArray[Any]] | None = None) -> "Answers":
-        """Row by row, in the order of the parts."""
-        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in parts[0].__dict__}
+    def merge(
+        cls, parts: Sequence["CounterfactualArrays"], methods: Sequence[NDArray[Any]] | None = None
+    ) -> "CounterfactualArrays":
+        """Join parts, sorted by query, then in the order of the parts; `methods` replaces the methods of each part."""
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in parts[0].__dict__
+            if name != "probabilities"
+        }
+        widths = {part.probabilities.shape[1] for part in parts if len(part)}
+        alike = [part.probabilities for part in parts if len(part)] if len(widths) == 1 else []
+        joined["probabilities"] = np.concatenate(alike) if alike else np.zeros((len(joined["query"]), 0))
         if methods is not None:
             joined["method"] = np.concatenate(methods)
         order = np.argsort(joined["query"], kind="stable")
@@ -147,21 +230,44 @@ class Answers:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The result of `FasterCE.explain`.
+    """The result of `FasterCE.explain`: one record per row, in order.
 
-    rows         the table that was explained
-    status       one word a row: found, already_target, none_found, stopped (by a budget or deadline), invalid_input,
-                 model_error
-    reason       one sentence a row where nothing was found, or what is to be said about an answer; else empty
-    prediction   what the model says of each row (missing where it could not be asked)
-    target       the class wanted for each row
-    asked        calls and rows asked of the model
-    seconds      wall-clock time of the whole call
-    score        what the model says of each row where a number was wanted: its chance or its prediction, else missing
-    refusals     for rows without an answer, by their position: which rule stands in the way and what would do without it
-    twin         how a compiled twin was asked instead, None where there is none
-    options      the rules and prices it was asked with, as `explain` takes them
-    cut_short    whether a deadline changed anything: without one there might be other answers
+    Parameters
+    ----------
+    rows : DataFrame
+        The explained rows.
+    status : Series of str
+        "found", "already_target", "none_found", "stopped" (by the budget or deadline), "invalid_input" or "model_error".
+    reason : Series of str
+        Why a row has no counterfactual, or a note on those it has; else empty.
+    prediction : Series
+        What the model predicts for each row; missing if the model failed.
+    target : Series
+        The class or interval wanted for each row.
+    arrays : CounterfactualArrays
+        The counterfactuals as arrays; see `to_frame` and `counterfactuals` for tables.
+    table : Table
+        Converts the codes of `arrays` to values.
+    usage : ModelUsage
+        Calls of the model and rows it evaluated.
+    seconds : float
+        Time of the call.
+    notes : tuple of str
+        Remarks on the whole result.
+    compiled : CompiledUsage, optional
+        Use of the compiled model, if there is one.
+    score : Series, optional
+        The probability or number predicted for each row, where the target is an interval; else missing.
+    infeasible : dict of Infeasibility
+        For rows without a counterfactual, by position: the blocking constraints, and a counterfactual without them.
+    options : mapping
+        The options of the call.
+    cut_short : bool
+        Whether the deadline had an effect: without it there might be other counterfactuals.
+    problems : sequence of sequences of Problem
+        The content of `reason` per row as problems.
+    probabilities : ndarray, optional
+        Probabilities predicted for each row, shape (rows, classes), if known.
     """
 
     rows: pd.DataFrame
@@ -169,47 +275,55 @@ class Explanation:
     reason: pd.Series
     prediction: pd.Series
     target: pd.Series
-    answers: Answers
+    arrays: CounterfactualArrays
     table: Table
-    asked: Asked
+    usage: ModelUsage
     seconds: float
     notes: tuple[str, ...] = field(default=())
-    twin: TwinUse | None = None
+    compiled: CompiledUsage | None = None
     score: pd.Series | None = None
-    refusals: dict[int, Refusal] = field(default_factory=dict)
+    infeasible: dict[int, Infeasibility] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     cut_short: bool = False
+    problems: Sequence[Sequence[Problem]] = ()
+    probabilities: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def in_pandas(self) -> "Explanation":
-        """The same with pandas tables, whatever kind was explained."""
+        """Return the same result with pandas tables."""
         return self
 
     @cached_property
     def counterfactuals(self) -> pd.DataFrame:
-        """The best counterfactual of every row: columns, dtypes and index of `rows`, missing values where there is none.
+        """The best counterfactual per row, with the columns, dtypes and index of `rows`; missing values where there is none.
 
-        If some rows have none, whole numbers and booleans become pandas' nullable `Int64` and `boolean`.
+        If some rows have none, integers and booleans become the nullable types `Int64` and `boolean`.
         """
-        best = np.flatnonzero(self.answers.rank == 0)
-        return with_gaps(self._typed(best), self.answers.query[best], self.rows.index)
+        best = np.flatnonzero(self.arrays.rank == 0)
+        return with_missing_rows(self._typed(best), self.arrays.query[best], self.rows.index)
 
     def to_frame(self) -> pd.DataFrame:
-        """Long form: one line a counterfactual with query (the row's index label), rank, method, n_changed, changed,
-        distance, what else was measured (score, nn_ratio, robust, survived), then the counterfactual's columns. Where a
-        table has a column of the same name, ours gets an underscore."""
-        every = np.arange(len(self.answers))
+        """Return all counterfactuals as a table, one line each.
+
+        Returns
+        -------
+        DataFrame
+            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `distance`, those of `score`,
+            `nn_ratio`, `robust` and `ensemble_agreement` that were measured, then the columns of the counterfactual. If
+            a column of the data has one of these names, an underscore is appended to ours.
+        """
+        every = np.arange(len(self.arrays))
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
             {
-                "query": self.rows.index.take(self.answers.query),
-                "rank": self.answers.rank,
-                "method": self.answers.method,
-                "n_changed": self.answers.changed.sum(axis=1),
+                "query": self.rows.index.take(self.arrays.query),
+                "rank": self.arrays.rank,
+                "method": self.arrays.method,
+                "n_changed": self.arrays.changed.sum(axis=1),
                 "changed": [[change.feature for change in self.changes(int(k))] for k in every],
-                "distance": self.answers.distance,
+                "distance": self.arrays.distance,
                 **self._measured(),
             }
         )
@@ -217,98 +331,188 @@ class Explanation:
         return pd.concat([about, typed], axis=1)
 
     def _measured(self) -> dict[str, Floats]:
-        every = {name: getattr(self.answers, name) for name in MEASURED}
+        every = {name: getattr(self.arrays, name) for name in MEASURED}
         scored = self.score is not None and bool(self.score.notna().any())
         return {name: values for name, values in every.items() if np.isfinite(values).any() or (name == "score" and scored)}
 
-    def changes(self, answer: int) -> list[Change]:
-        """What one counterfactual (a line of `to_frame`) changes, from -> to."""
-        before, after = self.answers.before[answer], self.answers.codes[answer]
+    def changes(self, position: int) -> list[Change]:
+        """Return the changes of one counterfactual, given its position in `to_frame`."""
+        before, after = self.arrays.before[position], self.arrays.codes[position]
         names = self.table.schema.names
         return [
             Change(names[j], self.table.value(j, before[j]), self.table.value(j, after[j]))
             for j in map(int, np.flatnonzero(before != after))
         ]
 
+    def take(self, first: int, end: int) -> "Explanation":
+        """Return the explanation of the rows from `first` up to `end`; its reasons name no row positions."""
+        some = slice(first, end)
+        arrays = self.arrays.where((self.arrays.query >= first) & (self.arrays.query < end))
+        problems = [[problem.without_row() for problem in one] for one in self.problems[some]]
+        reason = [" ".join(problem.text() for problem in one) for one in problems] or self.reason.iloc[some]
+        return replace(
+            self,
+            rows=self.rows.iloc[some],
+            status=self.status.iloc[some],
+            reason=pd.Series(reason, self.reason.index[some], dtype=object, name="reason"),
+            prediction=self.prediction.iloc[some],
+            target=self.target.iloc[some],
+            score=None if self.score is None else self.score.iloc[some],
+            arrays=replace(arrays, query=arrays.query - first),
+            infeasible={row - first: one for row, one in self.infeasible.items() if first <= row < end},
+            problems=problems,
+            probabilities=None if self.probabilities is None else self.probabilities[some],
+        )
+
     def of_row(self, position: int) -> list[int]:
-        """The lines of `to_frame` that belong to one row, best first."""
-        return [int(k) for k in np.flatnonzero(self.answers.query == position)]
+        """Return the positions in `to_frame` of the counterfactuals of one row, best first."""
+        return [int(k) for k in np.flatnonzero(self.arrays.query == position)]
 
     def beside(self, *others: "Explanation", labels: Sequence[str] | None = None) -> "Explanation":
-        """Explanations of the same rows as one: their answers side by side, in the order given.
+        """Join explanations of the same rows into one.
 
-        `labels` names each one in the method column, for instance by the feature it was allowed to change.
+        Parameters
+        ----------
+        *others : Explanation
+            Explanations of the same rows.
+        labels : sequence of str, optional
+            Names for the column `method`, one per explanation, this one first.
+
+        Returns
+        -------
+        Explanation
+            The counterfactuals of all of them, in the order given.
+
+        Raises
+        ------
+        InputError
+            The explained rows differ.
         """
         every = (self, *others)
-        answers = [one.answers for one in every]
+        arrays = [one.arrays for one in every]
         names = (
-            [np.full(len(part), label, dtype=object) for part, label in zip(answers, labels, strict=True)] if labels else None
+            [np.full(len(part), label, dtype=object) for part, label in zip(arrays, labels, strict=True)] if labels else None
         )
-        merged = Answers.merge(answers, names)
+        merged = CounterfactualArrays.merge(arrays, names)
         if any(not self.rows.equals(one.rows) for one in others):
-            raise InputError("Explanations shown side by side must be of the same rows; got different ones.")
+            raise InputError("search.different_rows")
         found = np.any([one.status == FOUND for one in every], axis=0)
         return replace(
             self,
             status=self.status.mask(found, FOUND),
             reason=self.reason.mask(found, ""),
-            answers=merged,
-            asked=reduce(Asked.__add__, (one.asked for one in every)),
+            arrays=merged,
+            usage=reduce(ModelUsage.__add__, (one.usage for one in every)),
             seconds=sum(one.seconds for one in every),
-            notes=_without_answer(every, labels),
+            notes=_shortfalls(every, labels),
             options=_in_common([one.options for one in every]),
         )
 
-    def _typed(self, answers: NDArray[np.intp]) -> pd.DataFrame:
-        part = self.rows.iloc[self.answers.query[answers]]
-        return self.table.rewrite(part, self.answers.before[answers], self.answers.codes[answers])
+    def _typed(self, positions: NDArray[np.intp]) -> pd.DataFrame:
+        part = self.rows.iloc[self.arrays.query[positions]]
+        return self.table.rewrite(part, self.arrays.before[positions], self.arrays.codes[positions])
 
     def summary(self) -> dict[str, Any]:
-        """Counts and means worth a line: rows, found, features changed, distance, calls, rows asked, ms a row."""
-        best = self.answers.rank == 0
+        """Return counts and means: rows, rows per status, features changed, distance, calls, model rows and ms per row."""
+        best = self.arrays.rank == 0
         rows = len(self)
         return {
             "rows": rows,
             **{str(word): int(count) for word, count in self.status.value_counts().items()},
-            "features_changed": float(self.answers.changed[best].sum(axis=1).mean()) if best.any() else float("nan"),
-            "distance": float(self.answers.distance[best].mean()) if best.any() else float("nan"),
-            "calls": self.asked.calls,
-            "rows_asked_each": self.asked.rows / rows if rows else 0.0,
+            "features_changed": float(self.arrays.changed[best].sum(axis=1).mean()) if best.any() else float("nan"),
+            "distance": float(self.arrays.distance[best].mean()) if best.any() else float("nan"),
+            "calls": self.usage.calls,
+            "model_rows_each": self.usage.rows / rows if rows else 0.0,
             "ms_each": 1000 * self.seconds / rows if rows else 0.0,
         }
 
     def __str__(self) -> str:
-        from fasterce.display.terminal import render  # noqa: PLC0415 - looking is not needed for explaining
+        from fasterce.viz.terminal import render  # noqa: PLC0415 - only needed to display
 
         return render(self)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {word}" for word, count in self.status.value_counts().items())
-        return f"Explanation({len(self)} rows: {counts or 'none'}; {self.asked.calls} calls, {self.asked.rows} rows asked)"
+        return f"Explanation({len(self)} rows: {counts or 'none'}; {self.usage.calls} calls, {self.usage.rows} model rows)"
 
     def __rich__(self) -> Any:
-        from fasterce.display.terminal import tables  # noqa: PLC0415
+        from fasterce.viz.terminal import tables  # noqa: PLC0415
 
         return tables(self)
 
     def _repr_html_(self) -> str:
-        from fasterce.display.html import fragment  # noqa: PLC0415
+        from fasterce.viz.html import fragment  # noqa: PLC0415
 
         return fragment(self)
 
 
 def _in_common(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What several calls were asked alike; what they were asked differently holds for none of their answers together."""
+    """Return the options that have the same value in all calls."""
     first, *others = options
     return {name: value for name, value in first.items() if all(repr(value) == repr(one.get(name, ...)) for one in others)}
 
 
-def _without_answer(explanations: Sequence[Explanation], labels: Sequence[str] | None) -> tuple[str, ...]:
-    """A line for each explanation that left rows without an answer."""
+def _shortfalls(explanations: Sequence[Explanation], labels: Sequence[str] | None) -> tuple[str, ...]:
+    """Return a note per explanation that has rows without a counterfactual."""
     notes = []
     for k, one in enumerate(explanations):
         missing = int((one.status != FOUND).sum())
         if missing:
             name = labels[k] if labels else f"Explanation {k + 1}"
-            notes.append(f"{name}: no answer for {missing} of {len(one)} rows")
+            notes.append(f"{name}: no counterfactual for {missing} of {len(one)} rows")
     return tuple(notes)
+
+
+@dataclass(frozen=True, repr=False)
+class NativeExplanation(Explanation):
+    """An explanation of rows that are no pandas table.
+
+    `rows`, `counterfactuals` and `to_frame()` are tables of the same kind as the explained rows; `status`, `reason`,
+    `prediction`, `target` and `score` are columns of that kind. `in_pandas()` returns the same in pandas.
+    """
+
+    kind: TableKind = "pandas"
+    original: Explanation | None = None
+
+    def in_pandas(self) -> Explanation:
+        assert self.original is not None
+        return self.original
+
+    @cached_property
+    def counterfactuals(self) -> Any:
+        """The best counterfactual per row, null where there is none."""
+        return as_kind(self.in_pandas().counterfactuals, self.kind)
+
+    def to_frame(self) -> Any:
+        """Return all counterfactuals, as `Explanation.to_frame` does; `query` is the position of the row."""
+        return as_kind(self.in_pandas().to_frame(), self.kind)
+
+    def beside(self, *others: Explanation, labels: Any = None) -> Explanation:
+        return as_given(self.in_pandas().beside(*(one.in_pandas() for one in others), labels=labels), self.kind)
+
+    def summary(self) -> dict[str, Any]:
+        return self.in_pandas().summary()
+
+    def __len__(self) -> int:
+        return len(self.in_pandas())
+
+    def __str__(self) -> str:
+        return str(self.in_pandas())
+
+    def __repr__(self) -> str:
+        return repr(self.in_pandas())
+
+    def __rich__(self) -> Any:
+        return self.in_pandas().__rich__()
+
+    def _repr_html_(self) -> str:
+        return self.in_pandas()._repr_html_()
+
+
+def as_given(found: Explanation, kind: TableKind) -> Explanation:
+    """Return an explanation with tables of the given kind."""
+    if kind == "pandas":
+        return found
+    content = {field.name: getattr(found, field.name) for field in fields(Explanation)}
+    content |= {name: as_series(content[name], kind) for name in SERIES if content[name] is not None}
+    return NativeExplanation(**content | {"rows": as_kind(found.rows, kind)}, kind=kind, original=found)

@@ -1,99 +1,102 @@
-"""How good counterfactuals are, on plain tables: anyone's answers can be scored, not only ours."""
+"""Quality of counterfactuals, measured on plain tables: those of any method, not only ours."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
-from fasterce.codec import Codec
-from fasterce.constraints import Rule
-from fasterce.predictor import Predictor
-from fasterce.profile import Floats, Profile
-from fasterce.rules import Permitted, Rules
-from fasterce.schema import MISSING, Schema
+from fasterce.constraints import Constraint
+from fasterce.constraints.compile import CompiledConstraints, PermittedRange
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import MISSING, Schema
+from fasterce.data.table import Table
+from fasterce.models.predictor import Predictor
 from fasterce.search.distance import Distance
-from fasterce.table import Table
+from fasterce.typing import Floats, Mask
 
+# Rows drawn to measure the usual distance between training rows.
 MOST_REAL_ROWS = 2000
+# Neighbours of the local outlier factor, as in scikit-learn.
 NEIGHBOURS = 20
+# Neighbours that vote in `ynn`, noise samples of `robustness` and their size in standard deviations.
 VOTERS = 5
-SHAKES = 50
-SHAKEN = 0.05
-
-Mask = NDArray[np.bool_]
+NOISE_SAMPLES = 50
+NOISE_SIZE = 0.05
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The training data's ranges and deviations, against which changes are measured."""
+    """Ranges and deviations of the training data, against which changes are measured."""
 
     table: Table
     codec: Codec
 
     @classmethod
     def of(cls, X_train: pd.DataFrame, schema: Schema | None = None) -> "Scale":
-        """Measured on training rows; the schema is inferred where none is given."""
+        """Measure training rows; the schema is inferred if none is given."""
         table = Table.like(X_train, schema or Schema.infer(X_train))
         return cls(table, Codec(table.schema, Profile.measure(table.read(X_train).codes, table.schema)))
 
     def codes(self, rows: pd.DataFrame) -> Floats:
-        """Rows as one number a feature."""
+        """Return rows as one number per feature."""
         return self.table.read(rows).codes
 
     def shares(self, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Floats:
-        """Each feature's change (N, features): |change| / range, and 1 for a category that changes or a gap that closes or
-        opens. Their sum is `gower_l1`."""
+        """Return the change of each feature (N, features): |change| / range, 1 for a category or missing value that changes.
+
+        Their sum is `gower_l1`.
+        """
         after, before = self.codes(counterfactuals), self.codes(rows)
         flat = (after != before).astype(np.float64)
-        gapped = (after == MISSING) != (before == MISSING)
+        missing_changed = (after == MISSING) != (before == MISSING)
         numeric = np.isin(np.arange(after.shape[1]), self.codec.numeric)
-        return np.where(numeric & ~gapped, np.abs(after - before) / self.codec.profile.span, flat)
+        return np.where(numeric & ~missing_changed, np.abs(after - before) / self.codec.profile.span, flat)
 
     def embed(self, rows: pd.DataFrame) -> Floats:
-        """Numbers / range and categories one-hot / 2: the Manhattan distance of two rows is their `gower_l1`.
+        """Return numbers / range and categories one-hot / 2: the Manhattan distance of two rows is their `gower_l1`.
 
-        A missing number stands at the median, 1 away from all that are there: `gower_l1` and the way to the median.
+        A missing number is at the median and 1 away from those present: `gower_l1` plus the distance to the median.
         """
         codes, numeric = self.codes(rows), self.codec.numeric
-        halves = {j: np.eye(self.table.schema.features[j].states) / 2 for j in self.codec.categorical}
+        halves = {j: np.eye(self.table.schema.features[j].n_codes) / 2 for j in self.codec.categorical}
         one_hot = [half[codes[:, j].astype(np.intp)] for j, half in halves.items()]
-        absent = (codes[:, self.codec.gappy] == MISSING).astype(np.float64)
+        missing = (codes[:, self.codec.nullable] == MISSING).astype(np.float64)
         numbers = np.where(codes == MISSING, self.codec.profile.median, codes)[:, numeric]
-        return np.hstack([numbers / self.codec.profile.span[numeric], *one_hot, absent])
+        return np.hstack([numbers / self.codec.profile.span[numeric], *one_hot, missing])
 
 
 @dataclass(frozen=True)
 class Peers:
-    """Training rows that have the wanted prediction: what a realistic counterfactual looks like."""
+    """Training rows with the target prediction: what a realistic counterfactual looks like."""
 
     scale: Scale
     embedded: Floats
 
     @classmethod
-    def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, wanted: object) -> "Peers":
-        """The training rows the model answers with `wanted`."""
+    def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, target: object) -> "Peers":
+        """Return the training rows whose prediction is `target`."""
         labels = Predictor(model, scale.table).learn_classes(scale.codes(X_train))
-        return cls(scale, scale.embed(X_train[np.asarray(labels == wanted)]))
+        return cls(scale, scale.embed(X_train[np.asarray(labels == target)]))
 
     @cached_property
-    def neighbours(self) -> Any:
+    def neighbours(self) -> NearestNeighbors:
         """A search for the nearest of them."""
         return NearestNeighbors(metric="manhattan").fit(self.embedded)
 
     @cached_property
-    def outliers(self) -> Any:
+    def outliers(self) -> LocalOutlierFactor:
         """A local outlier factor fitted on them."""
         few = min(NEIGHBOURS, len(self.embedded) - 1)
         return LocalOutlierFactor(few, metric="manhattan", novelty=True).fit(self.embedded)
 
     @cached_property
     def usual_distance(self) -> float:
-        """Mean distance from one of them to the nearest other: of all, or of a few thousand drawn with a fixed seed."""
+        """Mean distance from one of them to the nearest other, over at most 2,000 drawn with a fixed seed."""
         drawn = np.random.default_rng(0).permutation(len(self.embedded))[:MOST_REAL_ROWS]
         nearest, _ = self.neighbours.kneighbors(self.embedded[drawn], 2)
         return float(nearest[:, 1].mean())
@@ -101,41 +104,41 @@ class Peers:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """All training rows, and which of them have the wanted prediction: who lives around a counterfactual."""
+    """All training rows, and which of them have the target prediction."""
 
     scale: Scale
     embedded: Floats
-    wanted: Mask
+    has_target: Mask
 
     @classmethod
-    def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, wanted: object) -> "Neighbourhood":
+    def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, target: object) -> "Neighbourhood":
         labels = Predictor(model, scale.table).learn_classes(scale.codes(X_train))
-        return cls(scale, scale.embed(X_train), np.asarray(labels == wanted))
+        return cls(scale, scale.embed(X_train), np.asarray(labels == target))
 
     @cached_property
-    def neighbours(self) -> Any:
+    def neighbours(self) -> NearestNeighbors:
         return NearestNeighbors(metric="manhattan").fit(self.embedded)
 
 
 def validity(model: object, scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> NDArray[np.bool_]:
-    """Whether the model's own label differs between each row and its counterfactual."""
+    """Return whether the model's label differs between each row and its counterfactual."""
     predictor = Predictor(model, scale.table)
     classes = predictor.learn_classes(np.concatenate([scale.codes(rows), scale.codes(counterfactuals)]))
     return np.asarray(classes[: len(rows)] != classes[len(rows) :])
 
 
 def changed(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Mask:
-    """Which features differ (N, features)."""
+    """Return which features differ (N, features)."""
     return np.asarray(scale.codes(rows) != scale.codes(counterfactuals))
 
 
 def features_changed(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> NDArray[np.intp]:
-    """Sparsity: how many features differ."""
+    """Return how many features differ (sparsity)."""
     return np.asarray(changed(scale, rows, counterfactuals).sum(axis=1))
 
 
 def norms(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> dict[str, Floats]:
-    """The change as a vector of shares of the range (1 for a category): its length in four ways; l1 is `gower_l1`."""
+    """Return four norms of the change as a share of the range (1 for a category); l1 is `gower_l1`."""
     shares = scale.shares(rows, counterfactuals)
     return {
         "l0": (shares > 0).sum(axis=1).astype(np.float64),
@@ -146,15 +149,18 @@ def norms(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> di
 
 
 def gower_l1(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Floats:
-    """Sum over features of |change| / range in the training data, and 1 for a changed category."""
-    distance = Distance.gower(scale.codec.profile.span, scale.codec.numeric, scale.codec.gappy)
+    """Return the sum over features of |change| / range in the training data, and 1 per changed category."""
+    distance = Distance.gower(scale.codec.profile.span, scale.codec.numeric, scale.codec.nullable)
     return distance.total(scale.codes(counterfactuals), scale.codes(rows))
 
 
 def proximity(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Floats:
-    """The paper's: Euclidean over continuous features divided by the median absolute deviation, averaged over them,
-    plus the share of categories that differ. A feature whose deviation is zero is divided by its standard deviation; a
-    number that goes missing or is filled counts as a category."""
+    """Return the proximity of the paper.
+
+    The Euclidean distance over continuous features divided by the median absolute deviation, averaged over them, plus the
+    share of categories that differ. A feature whose deviation is zero is divided by its standard deviation; a number that
+    becomes missing or is filled counts as a category.
+    """
     after, before = scale.codes(counterfactuals), scale.codes(rows)
     change, flipped = after - before, (after == MISSING) != (before == MISSING)
     numeric, categorical = scale.codec.numeric, scale.codec.categorical
@@ -166,9 +172,9 @@ def proximity(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -
 
 
 def nn_ratios(peers: Peers, counterfactuals: pd.DataFrame) -> Floats:
-    """Distance to the nearest training row with the wanted prediction, divided by what is usual among such rows.
+    """Return the distance to the nearest training row with the target prediction, divided by the usual one among such rows.
 
-    Below 1 is nearer to real rows than these are to each other. Not a number if all of them have a twin.
+    Below 1 is nearer to real rows than these are to each other. NaN if every one of them has an exact duplicate.
     """
     nearest, _ = peers.neighbours.kneighbors(peers.scale.embed(counterfactuals), 1)
     usual = peers.usual_distance
@@ -176,21 +182,21 @@ def nn_ratios(peers: Peers, counterfactuals: pd.DataFrame) -> Floats:
 
 
 def nn_ratio(peers: Peers, counterfactuals: pd.DataFrame) -> float:
-    """The mean of `nn_ratios`."""
+    """Return the mean of `nn_ratios`."""
     return float(nn_ratios(peers, counterfactuals).mean())
 
 
 def inlier(peers: Peers, counterfactuals: pd.DataFrame) -> NDArray[np.bool_]:
-    """Whether the local outlier factor, fitted on training rows with the wanted prediction, takes each for one of them."""
+    """Return whether a local outlier factor fitted on training rows with the target prediction accepts each as an inlier."""
     return np.asarray(peers.outliers.predict(peers.scale.embed(counterfactuals)) == 1)
 
 
 def ynn(neighbourhood: Neighbourhood, counterfactuals: pd.DataFrame, voters: int = VOTERS) -> Floats:
-    """Share of each one's nearest training rows, of all classes, that have the wanted prediction: 1 is far from doubt."""
+    """Return the share of the nearest training rows of each counterfactual, of all classes, with the target prediction."""
     few = min(voters, len(neighbourhood.embedded))
     embedded = neighbourhood.scale.embed(counterfactuals)
     _, nearest = neighbourhood.neighbours.kneighbors(embedded, few)
-    return np.asarray(neighbourhood.wanted[nearest].mean(axis=1))
+    return np.asarray(neighbourhood.has_target[nearest].mean(axis=1))
 
 
 def violations(
@@ -199,44 +205,44 @@ def violations(
     counterfactuals: pd.DataFrame,
     *,
     features_to_vary: Sequence[Hashable] | None = None,
-    permitted_range: Permitted | None = None,
-    rules: Sequence[Rule] = (),
+    permitted_range: PermittedRange | None = None,
+    constraints: Sequence[Constraint] = (),
 ) -> NDArray[np.intp]:
-    """How many limits each counterfactual breaks: the schema's and the given ones, and each number outside its range."""
-    compiled = Rules.compile(scale.table, scale.codec, features_to_vary, permitted_range, rules)
+    """Return how many constraints each counterfactual violates, of the schema and given, and numbers outside their range."""
+    compiled = CompiledConstraints.compile(scale.table, scale.codec, features_to_vary, permitted_range, constraints)
     before, after = scale.codes(rows), scale.codes(counterfactuals)
-    broken = sum((compiled.broken(limit, before, after).astype(np.intp) for limit in compiled.limits), _none(len(rows)))
-    return np.asarray(broken + _outside(scale, before, after).sum(axis=1))
+    violated = [compiled.broken(one, before, after) for one in compiled.active]
+    return np.asarray(np.sum([*violated, *_outside(scale, before, after).T], axis=0, dtype=np.intp))
 
 
 def robustness(
     model: object,
     scale: Scale,
     counterfactuals: pd.DataFrame,
-    wanted: object,
+    target: object,
     *,
     rows: pd.DataFrame | None = None,
-    shakes: int = SHAKES,
-    size: float = SHAKEN,
+    samples: int = NOISE_SAMPLES,
+    size: float = NOISE_SIZE,
     seed: int = 0,
 ) -> Floats:
-    """The share of random shakes under which each counterfactual keeps the wanted prediction.
+    """Return the share of noise samples under which each counterfactual keeps the target prediction.
 
     Numbers get normal noise of `size` standard deviations of the training data, inside their range. With `rows` only the
-    numbers that changed are shaken: the paper's robustness of recourse, the same change asked of a slightly different row.
+    numbers that changed get noise: the paper's robustness of recourse, where the change is made imprecisely.
     """
     codes, spread = scale.codes(counterfactuals), np.zeros(len(scale.table.schema))
     spread[scale.codec.numeric] = size * scale.codec.profile.std[scale.codec.numeric]
-    noise = np.random.default_rng(seed).standard_normal((len(codes), shakes, len(spread))) * spread
+    noise = np.random.default_rng(seed).standard_normal((len(codes), samples, len(spread))) * spread
     if rows is not None:
         noise *= changed(scale, rows, counterfactuals)[:, None, :]
-    shaken = _shaken(scale, codes, noise).reshape(-1, codes.shape[1])
-    labels = Predictor(model, scale.table).learn_classes(shaken) if len(shaken) else np.zeros(0)
-    return np.asarray((labels == wanted).reshape(len(codes), shakes).mean(axis=1)) if len(codes) else np.zeros(0)
+    noisy = _with_noise(scale, codes, noise).reshape(-1, codes.shape[1])
+    labels = Predictor(model, scale.table).learn_classes(noisy) if len(noisy) else np.zeros(0)
+    return np.asarray((labels == target).reshape(len(codes), samples).mean(axis=1)) if len(codes) else np.zeros(0)
 
 
 def diversity(scale: Scale, counterfactuals: pd.DataFrame) -> float:
-    """Of several counterfactuals of one row: the mean `gower_l1` of two of them. Not a number for fewer than two."""
+    """Return the mean `gower_l1` between two counterfactuals of one row, NaN for fewer than two."""
     if len(counterfactuals) < 2:
         return float("nan")
     first, second = np.triu_indices(len(counterfactuals), 1)
@@ -244,7 +250,7 @@ def diversity(scale: Scale, counterfactuals: pd.DataFrame) -> float:
 
 
 def agreement(first: Mask, second: Mask) -> Floats:
-    """How far two systems name the same features, row by row: those both change as a share of those either does.
+    """Return per row the features that both of two methods change as a share of those that either changes.
 
     `first` and `second` are (N, features), as `changed` gives them; 1 where neither changes anything.
     """
@@ -252,25 +258,21 @@ def agreement(first: Mask, second: Mask) -> Floats:
     return np.asarray(np.where(either > 0, both / np.maximum(either, 1), 1.0))
 
 
-def _none(length: int) -> NDArray[np.intp]:
-    return np.zeros(length, dtype=np.intp)
-
-
 def _outside(scale: Scale, before: Floats, after: Floats) -> Mask:
-    """Numbers that were moved beyond the range seen; a range declared in the schema is a limit of its own."""
+    """Return which numbers moved beyond the observed range; a range declared in the schema is a constraint of its own."""
     seen = [feature.numeric and not feature.declared for feature in scale.table.schema.features]
     lower = np.where(seen, [feature.lower for feature in scale.table.schema.features], -np.inf)
     upper = np.where(seen, [feature.upper for feature in scale.table.schema.features], np.inf)
     return np.asarray((after != before) & (after != MISSING) & ((after < lower) | (after > upper)))
 
 
-def _shaken(scale: Scale, codes: Floats, noise: Floats) -> Floats:
-    """Answers (N, features) under noise (N, shakes, features): whole numbers stay whole, and all inside their range."""
-    shaken = np.repeat(codes[:, None, :], noise.shape[1], axis=1)
+def _with_noise(scale: Scale, codes: Floats, noise: Floats) -> Floats:
+    """Return counterfactuals (N, features) under noise (N, samples, features): whole numbers stay whole, all in range."""
+    noisy = np.repeat(codes[:, None, :], noise.shape[1], axis=1)
     for j in scale.codec.numeric:
         feature, own = scale.table.schema.features[j], codes[:, j][:, None]
         value = own + noise[:, :, j]
         value = np.round(value) if feature.integer else value
         value = np.clip(value, np.minimum(feature.lower, own), np.maximum(feature.upper, own))
-        shaken[:, :, j] = np.where((own == MISSING) | (noise[:, :, j] == 0), own, value)
-    return shaken
+        noisy[:, :, j] = np.where((own == MISSING) | (noise[:, :, j] == 0), own, value)
+    return noisy

@@ -1,167 +1,357 @@
-"""What the caller of `explain` asked for, checked."""
+"""Every option of `FasterCE.explain` and `FasterCE(...)`, declared once: name, type, default, limits and help.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+The Python signature is written out and compared with `ExplainOptions` by a test; everything else is derived from it. To add
+an option, add a field here, a parameter to `FasterCE.explain`, and the code that uses it. This module imports no NumPy: the
+HTTP front uses it.
+
+How a surface adopts the declaration
+------------------------------------
+command line
+    For each `Option` of `offered("cli")` make one parameter called `option.name` with the flags `option.cli`, the default
+    `option.default` and the help `option.help`. A plain option has the type `option.annotation`; the others are text that is
+    parsed by `option.kind`. `explain_arguments(values)` turns the parsed values into arguments of `explain`.
+HTTP
+    For each `Option` of `offered("http")` make one field of the body called `option.http`. A plain option has the type
+    `option.annotation` within `option.minimum` and `option.maximum` (above `minimum` if `option.exclusive`).
+    `explain_arguments` as above.
+MLflow
+    The JSON object may have the keys of `defaults()`; values of kind CONSTRAINTS are read by `fasterce.constraints.io`.
+records
+    `declared()` lists every option; a value is written and read by `option.kind`, the numbers of kind FACTORS under the
+    name `option.entry`. A call with a value for an option that is not `reproducible` cannot be replayed.
+
+Each function takes the class as `cls`, so that a test can pass a subclass with one more option. Errors name options by their
+Python name (`Problem.option`); pass `names("cli")` or `names("http")` to `Problem.text` to show them as the user wrote them.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from enum import Enum
+from functools import cache
+from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import numpy as np
+from fasterce.config import Config
+from fasterce.errors import InputError, unknown
 
-from fasterce import pricing, targets, trials
-from fasterce.codec import Codec
-from fasterce.errors import InputError, unknown_name
-from fasterce.predictor import Predictor
-from fasterce.rules import Rules
-from fasterce.search import paper, variants
-from fasterce.search.dialogue import Search
-from fasterce.search.distance import Distance
-from fasterce.search.goal import Indices
-from fasterce.search.judge import Clock, Limits
-from fasterce.search.task import Task
-from fasterce.search.verify import TRIES
-from fasterce.targets import Target
-from fasterce.trials import Trial
-from fasterce.twin.compiled import Twin
+if TYPE_CHECKING:
+    from fasterce.constraints import Constraint
 
-Variant = Callable[[Task, int], Search]
-FEWEST_SEARCHED = 1
-# Candidates are compared with each other, so memory grows with the square of it.
-MOST_ANSWERS = 100
-PLAIN = ("method", "n", "diversity", "step", "margin", "realism", "budget", "deadline", "why_not")
-DEFAULTS: Mapping[str, Any] = {
-    **dict.fromkeys(("target", "target_score", "features_to_vary", "permitted_range", "budget", "deadline")),
-    **dict.fromkeys(("robust", "shake", "survive")),
-    **{"method": "closest", "n": 1, "diversity": 0.5, "rules": (), "override": False, "reading": "movement", "step": 0.1},
-    **{"margin": 0.0, "distance": "percentile", "realism": 0.5, "why_not": True},
+Method = Literal["closest", "sparse", "realistic", "all"]
+Reading = Literal["movement", "paper"]
+DistanceName = Literal["percentile", "gower", "mad"]
+Scores = Literal["auto", "never"]
+CompileOption = Literal["auto", "never"]
+TaskName = Literal["auto", "classification", "regression"]
+Surface = Literal["cli", "http"]
+Bounds = Sequence[float | None]
+Coder = Callable[[Any], Any]
+
+# Counterfactuals of a query are compared with each other, so memory grows with the square of this number.
+LARGEST_N = 100
+# By type, whether the minimum is excluded, and whether there is a maximum.
+NUMBER_CODES = {
+    (int, False, False): "options.not_a_count",
+    (int, False, True): "options.count_out_of_range",
+    (float, False, False): "options.not_at_least",
+    (float, True, False): "options.not_above",
+    (float, False, True): "options.out_of_range",
+    (float, True, True): "options.not_a_share",
 }
 
 
+class Kind(Enum):
+    """What the value of an option is; each surface reads and writes values by their kind."""
+
+    PLAIN = "a text, a number or a boolean"
+    TARGET = "a class, or (low, high)"
+    BOUNDS = "(low, high)"
+    COLUMNS = "a list of columns"
+    RANGES = "{column: (low, high) or categories}"
+    FACTORS = "{column: number}, or a name"
+    CONSTRAINTS = "a list of constraints"
+    OBJECT = "a Python object, offered in Python only"
+
+
 @dataclass(frozen=True)
-class Wanted:
-    method: str
-    variants: Sequence[tuple[str, Variant]]
-    reading: Any
-    target: Target
-    rules: Rules
-    distance: Distance
-    n: int
-    diversity: float
-    step: float
-    margin: float
-    realism: float
-    budget: int | None
-    deadline: float | None
-    progress: bool | None
-    trials: Sequence[Trial] = field(default=())
-    why_not: bool = True
-    clock: Clock = field(default_factory=Clock)
+class Option:
+    """One declared option.
+
+    Parameters
+    ----------
+    help : str
+        One sentence for users.
+    kind : Kind
+        What its value is.
+    minimum, maximum : float, optional
+        Limits of a number; `exclusive` if `minimum` itself is not allowed.
+    cli : tuple of str
+        Flags of the command line; empty if it is not offered there.
+    http : str, optional
+        Name of the field in the body of `POST /v1/explain`; None if it is not offered there.
+    entry : str
+        Name of the numbers of kind FACTORS in records.
+    reproducible : bool
+        Whether the same call with a value for it returns the same counterfactuals at another time.
+    name, annotation, default
+        As declared in the dataclass.
+    """
+
+    help: str
+    kind: Kind = Kind.PLAIN
+    minimum: float | None = None
+    maximum: float | None = None
+    exclusive: bool = False
+    cli: tuple[str, ...] = ()
+    http: str | None = None
+    entry: str = "value"
+    reproducible: bool = True
+    name: str = ""
+    annotation: Any = None
+    default: Any = None
 
     @property
-    def set_aside(self) -> int:
-        """Questions kept back for a row's own label and for those of its answers, and of others if these are refused."""
-        each = TRIES + sum(trial.questions for trial in self.trials)
-        return 1 + each * self.n * len(self.variants)
+    def choices(self) -> tuple[str, ...]:
+        """The names it may be, empty if it is not a choice."""
+        literal = next((one for one in (self.annotation, *get_args(self.annotation)) if _is_literal(one)), None)
+        return get_args(literal)
 
-    def limits(self, spent: Indices, started: float, each: float, free: bool) -> Limits:
-        """What is left of each row's budget, a twin may be asked for free; and of the time, less what it will take to ask
-        for the labels of the rows and of their answers."""
-        left = None if self.budget is None or free else np.maximum(self.budget - self.set_aside - spent, 0)
-        last_word = each * len(spent) * (1 + self.n * len(self.variants))
-        until = None if self.deadline is None else started + self.deadline - last_word
-        return Limits(left, until, np.zeros(len(spent), dtype=bool), each, self.clock)
+    @property
+    def type(self) -> Any:
+        """The type of a plain value: str, bool, int or float."""
+        return next((one for one in (bool, int, float) if one in (self.annotation, *get_args(self.annotation))), str)
 
-    def why_stopped(self) -> str:
-        limits = [f"budget of {self.budget} rows asked"] if self.budget is not None else []
-        limits += [f"deadline of {self.deadline:g} s"] if self.deadline is not None else []
-        return f"Stopped at the {' or the '.join(limits)}"
+    def checked(self, value: Any) -> Any:
+        """Return a valid value, numbers as Python's own; raise InputError for others. Kinds other than PLAIN are checked
+        against the schema and the model, where a call is planned."""
+        if self.kind is not Kind.PLAIN or (value is None and self.default is None):
+            return value
+        if self.choices:
+            if not isinstance(value, str) or value not in self.choices:
+                raise InputError(unknown("options.unknown_choice", value, self.choices, option=self.name))
+            return value
+        if self.type is bool:
+            return self._checked_boolean(value)
+        return self._checked_number(value)
+
+    def _checked_boolean(self, value: Any) -> bool:
+        numpy_kind = getattr(getattr(value, "dtype", None), "kind", "")
+        if not isinstance(value, bool) and numpy_kind != "b":
+            raise InputError("options.not_a_boolean", option=self.name, received=value)
+        return bool(value)
+
+    def _checked_number(self, value: Any) -> int | float:
+        low = -inf if self.minimum is None else self.minimum
+        high = inf if self.maximum is None else self.maximum
+        is_number = isinstance(value, Integral if self.type is int else Real) and not isinstance(value, bool)
+        valid = is_number and low <= value <= high and abs(value) < inf
+        if not valid or (self.exclusive and value == low):
+            code = NUMBER_CODES[self.type, self.exclusive, self.maximum is not None]
+            raise InputError(code, option=self.name, expected=self.minimum, received=value, most=self.maximum)
+        return self.type(value)  # type: ignore[no-any-return]
+
+
+def option(default: Any, help: str, *, cli: str = "", **more: Any) -> Any:
+    """Declare an option as a field of a dataclass; `cli` are its flags with spaces between them."""
+    return field(default=default, metadata={"option": Option(help, cli=tuple(cli.split()), **more)})
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """What the options are read against: the model and its twin if it has one, the data's statistics, the seed, and
-    refitted models if there are any."""
+class Checked:
+    """Values of declared options; plain ones are checked when made."""
 
-    predictor: Predictor
-    twin: Twin | None
-    codec: Codec
-    seed: int
-    ensemble: Sequence[Predictor]
-    progress: bool | None
+    def __post_init__(self) -> None:
+        cls: type = type(self)
+        for one in declared(cls):
+            object.__setattr__(self, one.name, one.checked(getattr(self, one.name)))
+
+    def values(self) -> dict[str, Any]:
+        """Return the values by name, as given."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-def read(around: Circumstances, **given: Any) -> Wanted:
-    """The options of `explain` by their names there, checked."""
-    options = {**DEFAULTS, **given}
-    module = choose_reading(options["reading"])
-    rules = (options[name] for name in ("features_to_vary", "permitted_range", "rules", "override"))
-    return check(
-        Wanted(
-            variants=choose_variants(options["method"], module),
-            reading=module,
-            target=targets.choose(around.predictor, options["target"], options["target_score"]),
-            rules=Rules.compile(around.predictor.table, around.codec, *rules),
-            distance=pricing.choose(options["distance"], around.codec),
-            progress=around.progress,
-            trials=_trials(around, options),
-            **{name: options[name] for name in PLAIN},
-        )
+@dataclass(frozen=True)
+class ExplainOptions(Checked):
+    """The options of one call of `FasterCE.explain`."""
+
+    method: Method = option(
+        "closest",
+        "Smallest change (closest), fewest features (sparse), most like known rows of the target (realistic), or all three.",
+        cli="--method -m",
+        http="method",
+    )
+    _: KW_ONLY
+    target: Any = option(
+        None,
+        "Wanted class, or bounds (low, high) for a model that predicts numbers; with two classes the other one by default.",
+        kind=Kind.TARGET,
+        cli="--target",
+        http="target",
+    )
+    target_score: Bounds | None = option(
+        None,
+        "Wanted probability of the class, as bounds (low, high).",
+        kind=Kind.BOUNDS,
+        cli="--target-score",
+        http="target_score",
+    )
+    n: int = option(
+        1, "Largest number of different counterfactuals per row.", minimum=1, maximum=LARGEST_N, cli="--n -n", http="n"
+    )
+    diversity: float = option(
+        0.5,
+        "With n > 1: from 0 (the nearest counterfactuals) to 1 (as different as possible).",
+        minimum=0,
+        maximum=1,
+        http="diversity",
+    )
+    features_to_vary: Sequence[Hashable] | None = option(
+        None, "The only columns that may change.", kind=Kind.COLUMNS, cli="--vary", http="vary"
+    )
+    permitted_range: Mapping[Hashable, Any] | None = option(
+        None,
+        "Range of a number, or permitted categories, by column.",
+        kind=Kind.RANGES,
+        cli="--range",
+        http="ranges",
+    )
+    constraints: Sequence["Constraint"] = option(
+        (), "Constraints on top of those of the schema.", kind=Kind.CONSTRAINTS, cli="--constraints", http="constraints"
+    )
+    override: bool = option(
+        False, "Let constraints of this call replace those of the schema on the same columns.", http="override"
+    )
+    reading: Reading = option("movement", "Which reading of the paper: movement (the default) or paper (to the letter).")
+    step: float = option(0.1, "Step of the paper's line search, in latent units.", minimum=1e-6)
+    margin: float = option(
+        0.0, "How far to move beyond the decision boundary, in standard deviations of each changed number.", minimum=0
+    )
+    robust: float | None = option(
+        None,
+        "Share of small input noise under which a counterfactual must hold, such as 0.95.",
+        minimum=0,
+        maximum=1,
+        exclusive=True,
+        cli="--robust",
+        http="robust",
+    )
+    noise: Mapping[Hashable, float] | None = option(
+        None, "Standard deviation of the noise by column, for `robust`.", kind=Kind.FACTORS, entry="deviation"
+    )
+    ensemble_agreement: float | None = option(
+        None,
+        "Share of refitted models (`fit_ensemble`) that must agree with a counterfactual.",
+        minimum=0,
+        maximum=1,
+        exclusive=True,
+        reproducible=False,
+    )
+    distance: DistanceName | Mapping[Hashable, float] = option(
+        "percentile",
+        "How changes are measured: percentile, gower or mad; or a factor by column, which multiplies percentile.",
+        kind=Kind.FACTORS,
+        entry="factor",
+        cli="--distance",
+        http="distance",
+    )
+    realism: float = option(
+        0.5,
+        "For the realistic method: from 0 (near the row) to 1 (near known rows of the target).",
+        minimum=0,
+        maximum=1,
+        cli="--realism",
+        http="realism",
+    )
+    budget: int | None = option(
+        None, "Largest number of model rows per explanation.", minimum=1, cli="--budget", http="budget"
+    )
+    deadline: float | None = option(None, "Time limit of the call in seconds.", minimum=0, exclusive=True, reproducible=False)
+    diagnose: bool = option(
+        True,
+        "For rows without a counterfactual, find the constraints that prevent one.",
+        cli="--diagnose/--no-diagnose",
+        http="diagnose",
     )
 
 
-def _trials(around: Circumstances, options: Mapping[str, Any]) -> list[Trial]:
-    """What answers must stand; where variants are measured side by side, shakes are tried in any case, then on the twin
-    where there is one."""
-    chosen: list[Trial] = []
-    if options["shake"] is not None and options["robust"] is None:
-        raise InputError("shake says how far robust= shakes the columns; expected robust too, such as 0.95; got None.")
-    if options["robust"] is not None or (options["method"] == "all" and options["budget"] is None):
-        quick = around.twin if around.twin is not None and options["robust"] is None else around.predictor
-        shake = (options["robust"], options["shake"], around.seed)
-        chosen.append(trials.shaking(quick.ask, around.predictor.table, around.codec, *shake))
-    if options["survive"] is not None:
-        chosen.append(trials.refitting(around.predictor, around.ensemble, options["survive"]))
-    return chosen
+@dataclass(frozen=True)
+class FitOptions(Checked):
+    """The parameters of `FasterCE(model, schema, ...)`, as `fit` uses them."""
+
+    random_state: int = option(
+        0, "Seed of fit and of the noise for `robust`; the search itself is deterministic.", minimum=0, cli="--seed"
+    )
+    scores: Scores = option("auto", "Use predict_proba or decision_function where they agree with the labels, or never.")
+    latent_dim: int | None = option(None, "Size of the latent space; by default one dimension per feature.", minimum=1)
+    autoencoder: tuple[Coder, Coder] | None = option(
+        None, "Your own (encode, decode) functions between the codec's matrix and a latent matrix.", kind=Kind.OBJECT
+    )
+    progress: bool | None = option(None, "Show a progress bar; by default in a terminal only.")
+    keep_rows: bool = option(
+        True, "Keep some training rows of every class as examples; `save` stores them.", cli="--keep-rows/--no-keep-rows"
+    )
+    compile: CompileOption = option(
+        "auto", "Search on a compiled version of the model where one agrees with it, or never.", cli="--compile"
+    )
+    task: TaskName = option("auto", "Classification or regression; by default what the model says it is.", cli="--task")
+    config: Config | None = option(None, "Tuning constants (`fasterce.config`).", kind=Kind.OBJECT)
+
+    @property
+    def tuning(self) -> Config:
+        """The tuning constants in use."""
+        return Config() if self.config is None else self.config
 
 
-def choose_reading(reading: str) -> Any:
-    """The module whose variants are run."""
-    readings = {"movement": variants, "paper": paper}
-    if reading not in readings:
-        raise InputError(unknown_name("reading", reading, readings))
-    return readings[reading]
+FREEZE = Option(
+    "Columns that must not change.",
+    Kind.COLUMNS,
+    cli=("--freeze",),
+    http="freeze",
+    name="freeze",
+    annotation=Sequence[Hashable],
+)
 
 
-def choose_variants(method: str, reading: Any) -> list[tuple[str, Variant]]:
-    known = reading.VARIANTS
-    if method == "all":
-        return list(known.items())
-    if method not in known:
-        raise InputError(unknown_name("method", method, [*known, "all"]))
-    return [(method, known[method])]
+@cache
+def declared(cls: type = ExplainOptions) -> tuple[Option, ...]:
+    """Return the options a class declares, in order."""
+    return tuple(
+        replace(one.metadata["option"], name=one.name, annotation=one.type, default=one.default) for one in fields(cls)
+    )
 
 
-def check(wanted: Wanted) -> Wanted:
-    if isinstance(wanted.n, bool) or not isinstance(wanted.n, Integral) or wanted.n < 1:
-        raise InputError(f"n must be a whole number of at least 1; got {wanted.n!r}.")
-    if wanted.n > MOST_ANSWERS:
-        raise InputError(f"n must be at most {MOST_ANSWERS}; got {wanted.n!r:.40}.")
-    for name, value, least in (("step", wanted.step, 1e-6), ("margin", wanted.margin, 0.0)):
-        if not isinstance(value, Real) or not least <= float(value) < float("inf"):
-            raise InputError(f"{name} must be a number of at least {least:g}; got {value!r}.")
-    _check_dial("realism", wanted.realism, "0 (close) to 1 (realistic)")
-    _check_dial("diversity", wanted.diversity, "0 (the cheapest) to 1 (as different as possible)")
-    _check_limits(wanted.budget, wanted.deadline, 1 + wanted.set_aside + FEWEST_SEARCHED)
-    return replace(wanted, n=int(wanted.n), realism=float(wanted.realism), diversity=float(wanted.diversity))
+def defaults(cls: type = ExplainOptions) -> dict[str, Any]:
+    """Return the default of every option by name."""
+    return {one.name: one.default for one in declared(cls)}
 
 
-def _check_dial(name: str, value: Any, meaning: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
-        raise InputError(f"{name} must be a number from {meaning}; got {value!r}.")
+def offered(surface: Surface, cls: type = ExplainOptions) -> list[Option]:
+    """Return the options a surface offers, among them `freeze`, which stands for a constraint of kind `Frozen`."""
+    return [one for one in (*declared(cls), FREEZE) if getattr(one, surface)]
 
 
-def _check_limits(budget: Any, deadline: Any, least: int) -> None:
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or int(budget) < least):
-        raise InputError(f"budget must be a whole number of rows asked an explanation, at least {least}; got {budget!r}.")
-    sound = isinstance(deadline, Real) and not isinstance(deadline, bool) and 0 < float(deadline) < float("inf")
-    if deadline is not None and not sound:
-        raise InputError(f"deadline must be a number of seconds above 0; got {deadline!r}.")
+def names(surface: Surface, cls: type = ExplainOptions) -> dict[str, str]:
+    """Return how a surface calls the options it offers, for the text of problems."""
+    return {one.name: one.cli[0] if surface == "cli" else str(one.http) for one in offered(surface, cls)}
+
+
+def explain_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of `explain` from values by option name; `freeze` becomes a constraint."""
+    arguments = {name: value for name, value in values.items() if name != FREEZE.name}
+    if values.get(FREEZE.name):
+        from fasterce.constraints import Frozen  # noqa: PLC0415 - needs NumPy
+
+        arguments["constraints"] = [*(arguments.get("constraints") or ()), Frozen(*values[FREEZE.name])]
+    return arguments
+
+
+def check_known(given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise InputError for the first name that is not a known option."""
+    for name in given:
+        if name not in known:
+            raise InputError(unknown("options.unknown_option", name, known))
+
+
+def _is_literal(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) is Literal

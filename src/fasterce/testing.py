@@ -1,21 +1,20 @@
-"""The contract of a model, for anyone to run on their own: `check_adapter(model, X)`."""
+"""Check that a model keeps the contract of `fasterce.models.protocol.Model`: `check_adapter(model, X)`."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from fasterce.adapters import adapt, says_numbers
-from fasterce.errors import InputError, shorten
-from fasterce.predictor import find_predict
-from fasterce.schema import plain
+from fasterce.data.dtypes import plain
+from fasterce.errors import InputError, Problem, make_problem
+from fasterce.models.adapters import adapt, predicts_numbers
+from fasterce.models.predictor import find_predict
+from fasterce.models.protocol import Model
+from fasterce.typing import Objects
 
-Array = NDArray[Any]
-Ask = Callable[[pd.DataFrame], Array]
+Evaluation = Callable[[pd.DataFrame], Objects]
 
 MOST_ROWS = 500
 SINGLE_ROWS = 12
@@ -25,223 +24,226 @@ LOOSE_SHARE = 0.01
 MOST_LABELS = 100
 
 
-def check_adapter(model: Any, X: pd.DataFrame, *, exact: bool = True) -> None:
-    """Ask a model about rows of `X` in every way this library does; an AssertionError has a sentence for each broken rule.
+def check_adapter(model: object, X: pd.DataFrame, *, exact: bool = True) -> None:
+    """Evaluate a model on rows of `X` in every way this library does.
 
-    `exact=False` is for models that round differently in other company (a GPU, a service in single precision): one label
-    in a hundred may differ, and chances by a thousandth.
+    Parameters
+    ----------
+    model : object
+        A model with `predict`, or a function.
+    X : pandas.DataFrame
+        At least two rows that the model accepts; at most 500 are used.
+    exact : bool, default=True
+        False for models that round differently from batch to batch (a GPU, a service in single precision): one label in a
+        hundred may differ, and probabilities by a thousandth.
+
+    Raises
+    ------
+    AssertionError
+        With one line per violation of the contract.
     """
     if not isinstance(X, pd.DataFrame) or len(X) < 2:
-        raise InputError("X must be a DataFrame of at least two rows the model can answer; got something else.")
-    broken = list(_broken_rules(_Case(adapt(model), X.head(MOST_ROWS), exact)))
-    if broken:
-        raise AssertionError("\n".join(broken))
+        raise InputError("models.check_rows", option="X")
+    problems = list(_problems(_Case(adapt(model), X.head(MOST_ROWS), exact)))
+    if problems:
+        raise AssertionError("\n".join(problem.text() for problem in problems))
 
 
 @dataclass(frozen=True)
 class _Case:
-    model: Any
+    """The model under test and the rows to evaluate."""
+
+    model: Model
     X: pd.DataFrame
     exact: bool
 
-    @property
-    def numbers(self) -> bool:
-        return says_numbers(self.model)
-
-    def predict(self, frame: pd.DataFrame) -> Array:
+    def predict(self, frame: pd.DataFrame) -> Objects:
         return np.asarray(find_predict(self.model)(frame))
 
-    def labels(self, frame: pd.DataFrame) -> Array:
+    def labels(self, frame: pd.DataFrame) -> Objects:
         return self.predict(frame.copy()).reshape(len(frame))
 
-    def same(self, found: Array, wanted: Array) -> bool:
-        """The same labels, or numbers and chances but for rounding."""
-        if found.shape != wanted.shape:
+    def probabilities(self, frame: pd.DataFrame) -> Objects:
+        predict_proba: Evaluation = getattr(self.model, "predict_proba")  # noqa: B009 - a model need not have it
+        return np.asarray(predict_proba(frame))
+
+    def same(self, found: Objects, expected: Objects) -> bool:
+        """Return whether labels are the same, numbers and probabilities up to rounding."""
+        if found.shape != expected.shape:
             return False
-        if found.dtype.kind == wanted.dtype.kind == "f":
-            return bool(np.allclose(found.astype(float), wanted.astype(float), rtol=self._slack, atol=self._slack))
-        return float(np.mean(found != wanted)) <= (0.0 if self.exact else LOOSE_SHARE)
+        if found.dtype.kind == expected.dtype.kind == "f":
+            slack = EXACT if self.exact else LOOSE
+            return bool(np.allclose(found.astype(float), expected.astype(float), rtol=slack, atol=slack))
+        return float(np.mean(found != expected)) <= (0.0 if self.exact else LOOSE_SHARE)
 
     @property
-    def _slack(self) -> float:
-        return EXACT if self.exact else LOOSE
-
-    def questions(self) -> Iterator[tuple[str, Ask, Array]]:
-        """What can be asked, and what it says of all rows."""
-        yield "predict", self.labels, self.labels(self.X)
-        if callable(getattr(self.model, "predict_proba", None)):
-            yield "predict_proba", self._chances, self._chances(self.X)
-
-    def _chances(self, frame: pd.DataFrame) -> Array:
-        return np.asarray(self.model.predict_proba(frame.copy()))
+    def classes(self) -> Objects | None:
+        found: Objects | None = getattr(self.model, "classes_", None)
+        return found
 
 
-def _broken_rules(case: _Case) -> Iterator[str]:
-    first = _first_answer(case)
+def _problems(case: _Case) -> Iterator[Problem]:
+    first = _first_prediction(case)
     if first is not None:
         yield first
         return
-    try:
-        questions = list(case.questions())
-    except Exception as error:
-        yield f"predict_proba must answer every row predict answers; it raised {_said(error)}."
-        return
-    yield from _broken_labels(case, questions[0][2])
-    if len(questions) > 1:
-        yield from _broken_chances(case, questions[0][2], questions[1][2])
-    for name, ask, wanted in questions:
-        yield from _broken_company(case, name, ask, wanted)
-        yield from _broken_frame(case, name)
-    yield from _broken_empty(case)
+    labels = case.labels(case.X)
+    evaluations: list[tuple[str, Evaluation, Objects]] = [("predict", case.labels, labels)]
+    if callable(getattr(case.model, "predict_proba", None)):
+        try:
+            probabilities = case.probabilities(case.X.copy())
+        except Exception as error:
+            yield make_problem("models.check_probabilities_raise", cause=_cause(error))
+            return
+        evaluations.append(("predict_proba", lambda frame: case.probabilities(frame.copy()), probabilities))
+    yield from _label_problems(case, labels)
+    if len(evaluations) > 1:
+        yield from _probability_problems(case, labels, probabilities)
+    for name, evaluate, expected in evaluations:
+        yield from _batch_problems(case, name, evaluate, expected)
+        yield from _frame_problems(case, name)
+    yield from _empty_problems(case)
 
 
-def _first_answer(case: _Case) -> str | None:
-    """What is wrong with the very first answer; nothing else can be asked then."""
+def _first_prediction(case: _Case) -> Problem | None:
+    """Return what is wrong with the very first prediction; nothing else can be checked then."""
     rows = len(case.X)
     try:
         found = case.predict(case.X.copy())
     except Exception as error:
-        return f"predict must answer the {rows} rows of X; it raised {_said(error)}."
-    if found.ndim == 0 or len(found) != rows:
-        got = "one value" if found.ndim == 0 else f"{len(found)} answers"
-        return f"predict must answer once for every row; got {got} for {rows} rows."
+        return make_problem("models.check_predict_raises", rows=rows, cause=_cause(error))
+    if found.ndim == 0:
+        return make_problem("models.check_one_value", rows=rows)
+    if len(found) != rows:
+        return make_problem("models.check_count", rows=rows, found=len(found))
     if found.size != rows:
-        return f"predict must give one label a row; got an array of shape {found.shape}."
+        return make_problem("models.check_label_shape", shape=str(found.shape))
     missing = pd.isna(found.reshape(rows))
-    if missing.any():
-        return f"predict must give a label for every row; got none for {int(missing.sum())} of {rows} rows."
-    return None
+    return make_problem("models.check_missing_labels", rows=rows, missing=int(missing.sum())) if missing.any() else None
 
 
-def _broken_labels(case: _Case, labels: Array) -> Iterator[str]:
-    if case.numbers:
+def _label_problems(case: _Case, labels: Objects) -> Iterator[Problem]:
+    if predicts_numbers(case.model):
         if labels.dtype.kind not in "fiu" or not np.isfinite(labels.astype(float)).all():
-            yield f"predict must give finite numbers, since the model says it answers numbers; got {shorten(labels, 3)}."
+            yield make_problem("models.check_numbers", received=[plain(label) for label in labels[:3]])
         return
     seen = {plain(label) for label in labels}
     if len(seen) > MOST_LABELS:
-        yield f"predict must give class labels; got {len(seen)} different ones (a regression? answers_numbers must be True)."
-    declared = getattr(case.model, "classes_", None)
-    if declared is None:
+        yield make_problem("models.check_too_many_labels", count=len(seen))
+    classes = case.classes
+    if classes is None:
         return
-    if not isinstance(declared, np.ndarray) or declared.ndim != 1:
-        yield f"classes_ must be a one-dimensional array; got {type(declared).__name__}."
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+        yield make_problem("models.check_classes_type", type=type(classes).__name__)
         return
-    known = [plain(label) for label in declared]
+    known = [plain(label) for label in classes]
     if len(set(known)) < len(known):
-        yield f"classes_ must name every class once; got {shorten(known)}."
-    strangers = [label for label in seen if label not in known]
-    if strangers:
-        yield f"classes_ must contain every label predict gives; got {shorten(strangers)} beside {shorten(known)}."
+        yield make_problem("models.check_classes_repeated", received=known)
+    unknown = [label for label in seen if label not in known]
+    if unknown:
+        yield make_problem("models.check_classes_incomplete", expected=known, received=unknown)
 
 
-def _broken_chances(case: _Case, labels: Array, chances: Array) -> Iterator[str]:
-    declared = getattr(case.model, "classes_", None)
-    if declared is None:
-        yield "classes_ must say of which classes predict_proba gives the chances; there is none."
+def _probability_problems(case: _Case, labels: Objects, probabilities: Objects) -> Iterator[Problem]:
+    classes = case.classes
+    if classes is None:
+        yield make_problem("models.check_no_classes")
         return
-    if chances.shape != (len(labels), len(declared)):
-        yield f"predict_proba must have the shape {(len(labels), len(declared))}; got {chances.shape}."
+    expected = (len(labels), len(classes))
+    if probabilities.shape != expected:
+        yield make_problem("models.check_probability_shape", expected=str(expected), shape=str(probabilities.shape))
         return
-    if chances.dtype.kind not in "fiu" or not np.isfinite(chances).all():
-        yield "predict_proba must give finite numbers; got others."
+    if probabilities.dtype.kind not in "fiu" or not np.isfinite(probabilities).all():
+        yield make_problem("models.check_probability_numbers")
         return
-    if (chances < -EXACT).any() or (chances > 1 + EXACT).any():
-        yield f"predict_proba must give chances between 0 and 1; got {chances.min():.4g} to {chances.max():.4g}."
-    sums = chances.sum(axis=1)
+    low, high = float(probabilities.min()), float(probabilities.max())
+    if low < -EXACT or high > 1 + EXACT:
+        yield make_problem("models.check_probability_range", low=f"{low:.4g}", high=f"{high:.4g}")
+    sums = probabilities.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > LOOSE:
-        yield f"predict_proba must sum to 1 in every row; got {sums[worst]:.4g} in row {worst}."
-    yield from _broken_agreement(labels, chances, [plain(label) for label in declared])
+        yield make_problem("models.check_probability_sum", total=f"{sums[worst]:.4g}", row=worst)
+    yield from _agreement_problems(labels, probabilities, [plain(label) for label in classes])
 
 
-def _broken_agreement(labels: Array, chances: Array, classes: list[Any]) -> Iterator[str]:
-    """The label has the largest chance; of two classes a threshold other than a half will do."""
-    place = {label: k for k, label in enumerate(classes)}
-    own = np.array([place.get(plain(label), -1) for label in labels])
-    known = own >= 0
-    best = chances.max(axis=1)
-    behind = known & (chances[np.arange(len(own)), own] < best - EXACT)
+def _agreement_problems(labels: Objects, probabilities: Objects, classes: list[object]) -> Iterator[Problem]:
+    """The label must have the largest probability; with two classes any threshold will do."""
+    position = {label: k for k, label in enumerate(classes)}
+    own = np.array([position.get(plain(label), -1) for label in labels])
+    behind = (own >= 0) & (probabilities[np.arange(len(own)), own] < probabilities.max(axis=1) - EXACT)
     if not behind.any():
         return
     if len(classes) == 2:
-        second = chances[:, 1]
+        second = probabilities[:, 1]
         above, below = second[own == 1], second[own == 0]
         if len(above) == 0 or len(below) == 0 or below.max() <= above.min() + EXACT:
             return
     row = int(behind.argmax())
-    yield (
-        f"predict must give the class with the largest chance; got {labels[row]!r} in row {row}, where predict_proba prefers "
-        f"{classes[int(chances[row].argmax())]!r} (are the columns in the order of classes_?)."
-    )
+    likeliest = classes[int(probabilities[row].argmax())]
+    yield make_problem("models.check_label_not_likeliest", row=row, expected=likeliest, received=plain(labels[row]))
 
 
-def _broken_company(case: _Case, name: str, ask: Ask, wanted: Array) -> Iterator[str]:
-    """A row's answer is its own: asked again, alone, elsewhere in the table, under another index, by two threads."""
+def _batch_problems(case: _Case, name: str, evaluate: Evaluation, expected: Objects) -> Iterator[Problem]:
+    """The prediction of a row must not depend on the batch, the order of rows, the index or the thread."""
     rows = len(case.X)
-    turned = np.arange(rows)[::-1]
+    reverse = np.arange(rows)[::-1]
     mixed = np.random.default_rng(0).permutation(rows)
     alone = np.unique(np.linspace(0, rows - 1, SINGLE_ROWS).astype(int))
     other = case.X.set_axis([f"row {k // 2}" for k in range(rows)], axis=0)
-    rules: list[tuple[str, Callable[[], Array], Array]] = [
-        ("give the same answers when asked again", lambda: ask(case.X), wanted),
-        (
-            "answer one row as it answers it among others",
-            lambda: np.concatenate([ask(case.X.iloc[[k]]) for k in alone]),
-            wanted[alone],
-        ),
-        ("answer a row the same wherever it stands", lambda: ask(case.X.iloc[turned]), wanted[turned]),
-        ("answer a row the same in any order", lambda: ask(case.X.iloc[mixed]), wanted[mixed]),
-        ("not look at the index", lambda: ask(other), wanted),
-        ("give the same answers to two threads at once", lambda: _by_threads(case, ask, wanted), wanted),
+    checks: list[tuple[str, Callable[[], Objects], Objects]] = [
+        ("repeat", lambda: evaluate(case.X), expected),
+        ("alone", lambda: np.concatenate([evaluate(case.X.iloc[[k]]) for k in alone]), expected[alone]),
+        ("position", lambda: evaluate(case.X.iloc[reverse]), expected[reverse]),
+        ("order", lambda: evaluate(case.X.iloc[mixed]), expected[mixed]),
+        ("index", lambda: evaluate(other), expected),
+        ("threads", lambda: _by_threads(case, evaluate, expected), expected),
     ]
     if getattr(case.model, "by_name", False):
         columns = case.X.columns[::-1]
-        rules.append(("find its columns by name, in any order", lambda: ask(case.X[columns]), wanted))
-    for rule, question, expected in rules:
+        checks.append(("columns", lambda: evaluate(case.X[columns]), expected))
+    for check, attempt, wanted in checks:
+        contract = Problem(f"models.check_{check}", details={"method": name})
         try:
-            found = question()
+            found = attempt()
         except Exception as error:
-            yield f"{name} must {rule}; it raised {_said(error)}."
+            yield make_problem("models.check_raised", violated=contract, cause=_cause(error))
             continue
-        if not case.same(found, expected):
-            yield f"{name} must {rule}; got {_difference(found, expected)}."
+        if found.shape != wanted.shape:
+            shapes = {"shape": str(found.shape), "expected": str(wanted.shape)}
+            yield make_problem("models.check_other_shape", violated=contract, **shapes)
+        elif not case.same(found, wanted):
+            apart = (found != wanted).reshape(len(found), -1).any(axis=1)
+            row = int(apart.argmax())
+            values = {"found": str(found[row]), "expected": str(wanted[row])}
+            yield make_problem("models.check_differs", violated=contract, count=int(apart.sum()), rows=len(found), **values)
 
 
-def _by_threads(case: _Case, ask: Ask, wanted: Array) -> Array:
-    """The first answer that differs, or the last."""
+def _by_threads(case: _Case, evaluate: Evaluation, expected: Objects) -> Objects:
+    """Return the first predictions that differ, or the last."""
     with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(lambda _: ask(case.X), range(THREADS * TURNS)))
-    return next((answer for answer in found if not case.same(answer, wanted)), found[-1])
+        found = list(pool.map(lambda _: evaluate(case.X), range(THREADS * TURNS)))
+    return next((predictions for predictions in found if not case.same(predictions, expected)), found[-1])
 
 
-def _broken_frame(case: _Case, name: str) -> Iterator[str]:
+def _frame_problems(case: _Case, name: str) -> Iterator[Problem]:
     given, before = case.X.copy(), case.X.copy()
-    (case.predict if name == "predict" else case.model.predict_proba)(given)
+    (case.predict if name == "predict" else case.probabilities)(given)
     try:
         pd.testing.assert_frame_equal(given, before)
     except AssertionError:
-        yield f"{name} must leave the frame it is given as it is; it changed it."
+        yield make_problem("models.check_changes_frame", method=name)
 
 
-def _broken_empty(case: _Case) -> Iterator[str]:
+def _empty_problems(case: _Case) -> Iterator[Problem]:
     try:
         found = case.predict(case.X.iloc[:0])
     except Exception as error:
         if not str(error).strip():
-            yield f"predict must answer no rows with no labels, or say what is wrong; it raised {_said(error)}."
+            yield make_problem("models.check_empty_raises", cause=_cause(error))
         return
     if found.ndim == 0 or len(found):
-        yield f"predict must answer no rows with no labels, or say what is wrong; got an array of shape {found.shape}."
+        yield make_problem("models.check_empty_shape", shape=str(found.shape))
 
 
-def _difference(found: Array, wanted: Array) -> str:
-    if found.shape != wanted.shape:
-        return f"an array of shape {found.shape} for one of {wanted.shape}"
-    apart = (found != wanted).reshape(len(found), -1).any(axis=1)
-    row = int(apart.argmax())
-    return f"other answers for {int(apart.sum())} of {len(found)} rows, such as {found[row]} for {wanted[row]}"
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip()[:200]}".rstrip(". ")
+def _cause(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()}".rstrip(". ")

@@ -32,9 +32,10 @@ from fasterce import constraints as c
 from fasterce.artifact import arrays
 from fasterce.artifact import folder as folder_module
 from fasterce.artifact import manifest as manifest_module
+from fasterce.config import Config
+from fasterce.data.schema import Schema
 from fasterce.errors import ArtifactError, ModelError, SchemaError
 from fasterce.explainer import FasterCE
-from fasterce.schema import Schema
 
 Array = NDArray[Any]
 Spoil = Callable[[Path], object]
@@ -62,7 +63,7 @@ def approve(frame: pd.DataFrame) -> Array:
 def explainer() -> FasterCE:
     data = people()
     schema = Schema.infer(data, immutable=["owner"], increasing=["age"], ranges={"income": (0, 200)})
-    return FasterCE(approve, schema, random_state=3, latent_dim=6, progress=False).fit(data)
+    return FasterCE(approve, schema, random_state=3, latent_dim=6, progress=False, config=Config.fast()).fit(data)
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def assert_same_explanations(one: FasterCE, other: FasterCE, rows: pd.DataFrame,
         first, second = one.explain(rows, method, **options), other.explain(rows, method, **options)
         assert (first.status == "found").any()
         pd.testing.assert_series_equal(first.status, second.status)
-        np.testing.assert_array_equal(first.answers.codes, second.answers.codes)
+        np.testing.assert_array_equal(first.arrays.codes, second.arrays.codes)
         pd.testing.assert_frame_equal(first.to_frame(), second.to_frame())
 
 
@@ -142,13 +143,13 @@ def test_round_trip_explains_the_same_to_the_last_bit(explainer: FasterCE, saved
 
 def test_round_trip_keeps_every_learned_piece_and_its_memory_order(explainer: FasterCE, saved: Path) -> None:
     loaded = artifact.load(saved, approve)
-    before, after = arrays.arrays_of_knowledge(explainer.knowledge_), arrays.arrays_of_knowledge(loaded.knowledge_)
+    before, after = arrays.arrays_of_search(explainer.state_.search), arrays.arrays_of_search(loaded.state_.search)
     assert before.keys() == after.keys()
     for name, array in before.items():
         np.testing.assert_array_equal(array, after[name], err_msg=name)
         assert array.strides == after[name].strides, name
     assert loaded.schema_ == explainer.schema_
-    assert loaded.table_ == explainer.table_
+    assert loaded.state_.table == explainer.state_.table
     assert str(loaded.report_) == str(explainer.report_)
     assert (loaded.random_state, loaded.latent_dim, loaded.scores) == (3, 6, "auto")
 
@@ -164,7 +165,7 @@ def test_a_loaded_explainer_can_be_saved_again_unchanged(saved: Path, tmp_path: 
 
 def test_manifest_tells_what_and_with_what(saved: Path) -> None:
     content = manifest_of(saved)
-    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 4, "network")
+    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 5, "network")
     assert content["classes"] == ["no", "yes"]
     assert content["written"]["numpy"] == np.__version__
     assert content["written"]["time"].endswith("+00:00")
@@ -188,12 +189,12 @@ def test_loads_and_explains_in_a_fresh_process_without_torch(explainer: FasterCE
             points = frame["income"] + 10 * frame["owner"] + 5 * (frame["grade"] == "high")
             return np.where(points.to_numpy() > 58, "yes", "no")
         explanation = artifact.load(sys.argv[1], approve).explain(pd.read_pickle(sys.argv[2]))
-        np.save(sys.argv[3], explanation.answers.codes)
+        np.save(sys.argv[3], explanation.arrays.codes)
     """
     command = [sys.executable, "-c", textwrap.dedent(script), saved, tmp_path / "rows.pkl", tmp_path / "codes.npy"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), explainer.explain(rows).answers.codes)
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), explainer.explain(rows).arrays.codes)
 
 
 @pytest.mark.parametrize("labels", [(0, 1), (False, True), (1.5, 2.5), ("no", "yes")])
@@ -203,7 +204,7 @@ def test_class_labels_keep_their_type(labels: tuple[Any, Any], tmp_path: Path) -
     def model(frame: pd.DataFrame) -> Array:
         return np.where(frame["income"] > 50, labels[1], labels[0])
 
-    FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False).fit(data).save(tmp_path / "a")
+    FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast()).fit(data).save(tmp_path / "a")
     loaded = artifact.load(tmp_path / "a", model, autoencoder=(np.asarray, np.asarray))
     assert loaded.classes_ == labels
     assert [type(label) for label in loaded.classes_] == [type(label) for label in labels]
@@ -228,12 +229,12 @@ def test_columns_survive_with_their_names_and_dtypes(tmp_path: Path) -> None:
         return np.asarray(frame[1] > 0).astype(int)
 
     coders = (np.asarray, np.asarray)
-    explainer = FasterCE(model, autoencoder=coders, progress=False).fit(data)
+    explainer = FasterCE(model, autoencoder=coders, progress=False, config=Config.fast()).fit(data)
     explainer.save(tmp_path / "a")
     loaded = artifact.load(tmp_path / "a", model, autoencoder=coders)
     assert list(seen[-1].columns) == [0, 1, "two", 3, "vier ä"]
     pd.testing.assert_series_equal(seen[-1].dtypes, seen[0].dtypes)
-    assert list(loaded.table_.dtypes) == list(data.dtypes)
+    assert list(loaded.state_.table.dtypes) == list(data.dtypes)
     assert list(seen[-1]["two"].cat.categories) == [30, 20, 10]
     assert list(loaded.report_.features.index) == list(data.columns)
     assert_same_explanations(explainer, loaded, data.head(10))
@@ -244,10 +245,10 @@ def test_a_pipeline_with_scores_comes_back_with_scores(tmp_path: Path) -> None:
     wealthy = (data["income"] + (data["job"] == "smith") * 10 > 52).to_numpy()
     encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
     model = make_pipeline(encoder, LogisticRegression(max_iter=2000)).fit(data, wealthy)
-    explainer = FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False).fit(data)
+    explainer = FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast()).fit(data)
     explainer.save(tmp_path / "a")
     loaded = artifact.load(tmp_path / "a", model, autoencoder=(np.asarray, np.asarray))
-    assert loaded.use_scores_ is True
+    assert loaded.state_.use_scores is True
     assert_same_explanations(explainer, loaded, data.head(20))
     with pytest.raises(ModelError, match="predict_proba or decision_function; got function without"):
         artifact.load(tmp_path / "a", model.predict.__func__, autoencoder=(np.asarray, np.asarray))
@@ -257,7 +258,9 @@ class TestOwnAutoencoder:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         folder = tmp_path / "own"
-        FasterCE(approve, autoencoder=(np.asarray, np.asarray), progress=False).fit(people(60)).save(folder)
+        FasterCE(approve, autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast()).fit(people(60)).save(
+            folder
+        )
         return folder
 
     def test_is_asked_for(self, folder: Path) -> None:
@@ -296,7 +299,7 @@ class TestAnotherModel:
             artifact.load(saved, broken)
 
     def test_with_other_classes_is_an_error(self, saved: Path) -> None:
-        with pytest.raises(ModelError, match="must answer one of 'no', 'yes'; got 'maybe'"):
+        with pytest.raises(ModelError, match="must return one of 'no', 'yes'; got 'maybe'"):
             artifact.load(saved, lambda frame: np.full(len(frame), "maybe"))
 
 
@@ -401,7 +404,7 @@ CONTENTS: dict[str, tuple[str, Callable[[Array], Array | None], str]] = {
     "copy's places": ("surrogate.start", lambda a: a * 0, "a table for every feature in 'surrogate.start'"),
     "copy's order": ("surrogate.start", lambda a: a[::-1].copy(), "a table for every feature in 'surrogate.start'"),
     "copy's numbers": ("surrogate.numeric", lambda a: ~a, "the schema's numbers in 'surrogate.numeric'"),
-    "copy's output": ("surrogate.weight", lambda a: np.hstack([a, a]), "'surrogate.weight' as float32 of shape (96, 1)"),
+    "copy's output": ("surrogate.weight", lambda a: np.hstack([a, a]), "'surrogate.weight' as float32 of shape (32, 1)"),
     "copy NaN": ("surrogate.bias", with_value(np.nan), "finite numbers in 'surrogate.bias'"),
     "half a copy": ("surrogate.knots", lambda a: None, "an array 'surrogate.knots'; got none"),
     "copy's error": ("surrogate.error", lambda a: None, "an array 'surrogate.error'; got none"),
@@ -414,13 +417,13 @@ CONTENTS: dict[str, tuple[str, Callable[[Array], Array | None], str]] = {
     "network dtype": ("network.encoder.0.bias", lambda a: a.astype("float32"), "'network.encoder.0.bias' as float64"),
     "network layer": ("network.encoder.1.weight", lambda a: None, "'network.encoder.0.weight' as float64 of shape (10, 6)"),
     "distance": ("distance.weight", lambda a: None, "an array 'distance.weight'; got none"),
-    "no memory": ("memory.counts", lambda a: None, "an array 'memory.counts'; got none"),
-    "memory's counts": ("memory.counts", lambda a: a[:-1], "'memory.counts' as int64 of shape (28,)"),
-    "less than nothing": ("memory.classes", lambda a: -a, "counts that can be; got others in 'memory'"),
-    "more kept than seen": ("memory.rows", lambda a: np.vstack([a, a]), "counts that can be; got others in 'memory'"),
-    "remembered category": ("memory.rows", lambda a: a + 1000, "codes from 0 to 2 in 'memory.rows'"),
-    "memory NaN": ("memory.mean", with_value(np.nan), "finite numbers in 'memory.mean'"),
-    "memory's cuts": ("memory.cuts", lambda a: a[:, :-1], "'memory.cuts' as float64 of shape (5, 9)"),
+    "no statistics": ("statistics.counts", lambda a: None, "an array 'statistics.counts'; got none"),
+    "counts": ("statistics.counts", lambda a: a[:-1], "'statistics.counts' as int64 of shape (28,)"),
+    "less than nothing": ("statistics.classes", lambda a: -a, "counts that are possible in 'statistics'"),
+    "more kept than seen": ("statistics.rows", lambda a: np.vstack([a, a]), "counts that are possible in 'statistics'"),
+    "remembered category": ("statistics.rows", lambda a: a + 1000, "codes from 0 to 2 in 'statistics.rows'"),
+    "statistics NaN": ("statistics.mean", with_value(np.nan), "finite numbers in 'statistics.mean'"),
+    "cuts": ("statistics.cuts", lambda a: a[:, :-1], "'statistics.cuts' as float64 of shape (5, 9)"),
 }
 
 
@@ -486,14 +489,14 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
-    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 5}))
+    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 6}))
     (saved / "arrays.safetensors").unlink()
-    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 4; got 5.")
+    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 5; got 6.")
 
 
 def test_older_version_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, version=2)
-    assert refusal(saved).endswith("written by an older fasterce; expected format version 4, so fit and save again; got 2.")
+    assert refusal(saved).endswith("written by an older fasterce; expected format version 5, so fit and save again; got 2.")
 
 
 def crossed(frame: pd.DataFrame) -> Array:
@@ -502,10 +505,10 @@ def crossed(frame: pd.DataFrame) -> Array:
 
 def test_regions_survive_with_their_answers_and_walks(tmp_path: Path) -> None:
     data = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (600, 2)).round(3), columns=["a", "b"])
-    explainer = FasterCE(crossed, autoencoder=(np.asarray, np.asarray), progress=False).fit(data)
+    explainer = FasterCE(crossed, autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast()).fit(data)
     explainer.save(tmp_path / "a")
     loaded = artifact.load(tmp_path / "a", crossed, autoencoder=(np.asarray, np.asarray))
-    assert len(loaded.knowledge_.regions) == loaded.report_.regions > 1
+    assert len(loaded.state_.search.regions) == loaded.report_.regions > 1
     assert_same_explanations(explainer, loaded, data.head(20))
     np.testing.assert_array_equal(explainer.walk(data.head(1)).height, loaded.walk(data.head(1)).height)
     edit_array(tmp_path / "a", "regions.normals", lambda normals: normals[:-1])
@@ -523,7 +526,7 @@ class TestSaving:
     def test_twice_gives_the_same_bytes_but_the_time(
         self, explainer: FasterCE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(manifest_module, "_circumstances", lambda: {"time": "then"})
+        monkeypatch.setattr(manifest_module, "_environment", lambda: {"time": "then"})
         explainer.save(tmp_path / "one")
         explainer.save(tmp_path / "two")
         for name in ("arrays.safetensors", "manifest.json"):
@@ -643,28 +646,33 @@ class TestSaving:
         def model(frame: pd.DataFrame) -> Array:
             return days.take(np.asarray(frame["income"] > 50).astype(int))
 
-        explainer = FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False)
+        explainer = FasterCE(model, autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast())
         explainer.fit(people(60)[["age", "income"]])
         with pytest.raises(ArtifactError, match=r"class must be text, .* got datetime\.date\(2024"):
             explainer.save(tmp_path / "a")
         assert entries(tmp_path) == set()
 
 
-def with_rules(explainer: FasterCE, *rules: Any) -> FasterCE:
+def with_rules(explainer: FasterCE, *constraints: Any) -> FasterCE:
     ruled = copy.copy(explainer)
-    ruled.table_ = replace(explainer.table_, schema=replace(explainer.table_.schema, rules=rules))
+    table = explainer.state_.table
+    ruled.state_ = replace(explainer.state_, table=replace(table, schema=replace(table.schema, constraints=constraints)))
     return ruled
 
 
 def test_rules_of_the_schema_are_kept(explainer: FasterCE, tmp_path: Path) -> None:
-    rules = (c.Range("age", high=60), c.Require("income >= age / 4", name="sane"), c.Forbidden("job", [("clerk", "smith")]))
-    with_rules(explainer, *rules).save(tmp_path / "ruled")
-    assert artifact.load(tmp_path / "ruled", approve).schema_.rules == rules
+    constraints = (
+        c.Range("age", high=60),
+        c.Require("income >= age / 4", name="sane"),
+        c.Forbidden("job", (("clerk", "smith"),)),
+    )
+    with_rules(explainer, *constraints).save(tmp_path / "ruled")
+    assert artifact.load(tmp_path / "ruled", approve).schema_.constraints == constraints
 
 
 def test_a_rule_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(explainer: FasterCE, saved: Path) -> None:
     before = manifest_of(saved)
-    ruled = with_rules(explainer, c.Derived("income", lambda frame: frame["age"], of=["age"]))
+    ruled = with_rules(explainer, c.Derived("income", lambda frame: frame["age"], of=("age",)))
     with pytest.raises(SchemaError, match=r"a Python function cannot be written; expected a formula for 'income'\.$"):
         ruled.save(saved)
     assert manifest_of(saved) == before
@@ -698,7 +706,7 @@ class TestDigest:
 
     def test_does_not_depend_on_whether_a_twin_can_be_made_here(self, explainer: FasterCE) -> None:
         without = copy.copy(explainer)
-        without.twin_ = object()
+        without.state_ = replace(explainer.state_, compiled=object())  # type: ignore[arg-type]
         without.__dict__.pop("_digested", None)
         assert artifact.digest(without) == artifact.digest(explainer)
 

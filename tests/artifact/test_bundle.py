@@ -10,8 +10,9 @@ import pytest
 from xgboost import XGBClassifier
 
 from fasterce import FasterCE, artifact, load
+from fasterce.config import Config
 from fasterce.errors import ArtifactError, ModelError
-from fasterce.models import load_model
+from fasterce.models.files.load import load_model
 
 
 def people(rows: int = 300) -> pd.DataFrame:
@@ -35,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def explainer(folder: Path) -> FasterCE:
     loaded = load_model(folder / "credit.json", classes=["no", "yes"])
-    return FasterCE(loaded.model, autoencoder=(same, same), progress=False).fit(people())
+    return FasterCE(loaded.model, autoencoder=(same, same), progress=False, config=Config.fast()).fit(people())
 
 
 def same(matrix: Any) -> Any:
@@ -72,7 +73,7 @@ def test_a_file_that_changed_meanwhile_is_refused(explainer: FasterCE, folder: P
 def test_pickles_do_not_travel(explainer: FasterCE, tmp_path: Path) -> None:
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps(trained(people(), 30)))
-    with pytest.warns(UserWarning, match="runs whatever code"):
+    with pytest.warns(UserWarning, match="runs the code in it"):
         loaded = load_model(path, trust_pickle=True)
     with pytest.raises(ArtifactError, match="of a kind that runs no code"):
         explainer.save(tmp_path / "a", loaded)

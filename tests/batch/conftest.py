@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batch.models import Grants
 from fasterce import FasterCE, Schema, batch
-from fasterce.batch import local, on_ray
+from fasterce.batch import local, ray
+from fasterce.config import Config
+from tests.batch.models import Grants
 
-MODEL = "batch.models:grants"
+MODEL = "tests.batch.models:grants"
 # Read when Ray is first imported: clusters of these tests listen on this machine alone.
-os.environ.setdefault(on_ray.LOOPBACK, "0")
+os.environ.setdefault(ray.LOOPBACK, "0")
 
 
 def people(rows: int, seed: int) -> pd.DataFrame:
@@ -39,7 +40,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("batch") / "shop.fasterce"
     train = people(300, 0)[["age", "pay", "debt", "job"]]
     schema = Schema.infer(train, immutable=["age"])
-    FasterCE(Grants(), schema, twin="never", progress=False).fit(train).save(folder)
+    FasterCE(Grants(), schema, compile="never", progress=False, config=Config.fast()).fit(train).save(folder)
     return folder
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from batch.conftest import MODEL, whole
-from batch.models import TRAP
-from fasterce.batch import Standing
+from fasterce.batch import BatchProgress
 from fasterce.cli.app import app
 from fasterce.cli.exits import Exit
 from fasterce.cli.progress import batch_bar, duration, in_words
+from tests.batch.conftest import MODEL, whole
+from tests.batch.models import TRAP
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def run(artifact: Path, rows_folder: Path, tmp_path: Path, monkeypatch: pytest.M
     return typed
 
 
-def test_files_in_a_folder_out(run: Any, tmp_path: Path) -> None:
+def test_files_are_explained_into_a_folder(run: Any, tmp_path: Path) -> None:
     words = ["--where", "prediction = 'refused'", "--id", "customer", "--keep", "age", "--group", "job", "--shard-rows", "30"]
     done = run(*words, "--freeze", "debt", "--partition-by", "status", "--batch-rows", "9")
     assert done.exit_code == 0, done.stderr
@@ -44,30 +44,28 @@ def test_files_in_a_folder_out(run: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["--where", "prediction = bad"], "--where: expected comparisons .* Text is written in quotes: 'bad'"),
+        (["--where", "prediction = bad"], "--where: a prediction .* class in quotes"),
         (["--where", "ages > 3"], "Unknown column 'ages'.* Did you mean 'age'"),
-        (["--partition-by", "nope"], "--partition-by: Unknown column of the output 'nope'"),
+        (["--partition-by", "nope"], "--partition-by: unknown column of the output 'nope'"),
         (["--engine", "local", "--address", "auto"], "--address is for"),
-        (["--freeze", "nope"], "--freeze: Unknown column 'nope'"),
+        (["--freeze", "nope"], "--freeze: unknown column 'nope'"),
     ],
 )
-def test_a_slip_is_told_in_a_sentence(run: Any, words: list[str], said: str) -> None:
+def test_wrong_options_are_rejected(run: Any, words: list[str], message: str) -> None:
     done = run(*words)
     assert done.exit_code == Exit.INPUT
-    assert re.search(said, " ".join(done.stderr.split()))
+    assert re.search(message, " ".join(done.stderr.split()))
     assert "Traceback" not in done.stderr
 
 
-def test_shards_that_failed_end_with_the_code_of_their_trouble(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_shards_set_the_exit_code(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRAP, "x")
-    monkeypatch.setattr("batch.models.Trapped.predict_proba", _broken)
-    done = run("--retries", "0", model="batch.models:trapped")
+    monkeypatch.setattr("tests.batch.models.Trapped.predict_proba", _broken)
+    done = run("--retries", "0", model="tests.batch.models:trapped")
     assert done.exit_code == Exit.MODEL
-    assert "1 shard could not be done; the same command tries them again" in " ".join(done.stderr.split())
+    assert "1 shard could not be explained; the same command tries them again" in " ".join(done.stderr.split())
     assert not (tmp_path / "out" / "_SUCCESS").exists()
 
 
@@ -82,8 +80,8 @@ def _broken(model: Any, frame: Any) -> Any:
     raise RuntimeError("out of order")
 
 
-def test_a_line_now_and_then_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    standing = Standing(5000, 20_000, 1000, 3000, 77, 1, 4, 0, 2, 10.0, 0)
+def test_progress_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    standing = BatchProgress(5000, 20_000, 1000, 3000, 77, 1, 4, 0, 2, 10.0, 0)
     with batch_bar("Explaining", every=0.0) as advance:
         advance(standing)
     assert capsys.readouterr().err == (
@@ -96,11 +94,11 @@ def test_a_line_now_and_then_where_there_is_no_terminal(capsys: pytest.CaptureFi
 
 def test_rows_of_an_earlier_run_do_not_count_as_speed() -> None:
     assert (
-        in_words(Standing(5000, 6000, 0, 0, 0, 1, 2, 1, 0, 10.0, 4000))
+        in_words(BatchProgress(5000, 6000, 0, 0, 0, 1, 2, 1, 0, 10.0, 4000))
         == "100 rows/s, 10 s left, 0% found, 0 calls, 1 shards failed"
     )
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(5, "5 s"), (65, "1 min 05 s"), (7260, "2 h 01 min")])
-def test_time_as_far_as_it_matters(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+@pytest.mark.parametrize(("seconds", "message"), [(5, "5 s"), (65, "1 min 05 s"), (7260, "2 h 01 min")])
+def test_durations(seconds: float, message: str) -> None:
+    assert duration(seconds) == message

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from batch.conftest import digests, whole
-from batch.models import TRAP
-from batch.test_running import ROWS, trapped_rows
 from fasterce import batch
+from tests.batch.conftest import digests, whole
+from tests.batch.models import TRAP
+from tests.batch.test_runner import ROWS, trapped_rows
 
 pytest.importorskip("ray")
 Explain = Callable[..., batch.BatchReport]
@@ -54,44 +54,48 @@ def test_an_actor_and_a_node_are_lost(cluster: Any, explain: Explain, rows_folde
 
     losing = Thread(target=lose_one, daemon=True)
     losing.start()
-    report = explain(source, engine="ray", workers=2, address=made.address, model="batch.models:slow_killing", retries=3)
+    report = explain(
+        source, engine="ray", workers=2, address=made.address, model="tests.batch.models:slow_killing", retries=3
+    )
     losing.join()
     assert not trap.exists()
     assert len(nodes) == 1
     assert report.complete
-    assert report.tally.read == ROWS
+    assert report.counts.read == ROWS
     assert digests(output) == digests(tmp_path / "calm")
-    again = explain(source, engine="ray", address=made.address, model="batch.models:slow_killing")
+    again = explain(source, engine="ray", address=made.address, model="tests.batch.models:slow_killing")
     assert again.resumed == again.shards == 6
 
 
-def test_what_kills_every_actor_is_told_and_the_rest_is_done(
+def test_a_shard_that_kills_every_actor_is_reported(
     cluster: Any, explain: Explain, rows_folder: Path, tmp_path: Path
 ) -> None:
     made, _ = cluster
     source = tmp_path / "rows"
     trapped_rows(rows_folder, source)
-    report = explain(source, engine="ray", workers=1, address=made.address, model="batch.models:killing_always", retries=1)
+    report = explain(
+        source, engine="ray", workers=1, address=made.address, model="tests.batch.models:killing_always", retries=1
+    )
     (failure,) = report.failed
     assert (failure.number, failure.kind) == (3, "WorkerDied")
-    assert "died 2 times" in failure.said
+    assert "died 2 times" in failure.reason
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     assert len(whole(tmp_path / "out")) == ROWS - failure.rows
 
 
-def test_a_cluster_of_our_own_listens_here_alone_and_says_what_actors_cannot_load(
+def test_an_own_cluster_listens_on_loopback_and_reports_what_actors_cannot_load(
     explain: Explain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray
 
     heard: set[str] = set()
 
-    def listen(standing: batch.Standing) -> None:
+    def listen(standing: batch.BatchProgress) -> None:
         heard.update(node["NodeManagerAddress"] for node in (ray.nodes() if ray.is_initialized() else ()))
 
-    monkeypatch.setitem(sys.modules, "only_here", sys.modules["batch.models"])
+    monkeypatch.setitem(sys.modules, "only_here", sys.modules["tests.batch.models"])
     report = explain(engine="ray", workers=1, model="only_here:grants", retries=0, limit=80, progress=listen)
     assert [failure.kind for failure in report.failed] == ["ModelError", "ModelError"]
-    assert "only_here" in report.failed[0].said
+    assert "only_here" in report.failed[0].reason
     assert heard == {"127.0.0.1"}
     assert not ray.is_initialized()

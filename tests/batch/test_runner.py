@@ -19,12 +19,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from batch.conftest import MODEL, digests, people, whole
-from batch.models import TRAP, Grants
-from fasterce import batch, load, records, streams
-from fasterce.batch import local
+from fasterce import batch, io, load, records
 from fasterce.batch.shards import Extent, cut
-from fasterce.errors import FasterCEError, InputError, MissingExtraError, ModelError
+from fasterce.errors import ArtifactError, FasterCEError, InputError, MissingExtraError, ModelError
+from fasterce.io.resumable import ResumableFolder
+from tests.batch.conftest import MODEL, digests, people, whole
+from tests.batch.models import TRAP, Grants
 
 Explain = Callable[..., batch.BatchReport]
 ROWS = 250
@@ -52,7 +52,7 @@ def every_row(folder: Path) -> pd.DataFrame:
     return pd.concat([pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))], ignore_index=True)
 
 
-def test_every_row_is_told_once_in_order(answers: Path, rows_folder: Path) -> None:
+def test_every_row_has_one_status_in_order(answers: Path, rows_folder: Path) -> None:
     lines = whole(answers)
     assert lines["row"].tolist() == list(range(ROWS))
     assert lines["id"].tolist() == every_row(rows_folder)["customer"].tolist()
@@ -61,9 +61,9 @@ def test_every_row_is_told_once_in_order(answers: Path, rows_folder: Path) -> No
     assert (answers / "_SUCCESS").exists()
 
 
-def test_answers_are_those_of_explain(answers: Path, artifact: Path, rows_folder: Path) -> None:
+def test_counterfactuals_are_those_of_explain(answers: Path, artifact: Path, rows_folder: Path) -> None:
     rows = every_row(rows_folder)
-    expected = streams.explain_chunk(load(artifact, Grants()), rows[["age", "pay", "debt", "job"]])
+    expected = io.explain_chunk(load(artifact, Grants()), rows[["age", "pay", "debt", "job"]])
     got = pq.read_table(answers).sort_by("row").drop_columns(["id"])
     assert got.equals(expected.combine_chunks())
 
@@ -102,16 +102,16 @@ def test_whole_row_groups_stay_together() -> None:
     assert [(s.start, s.rows) for s in cut([Extent("f", 100, (40, 40, 20))], 50)] == [(0, 40), (40, 40), (80, 20)]
 
 
-def test_a_rerun_finds_everything_there(explain: Explain, tmp_path: Path) -> None:
+def test_a_rerun_resumes_everything(explain: Explain, tmp_path: Path) -> None:
     explain(workers=0)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part-*")}
     again = explain(workers=0, batch_rows=7)
     assert (again.resumed, again.shards, again.complete) == (6, 6, True)
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part-*")}
-    assert again.tally.summary.rows == ROWS
+    assert again.counts.summary.rows == ROWS
 
 
-def test_only_what_is_damaged_is_done_again(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_damaged_shards_are_explained_again(explain: Explain, answers: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     explain(workers=0)
     part = output / "part-000002.parquet"
@@ -125,7 +125,7 @@ def test_only_what_is_damaged_is_done_again(explain: Explain, answers: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"options": {"n": 2}}, "option n was null and is 2"),
         ({"where": "age > 30"}, 'where was null and is "age > 30"'),
@@ -134,16 +134,16 @@ def test_only_what_is_damaged_is_done_again(explain: Explain, answers: Path, tmp
         ({"limit": 60}, "limit was 50 and is 60"),
     ],
 )
-def test_another_run_is_not_gone_on_with(explain: Explain, tmp_path: Path, more: dict[str, Any], said: str) -> None:
+def test_another_job_is_not_resumed(explain: Explain, tmp_path: Path, more: dict[str, Any], message: str) -> None:
     explain(workers=0, limit=50)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         explain(workers=0, **{"limit": 50, **more})
     report = explain(workers=0, resume=False, **{"limit": 50, **more})
     assert report.complete
     assert report.resumed == 0
 
 
-def test_changed_input_is_told(explain: Explain, tmp_path: Path) -> None:
+def test_changed_input_is_rejected(explain: Explain, tmp_path: Path) -> None:
     source = tmp_path / "rows.parquet"
     people(30, 5).to_parquet(source)
     explain(source, workers=0)
@@ -159,7 +159,7 @@ def test_a_killed_worker_is_replaced(
     trapped_rows(rows_folder, source)
     trap.touch()
     monkeypatch.setenv(TRAP, str(trap))
-    report = explain(source, model="batch.models:killing", workers=2)
+    report = explain(source, model="tests.batch.models:killing", workers=2)
     assert not trap.exists()
     assert report.complete
     assert report.retried >= 1
@@ -167,17 +167,17 @@ def test_a_killed_worker_is_replaced(
     assert digests(tmp_path / "out") == digests(tmp_path / "calm")
 
 
-def test_what_always_fails_is_told_and_the_rest_is_done(
+def test_a_shard_that_always_fails_is_reported(
     explain: Explain, tmp_path: Path, rows_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, trap = tmp_path / "rows", tmp_path / "trap"
     trapped_rows(rows_folder, source)
     monkeypatch.setenv(TRAP, str(trap))
-    report = explain(source, model="batch.models:killing_always", workers=1, retries=1)
+    report = explain(source, model="tests.batch.models:killing_always", workers=1, retries=1)
     assert not report.complete
     (failure,) = report.failed
     assert (failure.number, failure.first, failure.rows, failure.kind) == (3, 130, 40, "WorkerDied")
-    assert "ended by signal 9" in failure.said
+    assert "ended by signal 9" in failure.reason
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     assert set(whole(tmp_path / "out")["row"]) == set(range(ROWS)) - set(range(130, 170))
     told = json.loads((tmp_path / "out" / "_report.json").read_text())
@@ -185,12 +185,12 @@ def test_what_always_fails_is_told_and_the_rest_is_done(
     assert told["failed"][0]["source"].endswith("b.parquet")
     assert "Shards that failed" in (tmp_path / "out" / "_report.html").read_text()
     monkeypatch.delenv(TRAP)
-    again = explain(source, model="batch.models:killing_always", workers=0)
+    again = explain(source, model="tests.batch.models:killing_always", workers=0)
     assert (again.complete, again.resumed) == (True, 5)
     assert len(whole(tmp_path / "out")) == ROWS
 
 
-def test_a_model_that_is_down_fails_a_shard_and_one_that_dislikes_a_row_does_not(
+def test_a_model_that_is_down_fails_the_shard_but_one_bad_row_does_not(
     explain: Explain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "rows.parquet"
@@ -198,28 +198,28 @@ def test_a_model_that_is_down_fails_a_shard_and_one_that_dislikes_a_row_does_not
     frame.loc[3, "age"] = 98
     frame.loc[20:, "age"] = 99
     frame.to_parquet(source)
-    fussy = explain(source, tmp_path / "fussy", model="batch.models:fussy", workers=0, shard_rows=20)
+    fussy = explain(source, tmp_path / "fussy", model="tests.batch.models:fussy", workers=0, shard_rows=20)
     assert fussy.complete
-    assert fussy.tally.summary.statuses == {"found": 39, "model_error": 1}
-    filtered = explain(source, tmp_path / "few", model="batch.models:fussy", workers=0, where="score > 2")
-    assert filtered.tally.summary.statuses == {"model_error": 1}
+    assert fussy.counts.summary.statuses == {"found": 39, "model_error": 1}
+    filtered = explain(source, tmp_path / "few", model="tests.batch.models:fussy", workers=0, where="score > 2")
+    assert filtered.counts.summary.statuses == {"model_error": 1}
     monkeypatch.setenv(TRAP, "x")
-    down = explain(source, tmp_path / "down", model="batch.models:trapped", workers=0, shard_rows=20, retries=1)
+    down = explain(source, tmp_path / "down", model="tests.batch.models:trapped", workers=0, shard_rows=20, retries=1)
     (failure,) = down.failed
     assert (failure.number, failure.kind, down.retried) == (1, "ModelError", 1)
-    assert "failed on all 20 rows of a batch: The model raised RuntimeError: out of order" in failure.said
+    assert "failed on all 20 rows of a batch: The model raised RuntimeError: out of order" in failure.reason
     assert len(whole(tmp_path / "down")) == 20
 
 
 PROGRAM = """
 import sys
 from fasterce import batch
-batch.explain(sys.argv[1], sys.argv[2], sys.argv[3], model="batch.models:slow", shard_rows=50, batch_rows=20, workers=1,
+batch.explain(sys.argv[1], sys.argv[2], sys.argv[3], model="tests.batch.models:slow", shard_rows=50, batch_rows=20, workers=1,
               id_column="customer")
 """
 
 
-def test_a_killed_run_goes_on(explain: Explain, answers: Path, artifact: Path, rows_folder: Path, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed(explain: Explain, answers: Path, artifact: Path, rows_folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, ["", *sys.path]))}
     command = [sys.executable, "-c", PROGRAM, str(artifact), str(rows_folder), str(output)]
@@ -231,19 +231,19 @@ def test_a_killed_run_goes_on(explain: Explain, answers: Path, artifact: Path, r
     process.wait()
     done = len(list(output.glob("_shards/*.json")))
     assert 1 <= done < 6
-    again = explain(source=rows_folder, output=output, model="batch.models:slow", workers=0)
+    again = explain(source=rows_folder, output=output, model="tests.batch.models:slow", workers=0)
     assert again.resumed >= done
     assert digests(output) == digests(answers)
     assert not (output / "_temporary").exists()
 
 
-def test_a_run_that_cannot_begin_leaves_nothing_behind(explain: Explain, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Unknown option of explain 'm'"):
+def test_a_rejected_run_writes_nothing(explain: Explain, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Unknown option 'm'"):
         explain(options={"m": 2})
     assert not (tmp_path / "out").exists()
 
 
-def test_prediction_filters_ask_the_model_and_count_the_others(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_prediction_filters_evaluate_the_model_and_count_the_others(explain: Explain, answers: Path, tmp_path: Path) -> None:
     report = explain(where="prediction = 'refused' and age >= 30", workers=0, keep=["age"], group="job")
     expected = whole(answers)
     got = whole(tmp_path / "out")
@@ -252,19 +252,19 @@ def test_prediction_filters_ask_the_model_and_count_the_others(explain: Explain,
     assert (got["age"] >= 30).all()
     wanted = expected.set_index("row").loc[got["row"]].reset_index()
     pd.testing.assert_frame_equal(got.drop(columns="age"), wanted[got.drop(columns="age").columns], check_dtype=False)
-    assert report.tally.filtered == ROWS - len(got)
-    assert report.tally.summary.rows == len(got)
-    assert report.tally.summary.rows_asked > ROWS / 2, "rows asked by the filter count"
+    assert report.counts.filtered == ROWS - len(got)
+    assert report.counts.summary.rows == len(got)
+    assert report.counts.summary.model_rows > ROWS / 2, "model rows by the filter count"
     refused = expected[(expected["prediction"] == "refused") | (expected["status"] == "invalid_input")]
     assert set(got["row"]) <= set(refused["row"])
     assert (
-        sum(cost.wanting for cost in report.tally.groups.values())
-        == report.tally.cost.wanting
+        sum(cost.wanting for cost in report.counts.groups.values())
+        == report.counts.cost.wanting
         == (got["status"] == "found").sum()
     )
 
 
-def test_scores_filter_too(explain: Explain, rows_folder: Path, tmp_path: Path) -> None:
+def test_scores_filter_rows(explain: Explain, rows_folder: Path, tmp_path: Path) -> None:
     explain(where="score < 0.2", options={"target": "granted"}, workers=0)
     rows = every_row(rows_folder)
     sound = rows["pay"].notna()
@@ -272,7 +272,7 @@ def test_scores_filter_too(explain: Explain, rows_folder: Path, tmp_path: Path) 
     assert set(whole(tmp_path / "out")["row"]) == set(np.flatnonzero(~sound | low))
 
 
-def test_partitions_are_folders_any_reader_knows(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_partitions_are_hive_folders(explain: Explain, answers: Path, tmp_path: Path) -> None:
     assert explain(keep=["region"], partition_by=["region", "status"], workers=0).complete
     table = ds.dataset(tmp_path / "out", partitioning="hive").to_table().to_pandas().sort_values("row", ignore_index=True)
     expected = whole(answers)
@@ -282,7 +282,7 @@ def test_partitions_are_folders_any_reader_knows(explain: Explain, answers: Path
     assert (tmp_path / "out" / "region=%C3%A9t%C3%A9%2F1" / "status=found" / "part-000000.parquet").exists()
 
 
-def test_records_are_written_beside_and_can_be_made_again(explain: Explain, artifact: Path, tmp_path: Path) -> None:
+def test_records_are_written_and_can_be_replayed(explain: Explain, artifact: Path, tmp_path: Path) -> None:
     explain(records=True, workers=0, limit=60)
     lines = [json.loads(line) for path in sorted((tmp_path / "out" / "_records").iterdir()) for line in path.open()]
     assert [line["ids"]["request"] for line in lines] == whole(tmp_path / "out")["id"].tolist()
@@ -302,7 +302,7 @@ def test_csv_files_and_addresses_are_read_too(explain: Explain, answers: Path, r
     assert digests(tmp_path / "uri") == digests(answers)
 
 
-def test_nothing_in_is_nothing_out_but_with_columns(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_an_empty_input_has_an_output_with_columns(explain: Explain, answers: Path, tmp_path: Path) -> None:
     source = tmp_path / "none.parquet"
     people(0, 1).astype({"customer": "str", "job": "str", "region": "str"}).to_parquet(source)
     report = explain(source, workers=0)
@@ -320,8 +320,8 @@ def test_every_shard_has_the_same_columns(explain: Explain, tmp_path: Path) -> N
     assert all(schema.equals(schemas[0]) for schema in schemas)
 
 
-def test_progress_tells_how_far_it_is(explain: Explain) -> None:
-    seen: list[batch.Standing] = []
+def test_progress_is_reported(explain: Explain) -> None:
+    seen: list[batch.BatchProgress] = []
     explain(workers=1, limit=100, progress=seen.append)
     assert [standing.done for standing in seen] == sorted(standing.done for standing in seen)
     assert len(seen) >= 5
@@ -349,39 +349,44 @@ def test_the_report_adds_up(explain: Explain, tmp_path: Path) -> None:
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
+def test_a_model_without_scores_is_rejected(explain: Explain) -> None:
+    with pytest.raises((InputError, ArtifactError, ModelError), match="scores"):
+        explain(workers=0, model=lambda frame: frame)
+
+
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "code", "received"),
     [
-        ({"source": "nowhere.parquet"}, "nowhere.parquet; expected a file, a folder or a pattern"),
-        ({"source": "nowhere/*.parquet"}, "at least one CSV or Parquet file; got none by 'nowhere/\\*.parquet'"),
-        ({"source": []}, "at least one CSV or Parquet file"),
-        ({"source": "s4://bucket/x.parquet"}, "Cannot open s4://bucket/x.parquet; expected an address Arrow can open"),
-        ({"output": "s3://bucket/out"}, "output must be a folder that all workers can write; got the address"),
-        ({"where": "agee > 3"}, "Unknown column 'agee'"),
-        ({"where": "prediction = 'maybe'"}, "Unknown class 'maybe'"),
-        ({"where": "age >"}, "got nothing more"),
-        ({"where": "age = 'x'"}, "column 'age' must be compared with a number"),
-        ({"id_column": "costumer"}, "Unknown column 'costumer'.*Did you mean 'customer'"),
-        ({"keep": ["nope"]}, "Unknown column 'nope'"),
-        ({"keep": "job"}, "keep must be a list of column names; got the text 'job'"),
-        ({"group": "nope"}, "Unknown column 'nope'"),
-        ({"partition_by": ["nope"]}, "Unknown column of the output 'nope'"),
-        ({"partition_by": ["distance"]}, "columns of text, whole numbers or booleans; got 'distance' of double"),
-        ({"engine": "spork"}, "Unknown engine 'spork'"),
-        ({"address": "auto"}, "address is for engine='ray'"),
-        ({"shard_rows": 0}, "shard_rows must be a whole number of at least 1; got 0"),
-        ({"batch_rows": 1.5}, "batch_rows must be a whole number of at least 1; got 1.5"),
-        ({"retries": -1}, "retries must be a whole number of at least 0; got -1"),
-        ({"workers": -2}, "workers must be a whole number of at least 0; got -2"),
-        ({"options": {"method": "nearest"}}, "Unknown method 'nearest'"),
-        ({"model": lambda frame: frame}, "sent to other processes|must have a predict|disagrees|scores"),
+        ({"source": "nowhere.parquet"}, "batch.nothing_there", None),
+        ({"source": "nowhere/*.parquet"}, "batch.no_files", ["nowhere/*.parquet"]),
+        ({"source": []}, "batch.no_files", []),
+        ({"source": "s4://bucket/x.parquet"}, "io.bad_address", None),
+        ({"output": "s3://bucket/out"}, "batch.output_address", "s3://bucket/out"),
+        ({"where": "agee > 3"}, "io.unknown_column", "agee"),
+        ({"where": "prediction = 'maybe'"}, "constraints.filter_unknown_class", "maybe"),
+        ({"where": "age >"}, "constraints.not_a_filter", "age >"),
+        ({"where": "age = 'x'"}, "batch.where_number_column", "x"),
+        ({"id_column": "costumer"}, "io.unknown_column", "costumer"),
+        ({"keep": ["nope"]}, "io.unknown_column", "nope"),
+        ({"keep": "job"}, "io.not_a_list", "job"),
+        ({"group": "nope"}, "io.unknown_column", "nope"),
+        ({"partition_by": ["nope"]}, "batch.unknown_partition", "nope"),
+        ({"partition_by": ["distance"]}, "batch.partition_type", None),
+        ({"engine": "spork"}, "batch.unknown_engine", "spork"),
+        ({"address": "auto"}, "batch.address_without_ray", "auto"),
+        ({"shard_rows": 0}, "options.not_a_count", 0),
+        ({"batch_rows": 1.5}, "options.not_a_count", 1.5),
+        ({"retries": -1}, "options.not_a_count", -1),
+        ({"workers": -2}, "options.not_a_count", -2),
+        ({"options": {"method": "nearest"}}, "options.unknown_choice", "nearest"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_is_written(
-    explain: Explain, tmp_path: Path, more: dict[str, Any], said: str
+def test_wrong_arguments_are_rejected_before_writing(
+    explain: Explain, tmp_path: Path, more: dict[str, Any], code: str, received: object
 ) -> None:
-    with pytest.raises((InputError, ModelError), match=said):
+    with pytest.raises((InputError, ModelError)) as error:
         explain(**{"workers": 0, **more})
+    assert (error.value.problem.code, error.value.problem.received) == (code, received)
     assert not (tmp_path / "out").exists()
 
 
@@ -401,33 +406,33 @@ def test_files_must_agree_and_be_whole(explain: Explain, tmp_path: Path, rows_fo
         explain(source, workers=0)
 
 
-def test_a_file_that_goes_bad_meanwhile_fails_its_shards_alone(
+def test_a_file_damaged_during_the_run_fails_its_shards_only(
     explain: Explain, tmp_path: Path, rows_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "rows"
     source.mkdir()
     for name in "ab":
         people(20, ord(name)).to_parquet(source / f"{name}.parquet")
-    begin = batch.folder.Folder.begin
+    begin = ResumableFolder.begin
 
     def spoiled(*arguments: Any, **more: Any) -> None:
         begin(*arguments, **more)
         (source / "b.parquet").write_bytes(b"PAR1 no more")
 
-    monkeypatch.setattr("fasterce.batch.folder.Folder.begin", spoiled)
+    monkeypatch.setattr(ResumableFolder, "begin", spoiled)
     report = explain(source, workers=0, retries=1)
     (failure,) = report.failed
     assert (failure.kind, failure.rows, report.retried) == ("InputError", 20, 1)
-    assert "b.parquet must be a whole Parquet file" in failure.said
+    assert "b.parquet must be a whole Parquet file" in failure.reason
     assert len(whole(tmp_path / "out")) == 20
 
 
-def test_only_our_own_folders_are_written(explain: Explain, tmp_path: Path) -> None:
+def test_foreign_folders_are_not_written(explain: Explain, tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.mkdir()
     (output / "thesis.txt").write_text("years of work")
     for resume in (True, False):
-        with pytest.raises(InputError, match=r"holds a batch and nothing else; got .* with 'thesis.txt'"):
+        with pytest.raises(InputError, match=r"files of one run and nothing else; got 'thesis.txt'"):
             explain(workers=0, resume=resume)
     (output / "thesis.txt").unlink()
     (output / "part-000000.parquet").write_text("years of work")
@@ -436,18 +441,18 @@ def test_only_our_own_folders_are_written(explain: Explain, tmp_path: Path) -> N
     assert (output / "part-000000.parquet").read_text() == "years of work"
 
 
-def test_the_output_is_not_the_input(explain: Explain, rows_folder: Path) -> None:
+def test_the_output_must_not_hold_the_input(explain: Explain, rows_folder: Path) -> None:
     with pytest.raises(InputError, match="apart from the input"):
         explain(workers=0, output=rows_folder)
 
 
 def test_two_runs_cannot_write_one_folder(explain: Explain, tmp_path: Path) -> None:
-    with batch.folder.Folder(tmp_path / "out").locked(), pytest.raises(InputError, match="Only one run at a time"):
+    with ResumableFolder(tmp_path / "out").locked(), pytest.raises(InputError, match="Only one run at a time"):
         explain(workers=0)
 
 
-def test_workers_that_never_start_are_told(explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local.sys, "executable", "/bin/false")
+def test_workers_that_never_start_are_an_error(explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(FasterCEError, match="3 in a row ended before they had, the last with exit code 1"):
         explain()
 
@@ -470,11 +475,11 @@ def trapped_rows(rows_folder: Path, target: Path) -> None:
 
 
 def test_no_worker_is_left_behind(explain: Explain) -> None:
-    def tire(standing: batch.Standing) -> None:
+    def tire(standing: batch.BatchProgress) -> None:
         if standing.done:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         explain(progress=tire)
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-    assert not [child for child in children if b"fasterce.batch.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    assert not [child for child in children if b"run_fork_server" in Path(f"/proc/{child}/cmdline").read_bytes()]

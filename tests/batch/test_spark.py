@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from batch.conftest import MODEL, people, whole
 from fasterce import batch
 from fasterce.errors import InputError
+from tests.batch.conftest import MODEL, people, whole
 
 pytest.importorskip("pyspark")
 
@@ -41,7 +41,12 @@ def test_lines_are_those_of_a_batch(spark: Any, artifact: Path, tmp_path: Path) 
     rows = people(90, 4)
     rows.loc[5, "job"] = "baker"
     rows.to_parquet(tmp_path / "rows.parquet")
-    given = {"model": MODEL, "where": "prediction = 'refused' and age > 20", "id_column": "customer", "keep": ["region"]}
+    given: dict[str, Any] = {
+        "model": MODEL,
+        "where": "prediction = 'refused' and age > 20",
+        "id_column": "customer",
+        "keep": ["region"],
+    }
     options = {"n": 2, "target": "granted"}
     batch.explain(artifact, tmp_path / "rows.parquet", tmp_path / "out", workers=0, options=options, **given)
     frame = spark.createDataFrame(rows).repartition(3)
@@ -61,5 +66,5 @@ def test_what_is_missing_is_told_before_spark_begins(spark: Any, artifact: Path)
         explain_frame(frame.drop("debt"), artifact, model=MODEL)
     with pytest.raises(InputError, match="Unknown column 'custmer'"):
         explain_frame(frame, artifact, model=MODEL, id_column="custmer")
-    with pytest.raises(InputError, match="Unknown option of explain"):
+    with pytest.raises(InputError, match="Unknown option"):
         explain_frame(frame, artifact, model=MODEL, options={"m": 1})

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from benchmarks import bench, sharing, venvs
+from benchmarks.store import Store
 
 TINY = ["--datasets", "german_credit", "--boxes", "logistic", "--questions", "free", "frozen", "--seeds", "0"]
 TINY += ["--train-rows", "150", "--rows", "5", "--batch", "6", "--no-paper", "--no-progress"]
@@ -102,7 +103,7 @@ def test_a_stopped_run_goes_on_and_does_nothing_twice(out: Path) -> None:
 
 
 def test_cells_of_another_plan_are_not_mixed_in(out: Path) -> None:
-    run = bench.Run(bench.plan_of(bench.parse([*TINY, "--rows", "4", "--out", str(out)])), bench.Store(out), quiet=True)
+    run = bench.Run(bench.plan_of(bench.parse([*TINY, "--rows", "4", "--out", str(out)])), Store(out), quiet=True)
     assert len(run.strangers) == 6
     assert run.known_cells() == []
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.page import Grid, Picture, Text, as_html, as_markdown, marked
 
-from fasterce.display.canvas import message
+from fasterce.viz.canvas import message
 
 NASTY = "<script>alert(1)</script> | a\nb"
 

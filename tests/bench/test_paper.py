@@ -4,16 +4,16 @@ import pytest
 from benchmarks import paper
 from benchmarks.scoring import Judge
 from benchmarks.setting import prepare
-from benchmarks.store import Key
+from benchmarks.store import Cell, Key
 
 
 @pytest.fixture(scope="module")
 def experiments() -> paper.Experiments:
     setting = prepare("german_credit", "logistic", seed=0, train_rows=150)
-    return paper.Experiments(setting, Judge(setting), rows_asked=3)
+    return paper.Experiments(setting, Judge(setting), model_rows=3)
 
 
-def cell(experiments: paper.Experiments, name: str) -> paper.Cell:
+def cell(experiments: paper.Experiments, name: str) -> Cell:
     return experiments.cell(Key("german_credit", "logistic", paper.PAPER, name, 0), "test")
 
 

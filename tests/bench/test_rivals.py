@@ -245,7 +245,8 @@ def test_points_between_leave_out_the_start_and_hold_the_end() -> None:
 def shooting(small: problem.Problem, monkeypatch: pytest.MonkeyPatch, projection: list[float]) -> sharpshooter.Rival:
     monkeypatch.setattr(sharpshooter, "Autoencoder", Itself)
     rival = sharpshooter.Rival(small, "line")
-    rival.projector.decode = lambda _: rival.encoding.matrix(np.array([projection]))
+    projector: Any = rival.projector
+    projector.decode = lambda _: rival.encoding.matrix(np.array([projection]))
     return rival
 
 
@@ -339,6 +340,7 @@ def kept_elsewhere(small: problem.Problem, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(ROOT)
     there = problem.Problem(small.folder)
     yield there
+    assert there.far is not None
     there.far.process.kill()
     there.far.process.wait()
 
@@ -359,6 +361,7 @@ def test_a_model_behind_a_pipe_answers_as_it_does_here(small: problem.Problem, k
 
 def test_a_keeper_that_died_is_an_error_and_not_a_hang(kept_elsewhere: problem.Problem) -> None:
     kept_elsewhere.ask(ROW)
+    assert kept_elsewhere.far is not None
     kept_elsewhere.far.process.kill()
     kept_elsewhere.far.process.wait()
     with pytest.raises((RuntimeError, BrokenPipeError)):

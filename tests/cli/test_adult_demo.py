@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fasterce import datasets, demo
+from fasterce import datasets
+from fasterce.cli import adult_demo
 
 
 def test_the_demo_prints_and_writes_what_it_says(
@@ -14,9 +15,18 @@ def test_the_demo_prints_and_writes_what_it_says(
     adult = datasets.load("adult")
     small = replace(adult, X=adult.X.iloc[:2500], y=adult.y.iloc[:2500])
     monkeypatch.setattr(datasets, "load", lambda name: small)
-    demo.main(tmp_path / "demo.html")
+    adult_demo.main(tmp_path / "demo.html")
     printed, page = capsys.readouterr().out, (tmp_path / "demo.html").read_text()
-    for words in ("CE1 closest", "CE2 ", "<=50K", ">50K", "→", "prediction hyperplane agrees", "Holds shaken", "demo.html"):
+    for words in (
+        "CE1 closest",
+        "CE2 ",
+        "<=50K",
+        ">50K",
+        "→",
+        "prediction hyperplane agrees",
+        "Holds under noise",
+        "demo.html",
+    ):
         assert words in printed
     for words in ("CE1 closest", "&lt;=50K", "data:image/svg+xml", "walk through latent space", "<html"):
         assert words in page

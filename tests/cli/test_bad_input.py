@@ -38,20 +38,20 @@ def one_sentence(done: Any, code: int, told: str) -> None:
         (("explain", *ROWS, "--range", "job=nurce"), 3, "Did you mean 'nurse'?"),
         (("explain", *ROWS, "--target", "grantd"), 3, "Did you mean 'granted'?"),
         (("explain", *ROWS, "--target-score", "high"), 3, "LOW:HIGH in numbers"),
-        (("explain", *ROWS, "--rules", "rules.yaml"), 3, "rules.yaml"),
+        (("explain", *ROWS, "--constraints", "constraints.yaml"), 3, "constraints.yaml"),
         (("explain", *ROWS, "--id", "custmer"), 3, "Did you mean 'customer'?"),
         (("explain", *ROWS, "-o", "out.xlsx"), 3, "--format"),
         (("explain", *ROWS, "-f", "parquet"), 3, "stdout"),
         (("explain", *ROWS, "-o", "no/folder/out.csv"), 3, "folder"),
-        (("explain", *ROWS, "--n", "0"), 3, "--n must be a whole number of at least 1"),
-        (("explain", *ROWS, "--n", "100000"), 3, "at most 100"),
+        (("explain", *ROWS, "--n", "0"), 3, "--n must be a whole number from 1 to 100"),
+        (("explain", *ROWS, "--n", "100000"), 3, "from 1 to 100"),
         (("explain", *ROWS, "-o", "shop.fasterce"), 3, "--out must be a file"),
         (("report", *ROWS, "-o", "shop.fasterce"), 3, "--out must be a file"),
         (("explain", *ROWS, "--vary", "age"), 3, "--vary must name columns that may change"),
         (("explain", *ROWS, "--robust", "2"), 3, "robust"),
         (("explain", *ROWS, "--model", "nothing.onnx"), 4, "nothing.onnx"),
         (("explain", *ROWS, "--model", "model.pkl"), 4, "--trust-pickle"),
-        (("explain", *ROWS, "--model", "model.skop"), 4, "did you mean"),
+        (("explain", *ROWS, "--model", "model.skop"), 4, "Did you mean"),
         (("explain", *ROWS, "--model", "no_such_module:model"), 4, "no_such_module"),
         (("explain", *ROWS, "--trust-pickle"), 3, "--model"),
         (("explain", *ROWS, "--encoding", "latin-7000"), 3, "latin-7000"),
@@ -128,7 +128,7 @@ def test_a_pickle_is_run_only_by_word(shop: Path, run: Run) -> None:
     trusting = run(*fit, "--trust-pickle")
     assert trusting.exit_code == 4  # what it holds is no model
     assert Path("touched").exists()
-    assert "runs whatever code" in trusting.stderr
+    assert "runs the code in it" in trusting.stderr
     assert not Path("new.fasterce").exists()
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fasterce import load
-from fasterce.schema_file import load_schema
+from fasterce.data.schema_io import load_schema
 
 Run = Callable[..., Any]
 ROWS = ("--artifact", "shop.fasterce", "--rows", "rows.csv")
@@ -107,9 +107,11 @@ def test_options_say_what_explain_says(shop: Path, run: Run) -> None:
     assert (surer.loc[surer["status"] == "found", "new_score"] >= 0.8).all()
 
 
-def test_a_file_of_rules(shop: Path, run: Run) -> None:
-    Path("rules.yaml").write_text("- {rule: require, formula: 'debt >= pay / 10'}\n- {rule: frozen, features: [job]}\n")
-    done = run("explain", *ROWS, "--target", "granted", "-f", "csv", "--rules", "rules.yaml")
+def test_a_file_of_constraints(shop: Path, run: Run) -> None:
+    Path("constraints.yaml").write_text(
+        "- {constraint: require, formula: 'debt >= pay / 10'}\n- {constraint: frozen, features: [job]}\n"
+    )
+    done = run("explain", *ROWS, "--target", "granted", "-f", "csv", "--constraints", "constraints.yaml")
     lines = pd.read_csv(pd.io.common.StringIO(done.stdout))
     found = lines[lines["status"] == "found"]
     assert len(found)

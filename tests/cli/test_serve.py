@@ -30,8 +30,10 @@ def test_with_several_it_does():
     first, second = made(["a=x", "b=y"], ["b=m.onnx"], ["a=p.csv"])
     assert (first.model, second.model) == (None, "m.onnx")
     assert first.applicants == Path("p.csv")
-    with pytest.raises(InputError, match=r"--model: Unknown artifact 'm\.onnx'"):
+    with pytest.raises(InputError) as error:
         made(["a=x", "b=y"], ["m.onnx"])
+    problem = error.value.problem
+    assert (problem.code, problem.option, problem.received) == ("cli.unknown_artifact", "model", "m.onnx")
 
 
 def test_two_of_one_name():
@@ -42,4 +44,4 @@ def test_two_of_one_name():
 def test_beyond_this_machine_keys_are_needed(run, tmp_path):
     done = run("serve", str(tmp_path), "--host", "0.0.0.0")
     assert done.exit_code == 3
-    assert "--no-keys in as many words" in done.stderr
+    assert "--keys FILE, or --no-keys" in done.stderr

@@ -15,19 +15,21 @@ Values = Mapping[Any, Any]
 CLOSE = 1e-9
 
 
-def violations(row: Values, answer: Values, rules: Sequence[Any], schema: Any) -> list[str]:
+def violations(row: Values, answer: Values, constraints: Sequence[Any], schema: Any) -> list[str]:
     """What the answer does that the schema or a rule forbids, for this row."""
     features = {feature.name: feature for feature in schema.features}
     found = [f"schema: {text}" for feature in schema.features for text in _schema_violations(feature, row, answer)]
-    derived = [rule.feature for rule in rules if type(rule).__name__ == "Derived"]
-    orders = {rule.feature: list(rule.categories) for rule in rules if type(rule).__name__ == "Order"}
+    derived = [constraint.feature for constraint in constraints if type(constraint).__name__ == "Derived"]
+    orders = {
+        constraint.feature: list(constraint.categories) for constraint in constraints if type(constraint).__name__ == "Order"
+    }
     for name, feature in features.items():
         if feature.kind == "categorical" and feature.ordered:
             orders.setdefault(name, list(feature.categories))
-    for rule in rules:
-        kept = CHECKS[type(rule).__name__](rule, row, answer, features, orders, derived)
+    for constraint in constraints:
+        kept = CHECKS[type(constraint).__name__](constraint, row, answer, features, orders, derived)
         if not kept:
-            found.append(rule.text)
+            found.append(constraint.text)
     return found
 
 
@@ -61,52 +63,59 @@ def _level(name: Any, value: Any, orders: Mapping[Any, list[Any]]) -> float:
     return float(orders[name].index(value)) if value in orders[name] else math.nan
 
 
-def _frozen(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
-    return all(row[name] == answer[name] for name in rule.features)
+def _frozen(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
+    return all(row[name] == answer[name] for name in constraint.features)
 
 
 def _one_way(sign: int) -> Callable[..., bool]:
-    def kept(rule: Any, row: Values, answer: Values, features: Any, orders: Any, derived: Any) -> bool:
+    def kept(constraint: Any, row: Values, answer: Values, features: Any, orders: Any, derived: Any) -> bool:
         return all(
             row[name] == answer[name] or sign * (_level(name, answer[name], orders) - _level(name, row[name], orders)) > 0
-            for name in rule.features
+            for name in constraint.features
         )
 
     return kept
 
 
-def _range(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
-    return _within(answer[rule.feature], rule.low, rule.high)
+def _range(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
+    return _within(answer[constraint.feature], constraint.low, constraint.high)
 
 
-def _near(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
-    own, change = row[rule.feature], answer[rule.feature] - row[rule.feature]
+def _near(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
+    own, change = row[constraint.feature], answer[constraint.feature] - row[constraint.feature]
     slack = CLOSE * max(1.0, abs(own))
-    either = [most for most in (rule.by, None if rule.percent is None else abs(own) * rule.percent / 100) if most is not None]
-    ups, downs = either + ([] if rule.up is None else [rule.up]), either + ([] if rule.down is None else [rule.down])
+    either = [
+        most
+        for most in (constraint.by, None if constraint.percent is None else abs(own) * constraint.percent / 100)
+        if most is not None
+    ]
+    ups, downs = (
+        either + ([] if constraint.up is None else [constraint.up]),
+        either + ([] if constraint.down is None else [constraint.down]),
+    )
     return all(change <= most + slack for most in ups) and all(-change <= most + slack for most in downs)
 
 
-def _step(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
-    own, value = row[rule.feature], answer[rule.feature]
+def _step(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
+    own, value = row[constraint.feature], answer[constraint.feature]
     if own == value:
         return True
-    units = (value - (own if rule.start == "row" else 0.0)) / rule.size
-    single = 1e-6 * abs(value) / rule.size if value == float(np.float32(value)) else 0.0
+    units = (value - (own if constraint.start == "row" else 0.0)) / constraint.size
+    single = 1e-6 * abs(value) / constraint.size if value == float(np.float32(value)) else 0.0
     return abs(units - round(units)) <= 1e-7 + single
 
 
-def _allowed(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
-    return answer[rule.feature] in rule.categories
+def _allowed(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
+    return answer[constraint.feature] in constraint.categories
 
 
-def _forbidden(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
-    step = (row[rule.feature], answer[rule.feature])
-    return step[0] == step[1] or step not in rule.transitions
+def _forbidden(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
+    step = (row[constraint.feature], answer[constraint.feature])
+    return step[0] == step[1] or step not in constraint.transitions
 
 
-def _at_most(rule: Any, row: Values, answer: Values, features: Any, orders: Any, derived: Any) -> bool:
-    return sum(row[name] != answer[name] for name in row if name not in derived) <= rule.k
+def _at_most(constraint: Any, row: Values, answer: Values, features: Any, orders: Any, derived: Any) -> bool:
+    return sum(row[name] != answer[name] for name in row if name not in derived) <= constraint.k
 
 
 def _evaluated(text: str, values: Values) -> float:
@@ -122,8 +131,8 @@ def _evaluated(text: str, values: Values) -> float:
     return math.nan if isinstance(result, complex) else float(result)
 
 
-def _require(rule: Any, row: Values, answer: Values, features: Any, *_: Any) -> bool:
-    left, op, right = re.split(r"(<=|>=|==|<|>)", rule.formula)
+def _require(constraint: Any, row: Values, answer: Values, features: Any, *_: Any) -> bool:
+    left, op, right = re.split(r"(<=|>=|==|<|>)", constraint.formula)
     numbers = {name: value for name, value in answer.items() if features[name].kind == "numeric"}
     a, b = _evaluated(left, numbers), _evaluated(right, numbers)
     slack = CLOSE * max(abs(a), abs(b)) * 1.001
@@ -142,19 +151,25 @@ def _clause_met(wanted: Any, value: Any) -> bool:
     return (wanted.low is None or value >= wanted.low) and (wanted.high is None or value <= wanted.high)
 
 
-def _if(rule: Any, row: Values, answer: Values, *_: Any) -> bool:
-    asked = all(_clause_met(wanted, answer[name]) for name, wanted in rule.when)
-    return not asked or all(_clause_met(wanted, answer[name]) for name, wanted in rule.then)
+def _if(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
+    asked = all(_clause_met(wanted, answer[name]) for name, wanted in constraint.when)
+    return not asked or all(_clause_met(wanted, answer[name]) for name, wanted in constraint.then)
 
 
-def _together(rule: Any, row: Values, answer: Values, features: Any, orders: Any, derived: Any) -> bool:
-    if row[rule.leader] == answer[rule.leader]:
-        return rule.slope is None or row[rule.follower] == answer[rule.follower]
-    led = _level(rule.leader, answer[rule.leader], orders) - _level(rule.leader, row[rule.leader], orders)
-    followed = _level(rule.follower, answer[rule.follower], orders) - _level(rule.follower, row[rule.follower], orders)
-    if rule.slope is None:
-        return led * followed * (1 if rule.direction == "same" else -1) > 0
-    return _rounded_alike(row[rule.follower] + rule.slope * led, answer[rule.follower], features[rule.follower])
+def _together(constraint: Any, row: Values, answer: Values, features: Any, orders: Any, derived: Any) -> bool:
+    if row[constraint.leader] == answer[constraint.leader]:
+        return constraint.slope is None or row[constraint.follower] == answer[constraint.follower]
+    led = _level(constraint.leader, answer[constraint.leader], orders) - _level(
+        constraint.leader, row[constraint.leader], orders
+    )
+    followed = _level(constraint.follower, answer[constraint.follower], orders) - _level(
+        constraint.follower, row[constraint.follower], orders
+    )
+    if constraint.slope is None:
+        return led * followed * (1 if constraint.direction == "same" else -1) > 0
+    return _rounded_alike(
+        row[constraint.follower] + constraint.slope * led, answer[constraint.follower], features[constraint.follower]
+    )
 
 
 def _rounded_alike(exact: float, value: float, feature: Any) -> bool:
@@ -162,17 +177,19 @@ def _rounded_alike(exact: float, value: float, feature: Any) -> bool:
     return abs(exact - value) <= half * (1 + 1e-6) + 2e-7 * max(abs(exact), abs(value))
 
 
-def _derived(rule: Any, row: Values, answer: Values, features: Any, *_: Any) -> bool:
-    if all(row[name] == answer[name] for name in rule.inputs):
-        return bool(answer[rule.feature] == row[rule.feature])
-    if isinstance(rule.formula, str):
+def _derived(constraint: Any, row: Values, answer: Values, features: Any, *_: Any) -> bool:
+    if all(row[name] == answer[name] for name in constraint.inputs):
+        return bool(answer[constraint.feature] == row[constraint.feature])
+    if isinstance(constraint.formula, str):
         return _rounded_alike(
-            _evaluated(rule.formula, answer_numbers(answer, features)), answer[rule.feature], features[rule.feature]
+            _evaluated(constraint.formula, answer_numbers(answer, features)),
+            answer[constraint.feature],
+            features[constraint.feature],
         )
-    (exact,) = rule.formula(pd.DataFrame([{name: answer[name] for name in rule.inputs}]))
-    if features[rule.feature].kind == "categorical":
-        return bool(exact == answer[rule.feature])
-    return _rounded_alike(float(exact), answer[rule.feature], features[rule.feature])
+    (exact,) = constraint.formula(pd.DataFrame([{name: answer[name] for name in constraint.inputs}]))
+    if features[constraint.feature].kind == "categorical":
+        return bool(exact == answer[constraint.feature])
+    return _rounded_alike(float(exact), answer[constraint.feature], features[constraint.feature])
 
 
 def answer_numbers(answer: Values, features: Any) -> dict[Any, float]:

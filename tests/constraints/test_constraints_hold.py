@@ -1,6 +1,5 @@
 """The promise about rules, end to end: no returned row ever breaks one, for random rules, data and models."""
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,23 +14,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from constraints.checker import violations
-from constraints.worlds import rule_sets, table
 from fasterce import FasterCE
+from fasterce.config import Config, SurrogateConfig
 from fasterce.errors import InputError
-from fasterce.surrogate import train as distilling
+from tests.constraints.checker import violations
+from tests.constraints.worlds import rule_sets, table
 
 METHODS = ["closest", "sparse", "realistic", "all"]
 MODELS = ["linear", "forest", "labels"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def a_small_copy() -> Iterator[None]:
-    """Rules hold whatever the copy is worth, so that it is distilled from a fifth of the questions in half of the steps."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"EDITED_A_FEATURE": 1_000, "FEWEST_EDITED": 5_000, "STEPS_A_FEATURE": 50}.items():
-            patch.setattr(distilling, name, value)
-        yield
+# Constraints hold whatever the quality of the surrogate.
+CONFIG = Config(surrogate=SurrogateConfig(edited_rows_per_feature=1_000, min_edited_rows=5_000, steps_per_feature=50))
 
 
 @cache
@@ -47,25 +39,27 @@ def fitted(kind: str) -> tuple[FasterCE, pd.DataFrame, Any]:
     estimator = RandomForestClassifier(30, random_state=0) if kind == "forest" else LogisticRegression(max_iter=500)
     model = make_pipeline(columns, estimator).fit(X, y)
     scores = "never" if kind == "labels" else "auto"
-    return FasterCE(model, random_state=0, scores=scores, twin="never").fit(X), X, model  # type: ignore[arg-type]
+    return FasterCE(model, random_state=0, scores=scores, compile="never", config=CONFIG).fit(X), X, model  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", MODELS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
-    rules=rule_sets(),
+    constraints=rule_sets(),
     method=st.sampled_from(METHODS),
     n=st.sampled_from([1, 1, 3]),
     reading=st.sampled_from(["movement", "movement", "paper"]),
     more=st.sampled_from([{}, {}, {"robust": 0.8}, {"margin": 0.2}, {"target_score": (0.6, 1)}]),
 )
-def test_no_returned_row_breaks_a_rule(kind: str, rules: list[Any], method: str, n: int, reading: str, more: Any) -> None:
+def test_no_returned_row_breaks_a_rule(
+    kind: str, constraints: list[Any], method: Any, n: int, reading: Any, more: Any
+) -> None:
     explainer, X, model = fitted(kind)
     rows = X.iloc[:30]
     if kind == "labels":
         more = {name: value for name, value in more.items() if name != "target_score"}
     try:
-        result = explainer.explain(rows, method, rules=rules, n=n, reading=reading, **more)
+        result = explainer.explain(rows, method, constraints=constraints, n=n, reading=reading, **more)
     except InputError as error:
         assert str(error).endswith(".")  # noqa: PT017 - rules that contradict each other are told, never kept half
         return
@@ -75,7 +69,7 @@ def test_no_returned_row_breaks_a_rule(kind: str, rules: list[Any], method: str,
     before, after = rows.to_dict("records"), found[names].to_dict("records")
     own = dict(zip(rows.index, before, strict=True))
     for query, answer in zip(found["query"], after, strict=True):
-        assert violations(own[query], answer, rules, explainer.schema_) == []
+        assert violations(own[query], answer, constraints, explainer.schema_) == []
     if len(found):
         typed = found[names].astype(X.dtypes.to_dict())
         was = model.predict(rows.loc[found["query"]])
@@ -87,17 +81,17 @@ def test_no_returned_row_breaks_a_rule(kind: str, rules: list[Any], method: str,
 
 @pytest.mark.parametrize("kind", ["linear", "labels"])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(rules=rule_sets(), method=st.sampled_from(METHODS))
-def test_a_row_gets_the_same_answer_alone_and_in_a_batch(kind: str, rules: list[Any], method: str) -> None:
+@given(constraints=rule_sets(), method=st.sampled_from(METHODS))
+def test_a_row_gets_the_same_answer_alone_and_in_a_batch(kind: str, constraints: list[Any], method: Any) -> None:
     explainer, X, _ = fitted(kind)
     rows = X.iloc[:12]
     try:
-        batch = explainer.explain(rows, method, rules=rules)
+        batch = explainer.explain(rows, method, constraints=constraints)
     except InputError:
         return
     for position in (0, 5, 11):
-        alone = explainer.explain(rows.iloc[[position]], method, rules=rules)
-        mine = batch.answers.query == position
-        np.testing.assert_array_equal(alone.answers.codes, batch.answers.codes[mine])
+        alone = explainer.explain(rows.iloc[[position]], method, constraints=constraints)
+        mine = batch.arrays.query == position
+        np.testing.assert_array_equal(alone.arrays.codes, batch.arrays.codes[mine])
         assert alone.status.iloc[0] == batch.status.iloc[position]
         assert alone.reason.iloc[0].replace("(row 0)", f"(row {position})") == batch.reason.iloc[position]

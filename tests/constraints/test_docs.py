@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from fasterce import constraints
-from fasterce.codec import Codec
-from fasterce.profile import Profile
-from fasterce.rules import Rules
-from fasterce.table import Table
+from fasterce.constraints.compile import CompiledConstraints
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.table import Table
 
 TEXT = (Path(__file__).parents[2] / "docs" / "constraints.md").read_text()
 
@@ -24,11 +24,12 @@ def test_the_examples_run_and_compile_together(tmp_path: Path, monkeypatch: pyte
     table = Table.like(names["people"], names["schema"])
     codes = table.read(names["people"]).codes
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
-    for rules in ([], names["one_by_one"], names["linked"]):
-        domain, blocked = Rules.compile(table, codec, None, None, rules).domain(codes)
+    every: tuple[list[Any], ...] = ([], names["one_by_one"], names["linked"])
+    for listed in every:
+        domain, blocked = CompiledConstraints.compile(table, codec, None, None, listed).domain(codes)
         assert blocked == {}
         assert domain.contains(domain.base[:, None]).any()
-    function = Rules.compile(table, codec, None, None, names["derived"], override=True)
+    function = CompiledConstraints.compile(table, codec, None, None, names["derived"], override=True)
     domain = function.domain(codes)[0]
     moved = domain.base[:, None].copy()
     moved[..., table.schema.position("income")] = 30000
@@ -38,11 +39,11 @@ def test_the_examples_run_and_compile_together(tmp_path: Path, monkeypatch: pyte
 
 def test_every_rule_of_the_vocabulary_is_shown() -> None:
     for name in constraints.__all__:
-        if name[0].isupper() and name != "Rule":
+        if name[0].isupper() and name != "Constraint":
             assert f"{name}(" in TEXT, name
 
 
 def test_the_yaml_is_a_list_of_rules() -> None:
     (block,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
-    rules = constraints.from_dict(yaml.safe_load(block))
-    assert [rule.kind for rule in rules] == ["range", "only_up", "require", "if"]
+    found = constraints.from_dict(yaml.safe_load(block))
+    assert [constraint.kind for constraint in found] == ["range", "only_up", "require", "if"]

@@ -7,25 +7,25 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from constraints.checker import violations
-from constraints.worlds import compiled, rule_sets, table
+from fasterce.constraints.compile import CompiledConstraints
+from fasterce.constraints.compile.domain import Domain
 from fasterce.errors import InputError
-from fasterce.profile import Floats
-from fasterce.rules import Rules
-from fasterce.search.project import Domain
+from fasterce.typing import Floats
+from tests.constraints.checker import violations
+from tests.constraints.worlds import compiled, rule_sets, table
 
 
-def values(rules: Rules, codes: Floats) -> dict[Any, Any]:
-    return {name: rules.table.value(j, codes[j]) for j, name in enumerate(rules.table.schema.names)}
+def values(constraints: CompiledConstraints, codes: Floats) -> dict[Any, Any]:
+    return {name: constraints.table.value(j, codes[j]) for j, name in enumerate(constraints.table.schema.names)}
 
 
-def candidates(rules: Rules, domain: Domain, codes: Floats, seed: int, count: int = 12) -> Floats:
+def candidates(constraints: CompiledConstraints, domain: Domain, codes: Floats, seed: int, count: int = 12) -> Floats:
     """Other people's values for some features, noise on numbers, and the row itself."""
     rng = np.random.default_rng(seed)
     rows, features = codes.shape
     others = codes[rng.integers(0, rows, (rows, count))]
     noisy = others + rng.normal(size=others.shape) * codes.std(axis=0) * 0.3
-    numeric = np.isin(np.arange(features), rules.codec.numeric)
+    numeric = np.isin(np.arange(features), constraints.codec.numeric)
     points = np.where(numeric & (rng.random(others.shape) < 0.5), noisy, others)
     changed = rng.random(others.shape) < rng.choice([0.15, 0.4, 0.9], (rows, count, 1))
     points = np.where(changed, points, domain.base[:, None, :])
@@ -33,10 +33,10 @@ def candidates(rules: Rules, domain: Domain, codes: Floats, seed: int, count: in
     return points
 
 
-def made(seed: int, rules: list[Any], schema: dict[str, Any]) -> tuple[Rules, Floats]:
+def made(seed: int, constraints: list[Any], schema: dict[str, Any]) -> tuple[CompiledConstraints, Floats]:
     X = table(seed)
     try:
-        found = compiled(X, call=rules, **schema)
+        found = compiled(X, call=constraints, **schema)
     except InputError:
         assume(False)
     return found, found.table.read(X).codes
@@ -51,16 +51,16 @@ relaxed = settings(
 
 
 @relaxed
-@given(seed=st.integers(0, 50), rules=rule_sets(), schema=st.sampled_from(SCHEMAS))
-def test_what_is_accepted_keeps_every_rule_and_what_is_refused_breaks_one(seed: int, rules: Any, schema: Any) -> None:
-    found, codes = made(seed, rules, schema)
+@given(seed=st.integers(0, 50), constraints=rule_sets(), schema=st.sampled_from(SCHEMAS))
+def test_what_is_accepted_keeps_every_rule_and_what_is_refused_breaks_one(seed: int, constraints: Any, schema: Any) -> None:
+    found, codes = made(seed, constraints, schema)
     domain, _ = found.domain(codes)
     answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
     accepted = domain.contains(answers)
     for i in range(len(codes)):
         row = values(found, codes[i])
         for k in range(answers.shape[1]):
-            broken = violations(row, values(found, answers[i, k]), rules, found.table.schema)
+            broken = violations(row, values(found, answers[i, k]), constraints, found.table.schema)
             inside = (answers[i, k] >= domain.lower[i]) & (answers[i, k] <= domain.upper[i])
             if accepted[i, k]:
                 assert broken == []
@@ -69,9 +69,9 @@ def test_what_is_accepted_keeps_every_rule_and_what_is_refused_breaks_one(seed: 
 
 
 @relaxed
-@given(seed=st.integers(0, 50), rules=rule_sets(), schema=st.sampled_from(SCHEMAS))
-def test_completing_is_settled_and_the_same_alone_or_together(seed: int, rules: Any, schema: Any) -> None:
-    found, codes = made(seed, rules, schema)
+@given(seed=st.integers(0, 50), constraints=rule_sets(), schema=st.sampled_from(SCHEMAS))
+def test_completing_is_settled_and_the_same_alone_or_together(seed: int, constraints: Any, schema: Any) -> None:
+    found, codes = made(seed, constraints, schema)
     domain, blocked = found.domain(codes)
     points = domain.project(candidates(found, domain, codes, seed))
     answers = domain.complete(points)
@@ -92,14 +92,14 @@ def test_completing_is_settled_and_the_same_alone_or_together(seed: int, rules: 
 
 
 @relaxed
-@given(seed=st.integers(0, 50), rules=rule_sets())
-def test_a_row_that_keeps_the_rules_is_its_own_base(seed: int, rules: Any) -> None:
-    found, codes = made(seed, rules, {})
+@given(seed=st.integers(0, 50), constraints=rule_sets())
+def test_a_row_that_keeps_the_rules_is_its_own_base(seed: int, constraints: Any) -> None:
+    found, codes = made(seed, constraints, {})
     domain, blocked = found.domain(codes)
     kept = domain.contains(domain.row[:, None])[:, 0]
     for i in range(len(codes)):
         row = values(found, codes[i])
-        assert kept[i] == (violations(row, row, rules, found.table.schema) == [])
+        assert kept[i] == (violations(row, row, constraints, found.table.schema) == [])
         if kept[i]:
             np.testing.assert_array_equal(domain.base[i], domain.row[i])
             assert i not in blocked
@@ -107,18 +107,18 @@ def test_a_row_that_keeps_the_rules_is_its_own_base(seed: int, rules: Any) -> No
 
 
 @relaxed
-@given(seed=st.integers(0, 50), rules=rule_sets(), schema=st.sampled_from(SCHEMAS))
-def test_a_limit_is_broken_where_the_second_opinion_says_so(seed: int, rules: Any, schema: Any) -> None:
-    found, codes = made(seed, rules, schema)
+@given(seed=st.integers(0, 50), constraints=rule_sets(), schema=st.sampled_from(SCHEMAS))
+def test_a_limit_is_broken_where_the_second_opinion_says_so(seed: int, constraints: Any, schema: Any) -> None:
+    found, codes = made(seed, constraints, schema)
     rng = np.random.default_rng(seed)
     answers = codes[rng.permutation(len(codes))]
     answers = np.where(rng.random(codes.shape) < 0.4, answers, codes)
-    for limit in found.limits:
-        if limit.source == "":
-            facts = [rule for rule in rules if rule.kind in ("order", "derived")]
-            free = found.table.schema.freed()
+    for limit in found.active:
+        if limit.origin == "constraints":
+            facts = [constraint for constraint in constraints if constraint.kind in ("order", "derived")]
+            free = found.table.schema.unconstrained()
             expected = [
-                limit.rule.text in violations(values(found, a), values(found, b), [limit.rule, *facts], free)
+                limit.constraint.text in violations(values(found, a), values(found, b), [limit.constraint, *facts], free)
                 for a, b in zip(codes, answers, strict=True)
             ]
             assert found.broken(limit, codes, answers).tolist() == expected, limit.text
@@ -129,7 +129,7 @@ def test_realistic_rules_leave_enough_to_try(seed: int) -> None:
     """Not a vacuous promise: most completed candidates of a typical set of rules are legal."""
     from fasterce import constraints as c
 
-    rules = [
+    constraints = [
         c.OnlyUp("age"),
         c.Frozen("own home"),
         c.Step("income", 50),
@@ -139,7 +139,7 @@ def test_realistic_rules_leave_enough_to_try(seed: int) -> None:
         c.If({"job": "nurse"}, then={"grade": ["mid", "high"]}),
         c.Together("grade", "pay"),
     ]
-    found, codes = made(seed, rules, {})
+    found, codes = made(seed, constraints, {})
     domain, blocked = found.domain(codes)
     assert blocked == {}
     answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))

@@ -93,7 +93,7 @@ def test_monsters_are_refused_or_harmless() -> None:
 
 def test_no_number_is_text_and_text_is_no_number() -> None:
     with pytest.raises(SchemaError, match=r"^A formula must be text; got 3\.$"):
-        parse_formula(3)  # type: ignore[arg-type]
+        parse_formula(3)
 
 
 def test_linear_formulas_give_their_coefficients() -> None:

@@ -10,7 +10,7 @@ from fasterce.errors import SchemaError
 
 
 @pytest.mark.parametrize(
-    ("rule", "text"),
+    ("constraint", "text"),
     [
         (c.Frozen("sex", "race"), "sex, race may not change"),
         (c.OnlyUp("age"), "age may only go up"),
@@ -23,9 +23,9 @@ from fasterce.errors import SchemaError
         (c.Near("age", by=2), "age may change by at most 2 either way"),
         (c.Step("amount", 50), "amount only in steps of 50"),
         (c.Step("amount", 0.5, start="row"), "amount changes in steps of 0.5"),
-        (c.Allowed("job", ["nurse", "smith"]), "job must be nurse or smith"),
-        (c.Forbidden("job", [("nurse", "smith")]), "job may not go from nurse to smith"),
-        (c.Order("grade", ["low", "high"]), "grade is ordered: low < high"),
+        (c.Allowed("job", ["nurse", "smith"]), "job must be nurse or smith"),  # type: ignore[arg-type]
+        (c.Forbidden("job", [("nurse", "smith")]), "job may not go from nurse to smith"),  # type: ignore[arg-type]
+        (c.Order("grade", ["low", "high"]), "grade is ordered: low < high"),  # type: ignore[arg-type]
         (c.AtMost(1), "at most 1 feature may change"),
         (c.AtMost(3), "at most 3 features may change"),
         (c.Require(" pay*12  <= income"), "pay*12 <= income"),
@@ -34,18 +34,18 @@ from fasterce.errors import SchemaError
         (c.Together("edu", "income", slope=2), "when edu changes, income changes 2 times as much"),
         (c.Together("edu", "debt", direction="opposite"), "when edu changes, debt changes in the opposite direction"),
         (c.Derived("bmi", "weight / height ** 2"), "bmi = weight / height ** 2"),
-        (c.Derived("bmi", len, of=["weight"]), "bmi is computed from weight"),
+        (c.Derived("bmi", len, of=["weight"]), "bmi is computed from weight"),  # type: ignore[arg-type]
         (c.Range("a", 0, 1, name="small"), "small: a within 0 to 1"),
     ],
 )
-def test_every_rule_says_what_it_means(rule: Any, text: str) -> None:
-    assert rule.text == text
+def test_every_rule_says_what_it_means(constraint: Any, text: str) -> None:
+    assert constraint.text == text
 
 
 def test_rules_are_values() -> None:
-    assert c.Range("a", 0, 1) == c.Range("a", np.int64(0), np.float64(1.0))
-    assert c.Allowed("a", ["x"]) == c.Allowed("a", ("x",))
-    assert c.Frozen(["a", "b"]) == c.Frozen("a", "b", "a")
+    assert c.Range("a", 0, 1) == c.Range("a", np.int64(0), np.float64(1.0))  # type: ignore[arg-type]
+    assert c.Allowed("a", ["x"]) == c.Allowed("a", ("x",))  # type: ignore[arg-type]
+    assert c.Frozen(["a", "b"]) == c.Frozen("a", "b", "a")  # type: ignore[arg-type]
     assert len({c.If({"a": 1}, then={"b": [2]}), c.If({"a": [1]}, then={"b": 2})}) == 1
     assert c.If({"a": (1, 2)}, then={"b": 2}) != c.If({"a": [1, 2]}, then={"b": 2})
     with pytest.raises(AttributeError):
@@ -55,37 +55,37 @@ def test_rules_are_values() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (c.Frozen, "^features must name at least one column; got none.$"),
-        (lambda: c.Frozen({"a": 1}), "^feature must be a column name; got "),
-        (lambda: c.Range("a"), "^low or high must be given; got neither.$"),
+        (c.Frozen, "^features must name at least one column.$"),
+        (lambda: c.Frozen({"a": 1}), "^feature must be a column name; got "),  # type: ignore[arg-type]
+        (lambda: c.Range("a"), "^low or high must be given.$"),
         (lambda: c.Range("a", 3, 2), "^low must not be above high; got 3 and 2.$"),
-        (lambda: c.Range("a", "0"), "^low must be a finite number; got '0'.$"),
+        (lambda: c.Range("a", "0"), "^low must be a finite number; got '0'.$"),  # type: ignore[arg-type]
         (lambda: c.Range("a", float("nan")), "^low must be a finite number; got nan.$"),
         (lambda: c.Range("a", True), "^low must be a finite number; got True.$"),
-        (lambda: c.Near("a"), "^percent, by, up or down must be given; got none.$"),
+        (lambda: c.Near("a"), "^percent, by, up or down must be given.$"),
         (lambda: c.Near("a", up=-1), "^up must not be negative; got -1.$"),
         (lambda: c.Step("a", 0), "^size must be a number above zero; got 0.$"),
-        (lambda: c.Step("a", None), "^size must be a number above zero; got None.$"),
-        (lambda: c.Step("a", 1, "here"), "^start must be 'zero' or 'row'; got 'here'.$"),
-        (lambda: c.Allowed("a", "x"), "^categories must be a list of categories; got 'x'.$"),
-        (lambda: c.Allowed("a", []), "^categories must hold at least one category; got none.$"),
-        (lambda: c.Order("a", ["x", "x"]), "^categories must be distinct; got 'x', 'x'.$"),
-        (lambda: c.Forbidden("a", [("x",)]), r"^transitions must be a list of \(from, to\); got "),
-        (lambda: c.Forbidden("a", "xy"), r"^transitions must be a list of \(from, to\); got 'xy'.$"),
+        (lambda: c.Step("a", None), "^size must be a number above zero.$"),  # type: ignore[arg-type]
+        (lambda: c.Step("a", 1, "here"), "^start must be one of 'zero', 'row'; got 'here'.$"),  # type: ignore[arg-type]
+        (lambda: c.Allowed("a", "x"), "^categories must be a list of categories; got 'x'.$"),  # type: ignore[arg-type]
+        (lambda: c.Allowed("a", []), "^categories must hold at least one category.$"),  # type: ignore[arg-type]
+        (lambda: c.Order("a", ["x", "x"]), "^categories must be distinct; got 'x', 'x'.$"),  # type: ignore[arg-type]
+        (lambda: c.Forbidden("a", [("x",)]), r"^transitions must be a list of \(from, to\); got "),  # type: ignore[arg-type]
+        (lambda: c.Forbidden("a", "xy"), r"^transitions must be a list of \(from, to\); got 'xy'.$"),  # type: ignore[arg-type]
         (lambda: c.AtMost(0), "^k must be a whole number of at least 1; got 0.$"),
-        (lambda: c.AtMost(1.5), "^k must be a whole number of at least 1; got 1.5.$"),
-        (lambda: c.If({}, then={"a": 1}), r"^when must be a dictionary of columns and values; got \{\}.$"),
+        (lambda: c.AtMost(1.5), "^k must be a whole number of at least 1; got 1.5.$"),  # type: ignore[arg-type]
+        (lambda: c.If({}, then={"a": 1}), r"^when must be a dictionary of columns and values; got"),
         (lambda: c.If({"a": 1}, then={"a": 2}), "^when and then must be about different columns; got 'a' in both.$"),
-        (lambda: c.If({"a": (2, 1)}, then={"b": 2}), r"^a range must have low <= high; got \(2, 1\).$"),
-        (lambda: c.If({"a": []}, then={"b": 2}), "^when must list at least one value; got none.$"),
+        (lambda: c.If({"a": (2, 1)}, then={"b": 2}), r"^low must not be above high; got 2 and 1.$"),
+        (lambda: c.If({"a": []}, then={"b": 2}), "^when must list at least one value.$"),
         (lambda: c.Together("a", "a"), "^leader and follower must be two columns; got 'a' twice.$"),
-        (lambda: c.Together("a", "b", direction="up"), "^direction must be 'same' or 'opposite'; got 'up'.$"),
+        (lambda: c.Together("a", "b", direction="up"), "^direction must be one of 'same', 'opposite'; got 'up'.$"),  # type: ignore[arg-type]
         (lambda: c.Together("a", "b", 1.0, "opposite"), "^slope and direction='opposite' must not be given together"),
         (lambda: c.Derived("a", "a + b"), "^'a' must not be computed from itself.$"),
         (lambda: c.Derived("a", "3"), "^formula must use at least one column; got '3'.$"),
-        (lambda: c.Derived("a", len), "^of must be a list of the columns the function takes; got None.$"),
-        (lambda: c.Derived("a", "b", of=["b"]), "^of must be left out where a formula says its columns itself.$"),
-        (lambda: c.Derived("a", 3), "^formula must be text or a function; got 3.$"),
+        (lambda: c.Derived("a", len), "^of must be a list of the columns the function takes.$"),  # type: ignore[arg-type]
+        (lambda: c.Derived("a", "b", of=["b"]), "^of must be left out where a formula names its columns itself.$"),  # type: ignore[arg-type]
+        (lambda: c.Derived("a", 3), "^formula must be text or a function; got 3.$"),  # type: ignore[arg-type]
         (lambda: c.OnlyUp("a", name=""), "^name must be a text that is not empty; got ''.$"),
     ],
 )

@@ -7,11 +7,11 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from fasterce import constraints as c
-from fasterce.codec import Codec
-from fasterce.profile import Profile
-from fasterce.rules import Rules
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.constraints.compile import CompiledConstraints
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 
 JOBS = ["clerk", "nurse", "smith", "tailor"]
 GRADES = ["low", "mid", "high", "top"]
@@ -38,10 +38,10 @@ def table(seed: int, rows: int = 24) -> pd.DataFrame:
 
 def compiled(
     X: pd.DataFrame, call: Any = (), vary: Any = None, permitted: Any = None, override: bool = False, **schema: Any
-) -> Rules:
+) -> CompiledConstraints:
     typed = Table.like(X, Schema.infer(X, **schema))
     codec = Codec(typed.schema, Profile.measure(typed.read(X).codes, typed.schema))
-    return Rules.compile(typed, codec, vary, permitted, call, override)
+    return CompiledConstraints.compile(typed, codec, vary, permitted, call, override)
 
 
 def _ranges() -> st.SearchStrategy[Any]:
@@ -62,7 +62,7 @@ def _ranges() -> st.SearchStrategy[Any]:
 
 def per_feature() -> st.SearchStrategy[Any]:
     number = st.sampled_from(["age", "income", "pay", "rate", "total", "ratio"])
-    sizes = {
+    sizes: dict[str, list[float]] = {
         "age": [1, 3, 5],
         "income": [50, 250],
         "pay": [0.1, 0.25, 5],
@@ -111,7 +111,7 @@ def linked() -> st.SearchStrategy[Any]:
         st.builds(c.AtMost, st.integers(1, 5)),
         st.just(c.Derived("ratio", "12 * pay / income")),
         st.just(c.Derived("total", "income + pay")),
-        st.just(c.Derived("total", lambda frame: frame["income"] + frame["pay"], of=["income", "pay"])),
+        st.just(c.Derived("total", lambda frame: frame["income"] + frame["pay"], of=("income", "pay"))),
         st.just(c.If({"job": "nurse"}, then={"grade": ["mid", "high"]})),
         st.just(
             c.If({"grade": ["high", "top"], "own home": True}, then={"income": (3000, None), "job": ["smith", "tailor"]})
@@ -132,5 +132,8 @@ def linked() -> st.SearchStrategy[Any]:
 @st.composite
 def rule_sets(draw: st.DrawFn) -> list[Any]:
     """Some rules of each sort, with the order of jobs that some of them need."""
-    rules = draw(st.lists(per_feature(), max_size=4)) + draw(st.lists(linked(), max_size=3))
-    return [c.Order("job", draw(st.permutations(JOBS))[: draw(st.integers(2, 4))]), *draw(st.permutations(rules))]
+    constraints = draw(st.lists(per_feature(), max_size=4)) + draw(st.lists(linked(), max_size=3))
+    return [
+        c.Order("job", tuple(draw(st.permutations(JOBS))[: draw(st.integers(2, 4))])),
+        *draw(st.permutations(constraints)),
+    ]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.codec import MOST_SLOTS, Codec
-from fasterce.profile import Profile
-from fasterce.schema import MISSING, Schema
-from fasterce.table import Table
+from fasterce.data.codec import MOST_SLOTS, Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import MISSING, Schema
+from fasterce.data.table import Table
 
 
 def coded(X: pd.DataFrame) -> tuple[Codec, np.ndarray]:
@@ -139,7 +139,7 @@ def gappy_people(rows: int = 200) -> pd.DataFrame:
 
 def test_missing_values_come_back_from_the_matrix() -> None:
     codec, codes = coded(gappy_people())
-    assert [block.feature for block in codec.gaps] == codec.gappy.tolist() == [1, 3]
+    assert [block.feature for block in codec.missing_blocks] == codec.nullable.tolist() == [1, 3]
     matrix = codec.encode(codes)
     assert matrix.shape[1] == codec.width == 2 + 4 + 2 + 2 * 2
     absent = codes[:, [1, 3]] == MISSING
@@ -154,5 +154,5 @@ def test_missing_values_come_back_from_the_matrix() -> None:
 
 def test_without_missing_values_there_is_no_column_for_them() -> None:
     codec, _ = coded(people())
-    assert codec.gaps == ()
+    assert codec.missing_blocks == ()
     assert codec.one_hot == codec.blocks

@@ -17,12 +17,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, Schema, load, records
-from fasterce.bias import recourse_gap
-from fasterce.display.plots import dumbbell
+from fasterce.data.frames import as_kind, as_pandas, kind_of
 from fasterce.errors import InputError
 from fasterce.explanation import Explanation
-from fasterce.frames import as_kind, as_pandas, kind_of
-from samples import people
+from fasterce.fairness import recourse_gap
+from fasterce.viz.plots import dumbbell
+from tests.samples import people
 
 IDENTITY = (np.asarray, np.asarray)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -97,8 +97,8 @@ def test_what_is_no_table_is_told(wrong: Any) -> None:
 
 
 def test_a_lazy_frame_is_told_to_collect() -> None:
-    with pytest.raises(InputError, match=r"must be a table that is there; got a LazyFrame \(expected: call collect\(\)"):
-        Schema.infer(mixed().lazy())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"must be a table in memory; got a LazyFrame \(call collect\(\)"):
+        Schema.infer(mixed().lazy())
 
 
 def test_importing_the_package_imports_neither() -> None:
@@ -153,11 +153,11 @@ class InPandas:
 
 
 def test_answers_are_those_of_pandas(fitted: FasterCE, here: pd.DataFrame) -> None:
-    twin = FasterCE(InPandas(), **SETTINGS).fit(here)
+    compiled = FasterCE(InPandas(), **SETTINGS).fit(here)
     for method in ("closest", "sparse"):
-        given_back = fitted.explain(as_polars(here).head(20), method)  # type: ignore[arg-type]
+        given_back = fitted.explain(as_polars(here).head(20), method)
         assert isinstance(given_back, Explanation)
-        expected = twin.explain(here.head(20), method)  # type: ignore[arg-type]
+        expected = compiled.explain(here.head(20), method)
         pd.testing.assert_frame_equal(given_back.in_pandas().to_frame(), expected.to_frame())
         assert given_back.to_frame().equals(as_kind(expected.to_frame(), "polars"))
         assert given_back.counterfactuals.equals(as_kind(expected.counterfactuals, "polars"))
@@ -175,7 +175,7 @@ def test_what_comes_back_is_of_the_kind_that_was_asked_about(fitted: FasterCE, h
     result = fitted.explain(frame.head(20))
     assert result.rows.equals(frame.head(20))
     assert isinstance(result.status, pl.Series)
-    assert result.rows.filter(result.status == "found").height == result.summary()["found"]  # type: ignore[arg-type]
+    assert result.rows.filter(result.status == "found").height == result.summary()["found"]
     assert result.counterfactuals.schema == frame.schema
     lines = result.to_frame()
     assert lines.schema["changed"] == pl.List(pl.String)
@@ -231,10 +231,15 @@ def test_drift_update_walk_and_ensemble_take_polars(fitted: FasterCE, here: pd.D
     other.update(frame.head(60))
     other.explain(frame.head(3))
     assert other.model.seen == {tuple(frame.schema.items())}
-    seen = []
-    fitted.fit_ensemble(lambda X, y: seen.append(type(X)) or OnlyPolars(), frame, fitted.model.predict(frame), count=2)
+    seen: list[type] = []
+
+    def fit_one(X: Any, y: Any) -> OnlyPolars:
+        seen.append(type(X))
+        return OnlyPolars()
+
+    fitted.fit_ensemble(fit_one, frame, fitted.model.predict(frame), count=2)
     assert seen == [pl.DataFrame] * 2
-    assert fitted.explain(frame.head(3), survive=0.5).to_frame()["survived"].min() >= 0.5
+    assert fitted.explain(frame.head(3), ensemble_agreement=0.5).to_frame()["ensemble_agreement"].min() >= 0.5
 
 
 def test_our_own_adapters_get_pandas(here: pd.DataFrame) -> None:

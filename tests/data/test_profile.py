@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.profile import LEVELS, Profile, bend
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.data.profile import LEVELS, Profile, bend
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 
 
 def measure(X: pd.DataFrame) -> Profile:

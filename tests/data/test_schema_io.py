@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fasterce import Feature, Schema, datasets
 from fasterce.constraints import If, OnlyUp, Require
+from fasterce.data.schema_io import as_text, describe, load_schema, restore, save_schema
 from fasterce.errors import InputError, SchemaError
-from fasterce.schema_file import as_text, describe, load_schema, restore, save_schema
 
 NAMES = st.text(min_size=1, max_size=12).filter(lambda name: name.strip() == name and name.isprintable())
 CATEGORIES = st.lists(st.one_of(NAMES, st.integers(-9, 9)), min_size=1, max_size=5, unique_by=lambda v: (type(v).__name__, v))
@@ -70,8 +70,8 @@ def test_the_bundled_schemas_come_back(name: str, tmp_path: Path) -> None:
 
 def test_rules_go_along(tmp_path: Path) -> None:
     people = pd.DataFrame({"age": [25, 40, 61], "housing": ["own", "rent", "own"], "income": [1.5, 2.25, 3.0]})
-    rules = [OnlyUp("age"), Require("income <= age"), If({"housing": "own"}, then={"income": (2, None)})]
-    schema = Schema.infer(people, rules=rules)
+    constraints = [OnlyUp("age"), Require("income <= age"), If({"housing": "own"}, then={"income": (2, None)})]
+    schema = Schema.infer(people, constraints=constraints)
     save_schema(schema, tmp_path / "schema.yaml")
     assert load_schema(tmp_path / "schema.yaml") == schema
 
@@ -96,9 +96,9 @@ def test_an_edited_range_is_a_promise() -> None:
 @pytest.mark.parametrize(
     ("about", "told"),
     [
-        ({"kind": "number"}, "Unknown kind 'number'"),
+        ({"kind": "number"}, "must have a kind, one of 'numeric', 'categorical'; got 'number'"),
         ({"kind": "numeric", "observed": [1, 2], "chnage": "up"}, "Did you mean 'change'?"),
-        ({"kind": "numeric", "observed": [1, 2], "change": "upward"}, "Unknown change 'upward'"),
+        ({"kind": "numeric", "observed": [1, 2], "change": "upward"}, "unknown change 'upward'"),
         ({"kind": "numeric", "observed": [1]}, r"observed must be \[low, high\]"),
         ({"kind": "numeric", "observed": ["a", 2]}, r"observed must be \[low, high\]"),
         ({"kind": "numeric"}, r"observed must be \[low, high\]"),

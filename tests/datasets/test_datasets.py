@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce.data.schema import Schema
 from fasterce.datasets import Dataset, load, names
-from fasterce.schema import Schema
 
 SHAPES = {"adult": (48_842, 14), "german_credit": (1_000, 20), "lending_club": (10_000, 48)}
 RAW_SHAPES = {"adult": (48_842, 15), "german_credit": (1_000, 21), "lending_club": (10_000, 55)}

@@ -1,17 +1,12 @@
-"""What docs/bias.md shows must run as it stands."""
-
-import re
-from pathlib import Path
+"""What docs/fairness.md shows must run as it stands."""
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "bias.md"
+from tests.docs.pages import run_page
 
 
 def test_the_example_runs_and_says_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    exec(compile(example, str(PAGE), "exec"), names)
+    names = run_page("fairness.md")
     gap, latent = names["gap"], names["latent"]
     said = " ".join(capsys.readouterr().out.split())
     assert gap.caution in said

@@ -1,4 +1,4 @@
-"""What docs/streams.md shows must run as it stands."""
+"""What docs/files.md shows must run as it stands."""
 
 import re
 from pathlib import Path
@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from fasterce.streams import schema
+from fasterce.io import schema
 
-PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
+PAGE = Path(__file__).parents[2] / "docs" / "files.md"
 
 
-def test_the_page_about_streams_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_about_files_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = PAGE.read_text()
-    names: dict[str, Any] = {"__name__": "streams_page"}
+    names: dict[str, Any] = {"__name__": "files_page"}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(block, "streams.md", "exec"), names)
+        exec(compile(block, "files.md", "exec"), names)
     answers = names["answers"]
     assert answers["row"].nunique() == len(names["training"]) == sum(names["sizes"]) == 60
     assert answers["id"].tolist() == (answers["row"] + 1000).tolist()

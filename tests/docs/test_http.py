@@ -1,8 +1,7 @@
 """The pages about tables of other libraries, models behind HTTP and coming from DiCE run as they stand."""
 
 import os
-import re
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, Schema, datasets
+from fasterce.config import Config
+from tests.docs.pages import run_page
 
-sys.path.insert(0, str(Path(__file__).parent / "adapters_http"))
-DOCS = Path(__file__).parents[1] / "docs"
-
-
-def run(page: str, names: dict[str, Any]) -> dict[str, Any]:
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL):
-        exec(compile(block, page, "exec"), names)
-    return names
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +36,10 @@ def model(data: Any) -> Any:
 
 def test_coming_from_dice(data: Any, model: Any, capsys: pytest.CaptureFixture[str]) -> None:
     rows = data.X[model.predict(data.X) == "bad"].head(5)
-    names = run("migration.md", {"Schema": Schema, "FasterCE": FasterCE, "X": data.X, "model": model, "rows": rows})
+    names = run_page(
+        "migration.md",
+        {"Schema": Schema, "FasterCE": partial(FasterCE, config=Config.fast()), "X": data.X, "model": model, "rows": rows},
+    )
     found = names["e"].to_frame()
     assert found["duration"].between(6, 48).all()
     fixed = [name for name in data.X.columns if name not in ("duration", "credit_amount")]
@@ -53,12 +50,12 @@ def test_coming_from_dice(data: Any, model: Any, capsys: pytest.CaptureFixture[s
 
 def test_models_behind_http(data: Any, model: Any) -> None:
     pytest.importorskip("httpx")
-    from farside import serving, table
+    from tests.models.http.server import serving, table
 
     refused = data.X[model.predict(data.X) == "bad"].head(5)
     with serving(lambda asked: {"predictions": model.predict_proba(table(asked)).tolist()}) as far:
-        names = run("http.md", {"url": far.url, "token": "abc", "data": data, "refused": refused})
-        assert far.asked[0].headers["authorization"] == "Bearer abc"
+        names = run_page("http.md", {"url": far.url, "token": "abc", "data": data, "refused": refused})
+        assert far.usage[0].headers["authorization"] == "Bearer abc"
         names["model"].close()
     result = names["result"]
     assert (result.status == "found").all()
@@ -76,13 +73,15 @@ def test_other_tables_scikit_learn_and_mlflow(
     amounts = data.X[["duration", "credit_amount", "age"]]
     small = LogisticRegression(max_iter=1000).fit(amounts, data.y)
 
-    class Chances(mlflow.pyfunc.PythonModel):
-        def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
+    PythonModel: Any = mlflow.pyfunc.PythonModel
+
+    class Chances(PythonModel):
+        def predict(self, context, model_input, params=None):
             return small.predict_proba(model_input)
 
     mlflow.pyfunc.save_model(str(tmp_path / "credit"), python_model=Chances(), pip_requirements=[])
     try:
-        names = run(
+        names = run_page(
             "frames.md",
             {"credit_uri": str(tmp_path / "credit"), "folder": str(tmp_path / "folder")},
         )

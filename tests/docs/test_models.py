@@ -9,7 +9,7 @@ import pytest
 for needed in ("xgboost", "torch", "skl2onnx", "onnxruntime"):
     pytest.importorskip(needed)
 
-PAGE = Path(__file__).parents[1] / "docs" / "models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 def test_the_page_about_models_runs(
@@ -21,7 +21,7 @@ def test_the_page_about_models_runs(
         exec(compile(block, "models.md", "exec"), names)
     shown = capsys.readouterr().out
     assert "onnx sha256:" in shown
-    assert "answer one row as it answers it among others" in shown
+    assert "must predict one row as it does among others" in shown
     X, pipeline = names["X"], names["pipeline"]
     wanted = ["granted" if label else "refused" for label in pipeline.predict(X)]
     assert (names["loaded"].model.predict(X) == wanted).mean() > 0.99

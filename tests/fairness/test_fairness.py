@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasterce import FasterCE, Schema
-from fasterce.bias import Angles, angles, recourse_gap
-from fasterce.bias.normals import chance_range
+from fasterce.data.table import Table
 from fasterce.errors import FasterCEError, InputError, NotFittedError
-from fasterce.explanation import Answers, Explanation
-from fasterce.predictor import Asked
-from fasterce.table import Table
+from fasterce.explanation import CounterfactualArrays, Explanation
+from fasterce.fairness import Angles, angles, recourse_gap
+from fasterce.fairness.normals import chance_range
+from fasterce.models.predictor import ModelUsage
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
 
@@ -50,7 +50,7 @@ def three(frame: pd.DataFrame) -> np.ndarray:
 def fitted(model: Any) -> FasterCE:
     training = people()
     schema = Schema.infer(training, immutable=["sex"])
-    return FasterCE(model, schema, autoencoder=IDENTITY, progress=False, twin="never").fit(training)
+    return FasterCE(model, schema, autoencoder=IDENTITY, progress=False, compile="never").fit(training)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,10 @@ def unfair_answers(unfair_explainer: FasterCE) -> Explanation:
 
 
 def by_hand(
-    groups: Sequence[Any], distance: Sequence[float | None], status: Sequence[str] | None = None, changed: Sequence[int] = ()
+    groups: Sequence[Any],
+    distance: Sequence[float | None] | np.ndarray,
+    status: Sequence[str] | None = None,
+    changed: Sequence[int] = (),
 ) -> Explanation:
     """One row a distance; None for a row without an answer; `changed` are rows whose answer changes the group itself."""
     rows = pd.DataFrame({"kind": ["a", "b"] * (len(groups) // 2) + ["a"] * (len(groups) % 2), "pay": np.arange(len(groups))})
@@ -92,8 +95,10 @@ def by_hand(
     words = list(status) if status else ["none_found" if value is None else "found" for value in distance]
     plain = pd.Series("", index=rows.index)
     paid = np.array([value for value in distance if value is not None], dtype=float)
-    answers = Answers(query, np.zeros_like(query), np.full(len(query), "closest", dtype=object), before, codes, paid)
-    return Explanation(rows, pd.Series(words), plain, plain, plain, answers, table, Asked(1, len(rows)), 0.1)
+    answers = CounterfactualArrays(
+        query, np.zeros_like(query), np.full(len(query), "closest", dtype=object), before, codes, paid
+    )
+    return Explanation(rows, pd.Series(words), plain, plain, plain, answers, table, ModelUsage(1, len(rows)), 0.1)
 
 
 def line(frame: pd.DataFrame, **where: Any) -> pd.Series:
@@ -162,21 +167,22 @@ def test_an_attribute_the_latent_space_does_not_hold_is_never_telling() -> None:
         return np.column_stack([latent[:, :3], odd, ~odd, latent[:, 3:]])
 
     dropped = (lambda matrix: np.delete(matrix, [3, 4], axis=1), decode)
-    explainer = FasterCE(unfair, Schema.infer(training), autoencoder=dropped, progress=False, twin="never").fit(training)
+    explainer = FasterCE(unfair, Schema.infer(training), autoencoder=dropped, progress=False, compile="never").fit(training)
     result = angles(explainer, ["sex"])
     assert (result.frame["fit"] < 0.2).all()
     assert not result.frame["telling"].any()
-    assert "fits too badly" in str(result) or "no hyperplane" in str(result)
+    assert "poor fit" in str(result) or "no hyperplane" in str(result)
 
 
 def with_normal_of_age(explainer: FasterCE, normal: np.ndarray | float) -> FasterCE:
     """The same explainer with another hyperplane for the age, the third of the numbers."""
-    planes = explainer.knowledge_.hyperplanes
+    planes = explainer.state_.search.hyperplanes
     normals = planes.normals.copy()
     normals[2] = normal
     changed = FasterCE(explainer.model)
     changed.__dict__.update(explainer.__dict__)
-    changed.knowledge_ = replace(explainer.knowledge_, hyperplanes=replace(planes, normals=normals))
+    search = replace(explainer.state_.search, hyperplanes=replace(planes, normals=normals))
+    changed.state_ = replace(explainer.state_, search=search)
     return changed
 
 
@@ -189,7 +195,7 @@ def test_a_hyperplane_without_direction_has_no_angle(fair_explainer: FasterCE) -
 
 def test_an_angle_of_a_hyperplane_that_does_not_fit_is_not_telling(fair_explainer: FasterCE) -> None:
     """An age that stands where the pay does: no angle to it, on whichever side it is, says anything."""
-    changed = with_normal_of_age(fair_explainer, fair_explainer.knowledge_.hyperplanes.normals[0])
+    changed = with_normal_of_age(fair_explainer, fair_explainer.state_.search.hyperplanes.normals[0])
     protected, other = (
         line(angles(changed, [name]).frame, protected=name, kind="feature", other=beside)
         for name, beside in (("age", "pay"), ("pay", "age"))
@@ -225,13 +231,16 @@ def test_in_one_dimension_every_angle_is_chance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protected", "said"),
-    [(["sec"], "Did you mean 'sex'"), ([], "at least one column"), (3, "list of column names; got int")],
+    ("protected", "code", "received"),
+    [(["sec"], "unknown_protected", "sec"), ([], "no_columns", None), (3, "not_columns", "int")],
 )
-def test_protected_columns_that_cannot_be_are_named(fair_explainer: FasterCE, protected: Any, said: str) -> None:
+def test_invalid_protected_columns_are_rejected(fair_explainer: FasterCE, protected: Any, code: str, received: Any) -> None:
     with pytest.raises(InputError) as caught:
         angles(fair_explainer, protected)
-    assert said in sentence(caught)
+    problem = caught.value.problem
+    assert (problem.code, problem.option, problem.received) == (f"fairness.{code}", "protected", received)
+    assert problem.details.get("suggestion") == ("sex" if code == "unknown_protected" else None)
+    assert sentence(caught)
 
 
 def test_angles_need_a_fitted_explainer() -> None:
@@ -240,6 +249,7 @@ def test_angles_need_a_fitted_explainer() -> None:
     with pytest.raises(InputError) as caught:
         angles(fair, ["sex"])  # type: ignore[arg-type]
     assert "FasterCE" in sentence(caught)
+    assert caught.value.problem.code.startswith("fairness.not_an_explain")
 
 
 def test_one_name_is_a_list_of_one(fair_explainer: FasterCE) -> None:
@@ -446,44 +456,51 @@ def test_costs_can_be_features_changed_or_ones_own() -> None:
     assert result.measure == "pay_rise"
 
 
-ANSWERS = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
+COUNTERFACTUALS = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
 
 
 @pytest.mark.parametrize(
-    ("groups", "options", "said"),
+    ("groups", "options", "code", "column", "received"),
     [
-        ("kid", {}, "Unknown group column 'kid'"),
-        (["kind", "sexx"], {}, "Unknown group column 'sexx'"),
-        ([], {}, "at least one column"),
-        ({"x", "y"}, {}, "got set"),
-        ({"x": [1, 2]}, {}, "Groups 'x' must be a pandas Series; got list"),
-        (pd.Series(["x", "y"], name="g"), {}, "each of the 12 rows explained; got 2"),
-        (pd.Series(["x", "y"] * 6, index=range(1, 13), name="g"), {}, "got the label 12"),
-        (pd.Series(["x", "y"] * 6, index=[0] * 12, name="g"), {}, "repeated labels"),
-        (pd.Series(["x"] * 12, name="g"), {}, "Groups 'g' must tell at least two groups of rows apart; got 'x' alone"),
-        (pd.Series([["x"], ["y"]] * 6, name="g"), {}, "plain values"),
-        ("kind", {"measure": "distanse"}, "Did you mean 'distance'"),
-        ("kind", {"measure": lambda before, after: [1.0]}, "each of the 12 answers"),
-        ("kind", {"measure": lambda before, after: ["much"] * 12}, "must give numbers"),
-        ("kind", {"measure": lambda before, after: np.full(12, np.nan)}, "finite"),
-        ("kind", {"bands": 1}, "bands must be a whole number of at least 2; got 1"),
-        ("kind", {"n_boot": 10}, "n_boot must be a whole number of at least 100; got 10"),
-        ("kind", {"seed": -1}, "seed must be a whole number of at least 0; got -1"),
+        ("kid", {}, "fairness.unknown_group", None, "kid"),
+        (["kind", "sexx"], {}, "fairness.unknown_group", None, "sexx"),
+        ([], {}, "fairness.no_columns", None, None),
+        ({"x", "y"}, {}, "fairness.not_groups", None, "set"),
+        ({"x": [1, 2]}, {}, "fairness.not_a_series", "x", "list"),
+        (pd.Series(["x", "y"], name="g"), {}, "fairness.group_count", "g", 2),
+        (pd.Series(["x", "y"] * 6, index=range(1, 13), name="g"), {}, "fairness.other_index", "g", 12),
+        (pd.Series(["x", "y"] * 6, index=[0] * 12, name="g"), {}, "fairness.repeated_labels", "g", None),
+        (pd.Series(["x"] * 12, name="g"), {}, "fairness.one_group", "g", ["x"]),
+        (pd.Series([["x"], ["y"]] * 6, name="g"), {}, "fairness.not_plain_values", "g", ...),
+        ("kind", {"measure": "distanse"}, "options.unknown_choice", None, "distanse"),
+        ("kind", {"measure": lambda before, after: [1.0]}, "fairness.cost_count", None, (1,)),
+        ("kind", {"measure": lambda before, after: ["much"] * 12}, "fairness.costs_not_numbers", None, ["much"] * 12),
+        ("kind", {"measure": lambda before, after: np.full(12, np.nan)}, "fairness.costs_not_finite", None, None),
+        ("kind", {"bands": 1}, "options.not_a_count", None, 1),
+        ("kind", {"n_boot": 10}, "options.not_a_count", None, 10),
+        ("kind", {"seed": -1}, "options.not_a_count", None, -1),
     ],
 )
-def test_what_cannot_be_compared_is_said_in_a_sentence(groups: Any, options: dict[str, Any], said: str) -> None:
+def test_groups_that_cannot_be_compared_are_rejected(
+    groups: Any, options: dict[str, Any], code: str, column: Any, received: Any
+) -> None:
     with pytest.raises(InputError) as caught:
-        recourse_gap(ANSWERS, groups, **options)
-    assert said in sentence(caught)
+        recourse_gap(COUNTERFACTUALS, groups, **options)
+    problem = caught.value.problem
+    assert (problem.code, problem.column) == (code, column)
+    assert received is ... or problem.received == received
+    assert problem.option in (None, "groups", *options)
+    assert sentence(caught)
 
 
 def test_nothing_found_cannot_be_compared() -> None:
     with pytest.raises(InputError) as caught:
         recourse_gap(by_hand(["a", "b"], [None, None]), "kind")
-    assert "at least one row with an answer" in sentence(caught)
+    assert caught.value.problem.code == "fairness.nothing_found"
+    assert sentence(caught)
 
 
 def test_only_an_explanation_can_be_compared() -> None:
     with pytest.raises(InputError) as caught:
-        recourse_gap(pd.DataFrame(), "kind")  # type: ignore[arg-type]
+        recourse_gap(pd.DataFrame(), "kind")
     assert "got DataFrame" in sentence(caught)

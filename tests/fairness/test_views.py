@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from fasterce.bias.normals import Angles
-from fasterce.bias.recourse import recourse_gap
-from fasterce.display import bias_plots
-from fasterce.display.canvas import BLUE, ORANGE
+from fasterce.fairness import plots
+from fasterce.fairness.normals import Angles
+from fasterce.fairness.recourse import recourse_gap
+from fasterce.viz.canvas import BLUE, ORANGE
 
 HOSTILE = "<script>alert('$x_$')</script>"
 
@@ -85,7 +85,7 @@ def test_angles_are_read_for_the_reader(angles):
     lines = [plain(line) for line in str(angles).splitlines()]
     assert "sex = f prediction = yes 131° 0.90, 0.80 go apart" in lines
     assert "age prediction = yes 88° 0.90, 0.80 could be chance" in lines
-    assert "sex = f town = rome 22° 0.10, 0.80 fits too badly" in lines
+    assert "sex = f town = rome 22° 0.10, 0.80 poor fit" in lines
     assert not any(line.startswith("sex = m") for line in lines)
     assert any(line.endswith("go together") for line in lines)
 
@@ -106,7 +106,7 @@ def test_a_gap_is_shown_with_its_interval_its_flags_and_who_was_left_out(gap):
     assert "a * 10 100% (72–100%) 0.2 (0.2 to 0.2) 0.2 0%" in said
     assert "b 10 100% (72–100%) 0.5 (0.5 to 0.5) 0.5 +0.3 (+0.3 to +0.3) 0%" in said
     assert "† fewer than 5 rows" in said
-    assert "fewer than 20 answers" in said
+    assert "fewer than 20 counterfactuals" in said
     assert "Left out: 1 already_target." in said
     assert "</script> †" in said
 
@@ -122,7 +122,7 @@ def test_the_gaps_dots_and_whiskers_stand_where_the_numbers_are(gap):
     colors = [line.get_color() for line in ax.lines if line.get_marker() == "o"]
     assert colors == [BLUE, ORANGE]
     assert labels(figure)[1:] == ["a *", "b"]
-    assert "no answer" in everything(figure)
+    assert "none found" in everything(figure)
 
 
 def test_only_telling_angles_are_filled(angles):
@@ -139,7 +139,7 @@ def test_both_figures_can_share_one_with_others(angles, gap):
     figure = figure_module.Figure(figsize=(16, 8))
     left, right = figure.subplots(1, 2)
     assert angles.plot(left) is figure
-    assert bias_plots.recourse_gap(gap, right) is figure
+    assert plots.recourse_gap_plot(gap, right) is figure
     said = plain(everything(figure))
     assert plain(angles.caution) in said
     assert plain(gap.caution) in said

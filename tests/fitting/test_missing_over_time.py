@@ -1,6 +1,6 @@
 """Missing values in a stream: updates, drift reports and rechecks of a table with gaps."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,25 +9,20 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from fasterce import FasterCE, Schema, fitting, load, updating
+from fasterce import FasterCE, Schema, load
 from fasterce.artifact.arrays import arrays_of
+from fasterce.config import Config, FitConfig, SurrogateConfig
+from fasterce.data.profile import Profile
+from fasterce.data.schema import MISSING
 from fasterce.errors import InputError, ModelError
-from fasterce.schema import MISSING
-from fasterce.surrogate import train
+from fasterce.fitting import pipeline, update
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning:fasterce")
 
-LITTLE_TRAINED = {"EDITED_A_FEATURE": 500, "FEWEST_EDITED": 2_000, "STEPS_A_FEATURE": 40, "FEWEST_STEPS": 200}
+CONFIG = Config(
+    surrogate=SurrogateConfig(edited_rows_per_feature=500, min_edited_rows=2_000, steps_per_feature=40, min_steps=200)
+)
 NUMBERS = ["age", "income", "debt"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def a_poor_copy() -> Iterator[None]:
-    """Nothing here rests on how well the model was distilled."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in LITTLE_TRAINED.items():
-            patch.setattr(train, name, value)
-        yield
 
 
 def people(rows: int, seed: int, share: float = 0.2) -> pd.DataFrame:
@@ -81,7 +76,7 @@ REFUSED = people(120, 9).loc[lambda frame: MODEL.predict(frame) == "no"].head(40
 
 
 def fitted(**settings: Any) -> FasterCE:
-    return FasterCE(MODEL, SCHEMA, progress=False, random_state=1, **settings).fit(START)
+    return FasterCE(MODEL, SCHEMA, progress=False, random_state=1, **{"config": CONFIG} | settings).fit(START)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +99,7 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(one: FasterCE, other: FasterCE) -> bool:
-    left, right = (arrays_of(e.knowledge_, e.memory_) for e in (one, other))
+    left, right = (arrays_of(e.state_.search, e.state_.statistics) for e in (one, other))
     return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
 
 
@@ -127,14 +122,14 @@ def no_training(*_: Any, **__: Any) -> Any:
 
 
 def test_more_rows_with_gaps_train_nothing_and_are_counted(explainer: FasterCE, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(updating, "train", no_training)
-    monkeypatch.setattr(fitting, "distil", no_training)
+    monkeypatch.setattr(update, "train", no_training)
+    monkeypatch.setattr(pipeline, "train_surrogate", no_training)
     new = people(300, 1)
     new.loc[3, "income"] = 300.0
     report = explainer.update(new)
-    assert (report.seen, report.epochs, report.redistilled) == (800, 0, False)
+    assert (report.seen, report.epochs, report.surrogate_retrained) == (800, 0, False)
     everyone = pd.concat([START, new])[NUMBERS].astype("Float64").astype(float)
-    np.testing.assert_allclose(explainer.memory_.mean[:3], everyone.mean())
+    np.testing.assert_allclose(explainer.state_.statistics.mean[:3], everyone.mean())
     feature = explainer.schema_["income"]
     assert (feature.lower, feature.upper) == (everyone["income"].min(), 300.0)
     assert feature.missing == "stay"
@@ -144,10 +139,10 @@ def test_more_rows_with_gaps_train_nothing_and_are_counted(explainer: FasterCE, 
 def test_the_profile_is_that_of_a_fit_of_everything(explainer: FasterCE) -> None:
     new = people(200, 2, share=0.5)
     explainer.update(new)
-    codes = explainer.table_.read(pd.concat([START, new])).codes
-    full = fitting.Profile.measure(codes, explainer.schema_)
+    codes = explainer.state_.table.read(pd.concat([START, new])).codes
+    full = Profile.measure(codes, explainer.schema_)
     for name, array in full.arrays().items():
-        np.testing.assert_array_equal(array, explainer.knowledge_.codec.profile.arrays()[name], err_msg=name)
+        np.testing.assert_array_equal(array, explainer.state_.search.codec.profile.arrays()[name], err_msg=name)
 
 
 def test_same_stream_same_explainer_saved_in_between_or_not(saved: Path, tmp_path: Path) -> None:
@@ -162,20 +157,18 @@ def test_same_stream_same_explainer_saved_in_between_or_not(saved: Path, tmp_pat
 
 
 @pytest.mark.parametrize("keeping", [True, False])
-def test_a_column_that_goes_missing_altogether_can_be_folded_in(
-    saved: Path, forgetful: Path, keeping: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fitting, "MOST_ASKED_ROWS", 300)
+def test_a_column_that_goes_missing_altogether_can_be_folded_in(saved: Path, forgetful: Path, keeping: bool) -> None:
     explainer = load(saved if keeping else forgetful, MODEL)
-    before = explainer.knowledge_.codec.profile
+    explainer.config = replace(CONFIG, fit=FitConfig(evaluated_rows=300))
+    before = explainer.state_.search.codec.profile
     for k in range(2):
         report = explainer.update(people(300, 3 + k).assign(income=np.nan))
     assert report.seen == 1100
-    profile = explainer.knowledge_.codec.profile
+    profile = explainer.state_.search.codec.profile
     assert (profile.low[1], profile.high[1]) == (before.low[1], before.high[1])
     assert profile.std[1] == pytest.approx(before.std[1])
     assert profile.median[1] == pytest.approx(before.median[1], abs=2.0)
-    assert explainer.memory_.mean[1] == pytest.approx(START["income"].mean())
+    assert explainer.state_.statistics.mean[1] == pytest.approx(START["income"].mean())
     assert (profile.levels != MISSING).all()
     assert (explainer.schema_["income"].lower, explainer.schema_["income"].upper) == (profile.low[1], profile.high[1])
     check_answers(explainer, MODEL)
@@ -183,8 +176,8 @@ def test_a_column_that_goes_missing_altogether_can_be_folded_in(
 
 def gaps_rebuilt(explainer: FasterCE) -> float:
     """How often the autoencoder tells a missing number from one that is there."""
-    coder, codec = explainer.knowledge_.autoencoder, explainer.knowledge_.codec
-    codes = explainer.table_.read(people(300, 6)).codes
+    coder, codec = explainer.state_.search.autoencoder, explainer.state_.search.codec
+    codes = explainer.state_.table.read(people(300, 6)).codes
     rebuilt = codec.decode(coder.decode(coder.encode(codec.encode(codes))))
     return float(np.mean((rebuilt == MISSING)[:, 1:3] == (codes == MISSING)[:, 1:3]))
 
@@ -192,9 +185,9 @@ def gaps_rebuilt(explainer: FasterCE) -> float:
 def test_a_new_category_widens_the_network_and_gaps_are_still_rebuilt(explainer: FasterCE) -> None:
     new = people(200, 5)
     new.loc[new.index[:100], "job"] = "pilot"
-    width, before = explainer.knowledge_.codec.width, gaps_rebuilt(explainer)
+    width, before = explainer.state_.search.codec.width, gaps_rebuilt(explainer)
     report = explainer.update(new)
-    assert (explainer.knowledge_.codec.width, report.epochs > 0) == (width + 1, True)
+    assert (explainer.state_.search.codec.width, report.epochs > 0) == (width + 1, True)
     assert gaps_rebuilt(explainer) > before - 0.03
     check_answers(explainer, MODEL)
 
@@ -205,12 +198,12 @@ def test_a_new_model_must_take_missing_values_too(explainer: FasterCE) -> None:
             raise ValueError("Input contains NaN")
         return MODEL.predict(frame)
 
-    before = explainer.knowledge_
+    before = explainer.state_.search
     with pytest.raises(
         ModelError, match=r"must accept missing values, which X or its schema has in .*'income'.*contains NaN"
     ):
         explainer.update(people(50, 7), model=fussy)
-    assert explainer.knowledge_ is before
+    assert explainer.state_.search is before
     explainer.update(people(50, 7), model=LATER)
     check_answers(explainer, LATER)
 
@@ -296,7 +289,7 @@ def test_answers_with_gaps_are_checked_and_repaired(explainer: FasterCE, as_tabl
 
 def test_a_model_of_numbers_lives_with_gaps_over_time() -> None:
     same_matrix = (lambda matrix: matrix, lambda latent: latent)
-    explainer = FasterCE(merit, SCHEMA, progress=False, task="regression", autoencoder=same_matrix).fit(START)
+    explainer = FasterCE(merit, SCHEMA, progress=False, task="regression", autoencoder=same_matrix, config=CONFIG).fit(START)
     assert not explainer.drift(people(400, 11)).drifted
     issued = explainer.explain(REFUSED, target=(20, 30))
     explainer.update(people(200, 12, share=0.4), model=lambda frame: merit(frame) - 3)

@@ -12,11 +12,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from changing import people, schema, truth
 from fasterce import FasterCE, load
 from fasterce.artifact import arrays
 from fasterce.artifact.arrays import arrays_of
 from fasterce.errors import ArtifactError, ModelError
+from tests.changing import people, schema, truth
 
 START = people(500, 0)
 ROWS = people(60, 9)
@@ -69,7 +69,7 @@ def test_other_predictions_are_told_in_the_models_own_numbers(explainer: FasterC
     rows = people(400, 1, shift=1.0)
     report = explainer.drift(rows)
     assert report.class_shift.drifted
-    assert "the model's answers are distributed differently" in report.verdict
+    assert "the model's predictions are distributed differently" in report.verdict
     said = predicted(explainer.model, rows)
     for span, share in report.classes["now"].items():
         assert share == pytest.approx(np.mean((said >= span.left) & (said < span.right)), abs=0.006)
@@ -96,11 +96,11 @@ def test_rows_are_folded_in_saved_in_between_or_not(saved: tuple[Path, Any], tmp
         other.update(people(150, k, shift=0.5))
         other.save(tmp_path / "between")
         other = load(tmp_path / "between", saved[1], autoencoder=SAME)
-    left, right = (arrays_of(e.knowledge_, e.memory_) for e in (one, other))
+    left, right = (arrays_of(e.state_.search, e.state_.statistics) for e in (one, other))
     assert left.keys() == right.keys()
     assert all(np.array_equal(left[name], right[name]) for name in left)
-    assert (int(one.memory_.seen), int(one.memory_.classes.sum())) == (800, 800)
-    assert one.numbers_ == other.numbers_
+    assert (int(one.state_.statistics.seen), int(one.state_.statistics.classes.sum())) == (800, 800)
+    assert one.state_.numbers == other.state_.numbers
     issued = one.explain(ROWS, target=(70, None))
     pd.testing.assert_frame_equal(issued.counterfactuals, other.explain(ROWS, target=(70, None)).counterfactuals)
     found = issued.counterfactuals[(issued.status == "found").to_numpy()].astype(ROWS.dtypes.to_dict())
@@ -115,11 +115,11 @@ def test_what_was_folded_in_is_what_was_seen(explainer: FasterCE) -> None:
 
 
 def test_a_new_model_is_read_anew(explainer: FasterCE) -> None:
-    old = explainer.numbers_
+    old = explainer.state_.numbers
     report = explainer.update(people(100, 6), model=meaner)
-    assert (report.new_model, report.redistilled) == (True, True)
-    assert explainer.numbers_ is not None
-    assert explainer.numbers_.middle < 0.9 * old.middle  # type: ignore[union-attr]
+    assert (report.new_model, report.surrogate_retrained) == (True, True)
+    assert explainer.state_.numbers is not None
+    assert explainer.state_.numbers.middle < 0.9 * old.middle  # type: ignore[union-attr]
     assert not explainer.drift(people(300, 7)).drifted
     result = explainer.explain(ROWS, target=(70, 75))
     found = result.counterfactuals[(result.status == "found").to_numpy()].astype(ROWS.dtypes.to_dict())
@@ -129,11 +129,11 @@ def test_a_new_model_is_read_anew(explainer: FasterCE) -> None:
 
 def test_a_new_model_may_answer_classes(saved: tuple[Path, Any]) -> None:
     explainer = load(*saved, autoencoder=SAME)
-    with pytest.raises(ModelError, match="one finite number a row"):
+    with pytest.raises(ModelError, match="one finite number per row"):
         explainer.update(people(50, 1), model=truth)
     explainer.task = "auto"
     explainer.update(people(50, 1), model=truth)
-    assert (explainer.numbers_, explainer.classes_) == (None, ("no", "yes"))
+    assert (explainer.state_.numbers, explainer.classes_) == (None, ("no", "yes"))
     report = explainer.drift(people(200, 8))
     assert list(report.classes.index) == ["no", "yes"]
     assert "Predicted classes: no" in str(report)
@@ -163,9 +163,9 @@ def test_wanted_numbers_are_checked_and_repaired(explainer: FasterCE, target: An
 
 
 def test_a_memory_without_its_bins_is_not_loaded(saved: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    unpack = arrays.unpack
+    unpack: Any = vars(arrays)["unpack"]
     monkeypatch.setattr(
-        arrays, "unpack", lambda packed: {k: a for k, a in unpack(packed).items() if k != "memory.answer_cuts"}
+        arrays, "unpack", lambda packed: {k: a for k, a in unpack(packed).items() if k != "statistics.prediction_cuts"}
     )
-    with pytest.raises(ArtifactError, match=r"an array 'memory\.answer_cuts'; got none"):
+    with pytest.raises(ArtifactError, match=r"an array 'statistics\.prediction_cuts'; got none"):
         load(*saved, autoencoder=SAME)

@@ -6,17 +6,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce import FasterCE, Schema, fitting
+from fasterce import FasterCE, Schema
+from fasterce.config import Config, FitConfig
 from fasterce.errors import InputError
+from fasterce.fitting import pipeline
+from fasterce.fitting.report import FitReport
+from fasterce.fitting.validate import read_training_rows
 from fasterce.latent.sampling import Samples
-from fasterce.report import FitReport
+from fasterce.options import FitOptions
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
 
 
-def settings(**changes: Any) -> fitting.Settings:
-    usual = {"random_state": 0, "scores": "auto", "latent_dim": None, "autoencoder": IDENTITY, "progress": False}
-    return fitting.Settings(**usual | changes)
+def settings(**changes: Any) -> FitOptions:
+    usual: dict[str, Any] = {
+        "random_state": 0,
+        "scores": "auto",
+        "latent_dim": None,
+        "autoencoder": IDENTITY,
+        "progress": False,
+    }
+    return FitOptions(**usual | changes)
 
 
 def plane(rows: int = 500, seed: int = 0) -> pd.DataFrame:
@@ -43,12 +53,12 @@ def rare(frame: pd.DataFrame) -> np.ndarray:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"scores": "always"}, "scores must be 'auto' or 'never'; got 'always'."),
-        ({"random_state": None}, "random_state must be a whole number of at least 0; got None."),
+        ({"scores": "always"}, "scores must be one of 'auto', 'never'; got 'always'."),
+        ({"random_state": None}, "random_state must be a whole number of at least 0."),
         ({"random_state": -1}, "at least 0; got -1."),
         ({"random_state": 1.0}, "whole number"),
         ({"random_state": True}, "whole number"),
-        ({"latent_dim": 0}, "latent_dim must be None or a whole number of at least 1; got 0."),
+        ({"latent_dim": 0}, "latent_dim must be a whole number of at least 1; got 0."),
         ({"latent_dim": 2.5}, "got 2.5."),
     ],
 )
@@ -57,32 +67,33 @@ def test_settings_are_checked_before_anything_is_asked(changes: dict[str, Any], 
         raise AssertionError("the model was asked")
 
     with pytest.raises(InputError) as caught:
-        fitting.learn(never, plane(), None, settings(**changes))
+        pipeline.learn(never, plane(), None, settings(**changes))
     assert words in str(caught.value)
 
 
 def test_numpy_whole_numbers_are_fine_as_settings() -> None:
-    fitting.check_settings(settings(random_state=np.int64(3), latent_dim=np.int32(2)))
+    given = settings(random_state=np.int64(3), latent_dim=np.int32(2))
+    assert (given.random_state, given.latent_dim) == (3, 2)
 
 
 @pytest.mark.parametrize(
     ("encode", "decode", "words"),
     [
-        (lambda m: m[0], lambda z: z, "encode must give one latent row a row"),
-        (lambda m: m[:3], lambda z: z, "encode must give one latent row a row; got shape (3, 6) for (10, 6)."),
-        (lambda m: m, lambda z: z[:, :2], "decode must give back shape (10, 6); got (10, 2)."),
+        (lambda m: m[0], lambda z: z, "encode must return one latent row per row"),
+        (lambda m: m[:3], lambda z: z, "encode must return one latent row per row, 10 of them; got shape (3, 6)."),
+        (lambda m: m, lambda z: z[:, :2], "decode must return shape (10, 6); got (10, 2)."),
     ],
 )
 def test_an_autoencoder_of_the_wrong_shape_is_refused(encode: Any, decode: Any, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        fitting.learn(linear, plane(), None, settings(autoencoder=(encode, decode)))
+        pipeline.learn(linear, plane(), None, settings(autoencoder=(encode, decode)))
     assert words in str(caught.value)
 
 
 def test_an_autoencoder_that_loses_numbers_is_refused() -> None:
     """NaN from a user's own encoder must end in a sentence, not in a crash somewhere in the algebra."""
     with pytest.raises(InputError, match=r"autoencoder"):
-        fitting.learn(linear, plane(), None, settings(autoencoder=(lambda m: m * np.nan, lambda z: z)))
+        pipeline.learn(linear, plane(), None, settings(autoencoder=(lambda m: m * np.nan, lambda z: z)))
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +118,9 @@ def test_the_report_of_a_linear_problem_is_good(trained: FasterCE) -> None:
 
 
 def test_the_report_tells_a_bad_autoencoder_from_a_good_one() -> None:
-    good = fitting.learn(linear, plane(), None, settings()).report
+    good = pipeline.learn(linear, plane(), None, settings()).report
     blind = (lambda m: m[:, [1, 2]], lambda z: np.hstack([np.zeros((len(z), 1)), z, np.zeros((len(z), 3))]))
-    bad = fitting.learn(linear, plane(), None, settings(autoencoder=blind)).report
+    bad = pipeline.learn(linear, plane(), None, settings(autoencoder=blind)).report
     assert good.features["reconstruction"].tolist() == pytest.approx([1.0] * 4)
     assert bad.features.loc["a", "reconstruction"] < 0.05
     assert bad.features.loc["b", "reconstruction"] == pytest.approx(1.0)
@@ -123,7 +134,7 @@ def test_the_report_survives_a_dictionary_and_prints(trained: FasterCE) -> None:
     again = FitReport.from_dict(report.to_dict())
     pd.testing.assert_frame_equal(again.features, report.features, check_index_type=False)
     assert (again.agreement, again.calls, again.latent) == (report.agreement, report.calls, report.latent)
-    for words in ("R²", "accuracy", "agrees with the model on", "4 latent dimensions", "search goes by labels"):
+    for words in ("R²", "accuracy", "agrees with the model on", "4 latent dimensions", "the search uses labels"):
         assert words in str(report)
 
 
@@ -133,39 +144,39 @@ def test_a_rare_class_has_its_rows_as_examples_and_samples_where_these_are_too_f
     seldom = rare(frame) == "rare"
     assert 0 < seldom.mean() < 0.03
     if few:
-        frame = pd.concat([frame[~seldom], frame[seldom].head(fitting.FEW_ROWS - 1)]).reset_index(drop=True)
-    learned = fitting.learn(rare, frame, None, settings())
+        frame = pd.concat([frame[~seldom], frame[seldom].head(FitConfig().rare_class_rows - 1)]).reset_index(drop=True)
+    learned = pipeline.learn(rare, frame, None, settings())
     assert learned.classes == ("rare", "usual")
-    of_rare = learned.knowledge.example_classes == 0
+    of_rare = learned.search.example_classes == 0
     assert of_rare.sum() > 300 if few else of_rare.sum() == seldom.sum()
-    examples = learned.table.frame(learned.knowledge.examples)
+    examples = learned.table.frame(learned.search.examples)
     assert (rare(examples) == np.where(of_rare, "rare", "usual")).all()
     assert learned.report.agreement > 0.9
 
 
 def test_examples_keep_declared_ranges_and_precision() -> None:
     schema = Schema.infer(plane(), ranges={"a": (-5, 5), "n": (0, 19)})
-    knowledge = fitting.learn(linear, plane(), schema, settings()).knowledge
-    assert knowledge.examples[:, 0].min() >= -5
-    assert knowledge.examples[:, 0].max() <= 5
-    assert set(knowledge.examples[:, 2]) <= set(range(20))
-    assert set(knowledge.examples[:, 3]) <= {0, 1, 2}
-    np.testing.assert_allclose(knowledge.examples[:, 1], knowledge.examples[:, 1].round(3), atol=1e-12)
-    assert knowledge.typical.shape == (2,)
-    assert (knowledge.typical > 0).all()
+    state = pipeline.learn(linear, plane(), schema, settings()).search
+    assert state.examples[:, 0].min() >= -5
+    assert state.examples[:, 0].max() <= 5
+    assert set(state.examples[:, 2]) <= set(range(20))
+    assert set(state.examples[:, 3]) <= {0, 1, 2}
+    np.testing.assert_allclose(state.examples[:, 1], state.examples[:, 1].round(3), atol=1e-12)
+    assert state.typical.shape == (2,)
+    assert (state.typical > 0).all()
 
 
-def test_fit_asks_a_bounded_number_of_rows_in_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "MOST_ASKED_ROWS", 100)
+def test_fit_evaluates_a_bounded_number_of_rows_in_few_calls() -> None:
+    config = Config(fit=FitConfig(evaluated_rows=100))
     sizes: list[int] = []
 
     def model(frame: pd.DataFrame) -> np.ndarray:
         sizes.append(len(frame))
         return linear(frame)
 
-    report = fitting.learn(model, plane(), None, settings()).report
+    report = pipeline.learn(model, plane(), None, settings(config=config)).report
     assert sizes[:2] == [100, 100]
-    assert (len(sizes), sum(sizes)) == (report.calls, report.rows_asked)
+    assert (len(sizes), sum(sizes)) == (report.calls, report.model_rows)
     assert len(sizes) <= 5
 
 
@@ -173,7 +184,7 @@ def test_numbers_too_large_to_square_are_refused_by_name() -> None:
     frame = plane(30)
     frame.loc[3, "b"] = 1e200
     with pytest.raises(InputError, match=r"^Column 'b' must hold numbers of at most 1e\+30"):
-        fitting.learn(linear, frame, None, settings())
+        pipeline.learn(linear, frame, None, settings())
 
 
 def test_a_class_that_only_samples_meet_is_learned() -> None:
@@ -184,9 +195,9 @@ def test_a_class_that_only_samples_meet_is_learned() -> None:
         unseen = ~table["a"].isin(frame["a"]).to_numpy() & (table["b"] > 0).to_numpy()
         return np.where(unseen, "new", "known")
 
-    learned = fitting.learn(island, frame, None, settings())
+    learned = pipeline.learn(island, frame, None, settings())
     assert learned.classes == ("known", "new")
-    assert (learned.knowledge.example_classes == 1).any()
+    assert (learned.search.example_classes == 1).any()
 
 
 def test_the_latent_size_is_the_users_or_one_a_feature() -> None:
@@ -197,11 +208,11 @@ def test_the_latent_size_is_the_users_or_one_a_feature() -> None:
 
 def test_training_rows_are_read_once_and_refused_with_the_first_reason() -> None:
     frame = plane(20)
-    table, codes = fitting.read_training_rows(frame, None)
+    table, codes = read_training_rows(frame, None)
     assert codes.shape == (20, 4)
     assert table.schema == Schema.infer(frame)
     with pytest.raises(InputError, match=r"X has 2 rows that cannot be used; the first: Column 'c' .* \(row 4\)"):
-        fitting.read_training_rows(frame.assign(c=frame["c"].where(~frame.index.isin([4, 9]))), Schema.infer(frame))
+        read_training_rows(frame.assign(c=frame["c"].where(~frame.index.isin([4, 9]))), Schema.infer(frame))
 
 
 def crossed(frame: pd.DataFrame) -> np.ndarray:
@@ -230,15 +241,15 @@ def test_walks_cross_a_boundary_no_single_plane_describes() -> None:
 
 
 def test_a_linear_problem_keeps_one_region() -> None:
-    learned = fitting.learn(linear, plane(), None, settings())
-    assert learned.report.regions == len(learned.knowledge.regions) == 1
+    learned = pipeline.learn(linear, plane(), None, settings())
+    assert learned.report.regions == len(learned.search.regions) == 1
     assert learned.report.agreement_one_plane == learned.report.agreement_by_region > 0.85
     assert "one latent region: its hyperplane is right on" in str(learned.report)
 
 
 def test_samples_remember_the_row_they_were_drawn_around() -> None:
     codes, latent = np.zeros((4, 1)), np.zeros((4, 2))
-    origins = fitting._origins(Samples(latent, codes, codes, np.array([0, 2, -1, -1])), np.array([7, 8, 9]))
+    origins = pipeline._origins(Samples(latent, codes, codes, np.array([0, 2, -1, -1])), np.array([7, 8, 9]))
     np.testing.assert_array_equal(origins, [7, 9, -3, -4])
 
 
@@ -256,8 +267,8 @@ def test_rows_the_model_has_no_score_for_are_left_out() -> None:
 
     frame = plane(1500)
     frame.loc[1400, "a"] = 2.12345
-    learned = fitting.learn(Patchy(), frame, None, settings())
+    learned = pipeline.learn(Patchy(), frame, None, settings())
     assert learned.use_scores
-    assert set(learned.knowledge.example_classes) == {0, 1}
-    assert learned.memory.classes.sum() == 1499
+    assert set(learned.search.example_classes) == {0, 1}
+    assert learned.statistics.classes.sum() == 1499
     assert 0.5 < learned.report.agreement <= 1

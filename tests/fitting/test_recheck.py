@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from changing import people, pipeline, schema, strict, truth
 from fasterce import Explanation, FasterCE
 from fasterce.errors import InputError, NotFittedError
-from fasterce.recheck import Rechecked
+from fasterce.fitting.recheck import Rechecked
+from tests.changing import people, pipeline, schema, strict, truth
 
 START = people(600, 0)
 ROWS = people(200, 9).loc[lambda frame: truth(frame) == "no"].head(40)
@@ -25,7 +25,7 @@ def lenient(frame: pd.DataFrame) -> Any:
 
 @pytest.fixture(scope="module")
 def explainer() -> FasterCE:
-    return FasterCE(truth, schema(START), progress=False, twin="never").fit(START)
+    return FasterCE(truth, schema(START), progress=False, compile="never").fit(START)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_under_the_same_model_everything_holds_in_one_call(explainer: FasterCE, 
     checked = explainer.recheck(issued)
     assert checked.holds.all()
     assert checked.counts == {"holds": 40}
-    assert (checked.asked.calls, checked.asked.rows) == (1, 80)
+    assert (checked.usage.calls, checked.usage.rows) == (1, 80)
     pd.testing.assert_frame_equal(checked.counterfactuals, issued.counterfactuals.reset_index(drop=True))
     assert list(checked.frame["query"]) == list(ROWS.index)
 
@@ -63,7 +63,7 @@ def test_what_broke_is_repaired_near_what_was_promised(explainer: FasterCE, issu
 
 
 def test_repairs_hold_to_the_rules_of_the_first_call(explainer: FasterCE) -> None:
-    options = {
+    options: dict[str, Any] = {
         "features_to_vary": ["income", "age", "job"],
         "permitted_range": {"income": (0, 75), "job": ["clerk", "nurse"]},
     }
@@ -89,7 +89,7 @@ def test_what_cannot_be_had_any_more_is_lost_with_a_reason(explainer: FasterCE, 
     assert checked.counts == {"lost": 40}
     assert checked.counterfactuals.isna().all(axis=None)
     assert len(checked.counterfactuals) == 40
-    assert checked.frame["reason"].str.startswith("No change within the rules was found").all()
+    assert checked.frame["reason"].str.startswith("No change within the constraints was found").all()
 
 
 def test_a_step_back_is_left_to_explaining_anew(explainer: FasterCE) -> None:
@@ -112,7 +112,7 @@ def test_rows_that_need_it_no_longer_are_said_so(explainer: FasterCE, issued: Ex
     assert 0 < needless.sum() < len(ROWS)
     assert list(checked.status == "no_longer_needed") == list(needless)
     assert checked.holds.all()
-    assert checked.asked.calls == 1
+    assert checked.usage.calls == 1
 
 
 def test_several_answers_a_row_keep_their_places(explainer: FasterCE) -> None:
@@ -169,7 +169,7 @@ def test_it_is_shown(explainer: FasterCE, issued: Explanation) -> None:
     for shown in (str(checked), checked._repr_html_()):
         assert "0 of 40 counterfactuals still hold: 40 repaired." in shown
         assert "… and 10 more lines" in shown
-    assert repr(checked).startswith("Rechecked(40 answers: 40 repaired;")
+    assert repr(checked).startswith("Rechecked(40 counterfactuals: 40 repaired;")
     console = Console(record=True, width=120)
     console.print(checked)
     assert "differs" in console.export_text()
@@ -179,7 +179,7 @@ def test_nothing_issued_nothing_asked(explainer: FasterCE) -> None:
     already = explainer.explain(START[truth(START) == "yes"].head(3), target="yes")
     checked = explainer.recheck(already)
     assert len(checked) == 0
-    assert checked.asked.calls == 0
+    assert checked.usage.calls == 0
     assert list(checked.counterfactuals.columns) == list(START.columns)
     assert "0 of 0" in str(checked)
 
@@ -205,13 +205,13 @@ def test_a_line_that_cannot_be_read_stays_in_its_place(explainer: FasterCE, issu
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda e, x: e.recheck([1]), "must be an Explanation or a table"),
+        (lambda e, x: e.recheck([1]), "must be a pandas, Polars or PyArrow table"),
         (lambda e, x: e.recheck(x.to_frame()), "must come with rows="),
         (lambda e, x: e.recheck(x.to_frame(), rows=ROWS), "and target="),
         (lambda e, x: e.recheck(x, rows=ROWS), "must be None for an Explanation"),
         (lambda e, x: e.recheck(x.to_frame().drop(columns="rank"), rows=ROWS, target="yes"), "'rank' is missing"),
         (lambda e, x: e.recheck(x.to_frame().drop(columns="age"), rows=ROWS, target="yes"), "'age' is missing"),
-        (lambda e, x: e.recheck(x.to_frame(), rows=ROWS.head(3), target="yes"), "which rows has not"),
+        (lambda e, x: e.recheck(x.to_frame(), rows=ROWS.head(3), target="yes"), "which rows does not have"),
         (lambda e, x: e.recheck(x.to_frame(), rows=pd.concat([ROWS, ROWS]), target="yes"), "unique index"),
         (lambda e, x: e.recheck(x.to_frame(), rows=ROWS, target="maybe"), "Unknown target class 'maybe'"),
         (lambda e, x: e.recheck(x, features_to_vary=["wealth"]), "Unknown column 'wealth'"),

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from fasterce.codec import Codec
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
+from fasterce.latent.hyperplanes import Hyperplanes
 from fasterce.latent.runtime import Callables
-from fasterce.profile import Profile
-from fasterce.report import FitReport, prediction_agreement, quality_by_feature
-from fasterce.schema import Schema
-from fasterce.search.hyperplanes import Hyperplanes
-from fasterce.table import Table
 
 SAME = Callables(lambda matrix: matrix, lambda latent: latent)
 
@@ -101,6 +101,6 @@ def test_a_report_reads_as_text() -> None:
     text = str(report(quality_by_feature(codec, SAME, exact(codec.width), matrix)))
     assert "job" in text
     assert "accuracy" in text
-    assert "agrees with the model on 91.2% of training rows (guessing: 60.0%); search goes by scores" in text
+    assert "agrees with the model on 91.2% of training rows (most frequent class: 60.0%); the search uses scores" in text
     assert "8 latent regions: right on 89.3%, one hyperplane for all on 75.1% of held-out points (classes balanced)" in text
-    assert "4 latent dimensions, 25 epochs; 5000 latent samples; 12 calls, 34567 rows asked; 3.2 s" in text
+    assert "4 latent dimensions, 25 epochs; 5000 latent samples; 12 calls, 34567 model rows; 3.2 s" in text

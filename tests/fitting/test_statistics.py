@@ -1,6 +1,6 @@
 """Counts and sums that are added to exactly; quantiles that stay near; what a copy and an autoencoder are worth."""
 
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -8,25 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from changing import people, schema
-from fasterce.codec import Codec
-from fasterce.latent.runtime import Callables
-from fasterce.memory import (
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import MISSING
+from fasterce.data.table import Table
+from fasterce.fitting.statistics import (
     BINS,
-    Memory,
-    copy_agreement,
-    cuts_of_answers,
+    TrainingStatistics,
+    count_predictions,
+    count_values,
     merged_profile,
+    prediction_cuts,
     reconstruction_losses,
     sizes,
-    tally,
-    tally_answers,
+    surrogate_agreement,
     weighted_quantiles,
 )
-from fasterce.predictor import Answers, Numbers
-from fasterce.profile import Floats, Profile
-from fasterce.schema import MISSING
-from fasterce.table import Table
+from fasterce.latent.runtime import Callables
+from fasterce.models.predictions import Predictions
+from fasterce.models.predictor import Numbers
+from fasterce.typing import Floats, Indices
+from tests.changing import people, schema
 
 FRAME = people(600, 0)
 TABLE = Table.like(FRAME, schema(FRAME))
@@ -45,8 +47,8 @@ GAPPED = Table.like(gapped(), schema(gapped()))
 HOLES = GAPPED.read(gapped()).codes
 
 
-def memory_of(codes: Floats, rows: Floats, table: Table = TABLE) -> Memory:
-    return Memory.start(codes, rows, np.zeros(0), np.array([1, 1]), np.ones(3), table.schema)
+def statistics_of(codes: Floats, rows: Floats, table: Table = TABLE) -> TrainingStatistics:
+    return TrainingStatistics.start(codes, rows, np.zeros(0), np.array([1, 1]), np.ones(3), table.schema)
 
 
 def with_nan(codes: Floats) -> Floats:
@@ -56,20 +58,20 @@ def with_nan(codes: Floats) -> Floats:
 @given(st.integers(2, 598), st.integers(0, 5))
 def test_sums_and_counts_do_not_depend_on_where_the_stream_is_cut(cut: int, seed: int) -> None:
     codes = np.random.default_rng(seed).permutation(CODES)
-    start = memory_of(codes[:cut], codes[:0])
-    after = start.and_rows(codes[cut:], TABLE.schema)
+    start = statistics_of(codes[:cut], codes[:0])
+    after = start.add_rows(codes[cut:], TABLE.schema)
     assert (int(after.seen), int(after.updates)) == (600, 1)
     np.testing.assert_allclose(after.mean, codes.mean(axis=0))
     np.testing.assert_allclose(after.squares / 600, codes.var(axis=0))
-    np.testing.assert_array_equal(after.counts, tally(codes, start.cuts, TABLE.schema))
+    np.testing.assert_array_equal(after.counts, count_values(codes, start.cuts, TABLE.schema))
     assert after.counts.sum() == 600 * len(TABLE.schema)
 
 
 @given(st.integers(2, 598), st.integers(0, 5))
 def test_what_is_missing_takes_no_part_in_sums_wherever_the_stream_is_cut(cut: int, seed: int) -> None:
     codes = np.random.default_rng(seed).permutation(HOLES)
-    start = memory_of(codes[:cut], codes[:0], GAPPED)
-    after, there = start.and_rows(codes[cut:], GAPPED.schema), with_nan(codes)
+    start = statistics_of(codes[:cut], codes[:0], GAPPED)
+    after, there = start.add_rows(codes[cut:], GAPPED.schema), with_nan(codes)
     np.testing.assert_array_equal(after.present(GAPPED.schema), (~np.isnan(there)).sum(axis=0))
     np.testing.assert_allclose(after.mean, np.nanmean(there, axis=0))
     np.testing.assert_allclose(after.squares / after.present(GAPPED.schema), np.nanvar(there, axis=0))
@@ -80,7 +82,7 @@ def test_what_is_missing_takes_no_part_in_sums_wherever_the_stream_is_cut(cut: i
 
 def test_missing_numbers_are_counted_beside_even_bins() -> None:
     assert sizes(GAPPED.schema) == [BINS, BINS + 1, BINS + 1, 4, 2]
-    counts = memory_of(HOLES, HOLES[:0], GAPPED).counts[BINS : 2 * BINS + 1]
+    counts = statistics_of(HOLES, HOLES[:0], GAPPED).counts[BINS : 2 * BINS + 1]
     assert counts[BINS] == gapped()["income"].isna().sum()
     assert np.ptp(counts[:BINS]) <= 5
 
@@ -89,8 +91,8 @@ def test_a_column_that_was_or_is_all_missing_has_the_sums_of_the_other_rows() ->
     gone = HOLES[:300].copy()
     gone[:, 1] = MISSING
     for first, second in ((gone, HOLES[300:]), (HOLES[300:], gone)):
-        start = memory_of(first, first[:0], GAPPED)
-        after = start.and_rows(second, GAPPED.schema)
+        start = statistics_of(first, first[:0], GAPPED)
+        after = start.add_rows(second, GAPPED.schema)
         there = with_nan(HOLES[300:, 1])
         assert after.mean[1] == pytest.approx(np.nanmean(there))
         assert after.squares[1] == pytest.approx(np.nanvar(there) * np.isfinite(there).sum())
@@ -104,7 +106,7 @@ def test_a_column_that_was_or_is_all_missing_has_the_sums_of_the_other_rows() ->
 
 def test_a_count_for_every_bin_and_category() -> None:
     assert sizes(TABLE.schema) == [BINS, BINS, BINS, 3, 2]
-    counts = tally(CODES, memory_of(CODES, CODES[:0]).cuts, TABLE.schema)
+    counts = count_values(CODES, statistics_of(CODES, CODES[:0]).cuts, TABLE.schema)
     assert list(counts[-2:]) == list(np.bincount(CODES[:, 4].astype(int)))
     assert (counts[:BINS] > 30).all(), "ages are spread evenly over their bins"
 
@@ -112,7 +114,7 @@ def test_a_count_for_every_bin_and_category() -> None:
 @pytest.mark.parametrize(("table", "codes"), [(TABLE, CODES), (GAPPED, HOLES)], ids=["whole", "gaps"])
 def test_with_all_rows_remembered_the_profile_is_measured_anew(table: Table, codes: Floats) -> None:
     before = Profile.measure(codes[:400], table.schema)
-    merged = merged_profile(before, memory_of(codes[:400], codes[:400], table), codes[400:], table.schema)
+    merged = merged_profile(before, statistics_of(codes[:400], codes[:400], table), codes[400:], table.schema)
     for name, array in Profile.measure(codes, table.schema).arrays().items():
         np.testing.assert_array_equal(merged.arrays()[name], array, err_msg=name)
 
@@ -123,7 +125,7 @@ def test_without_them_ranges_deviations_and_shares_are_exact_and_quantiles_near(
     table: Table, codes: Floats, kept: int
 ) -> None:
     old, new = codes[:400], codes[400:] + np.array([0, 20, 0, 0, 0]) * (codes[400:] != MISSING)
-    merged = merged_profile(Profile.measure(old, table.schema), memory_of(old, old[:kept], table), new, table.schema)
+    merged = merged_profile(Profile.measure(old, table.schema), statistics_of(old, old[:kept], table), new, table.schema)
     whole = Profile.measure(np.concatenate([old, new]), table.schema)
     for name in ("low", "high", "std", "frequency"):
         np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), err_msg=name)
@@ -143,10 +145,8 @@ def test_weights_count_like_repetitions(rows: int, seed: int) -> None:
     repeated = np.repeat(points, weight, axis=0)
     found = weighted_quantiles(points, weight.astype(float), shares)
     slack = 4 / rows
-    low, high = (
-        np.quantile(repeated, np.clip(shares + s, 0, 1), axis=0, method=m).T
-        for s, m in ((-slack, "lower"), (slack, "higher"))
-    )
+    ends: list[tuple[float, Literal["lower", "higher"]]] = [(-slack, "lower"), (slack, "higher")]
+    low, high = (np.quantile(repeated, np.clip(shares + s, 0, 1), axis=0, method=m).T for s, m in ends)
     assert ((found >= low) & (found <= high)).all()
 
 
@@ -165,42 +165,36 @@ def test_a_gap_that_is_not_rebuilt_is_a_loss() -> None:
     codec = Codec(GAPPED.schema, Profile.measure(HOLES, GAPPED.schema))
     matrix = codec.encode(HOLES)
     swapped = matrix.copy()
-    for block in codec.gaps:
+    for block in codec.missing_blocks:
         swapped[:, block.columns] = matrix[:, block.columns][:, ::-1]
     loss = reconstruction_losses(Callables(lambda m: m, lambda z: swapped), codec, matrix)
-    np.testing.assert_allclose(loss, len(codec.gaps), atol=1e-9)
+    np.testing.assert_allclose(loss, len(codec.missing_blocks), atol=1e-9)
     assert reconstruction_losses(Callables(lambda m: m, lambda z: z), codec, matrix).max() == pytest.approx(0, abs=1e-9)
 
 
 def test_numbers_are_counted_in_bins_and_the_last_bit_does_not_matter() -> None:
     numbers = Numbers(middle=2.0, scale=0.7)
     values = np.repeat([1.0, 2.0, 3.0], 100)
-    said = Answers(np.zeros(300, dtype=np.intp), numbers.scores(values))
-    cuts = cuts_of_answers(said, numbers)
-    counts = tally_answers(said, numbers, cuts, 2)
+    said = Predictions(np.zeros(300, dtype=np.intp), numbers.scores(values))
+    cuts = prediction_cuts(said, numbers)
+    counts = count_predictions(said, numbers, cuts, 2)
     assert sorted(counts[counts > 0]) == [100, 100, 100]
     for slip in (1e-15, -1e-15):
-        again = Answers(said.classes, numbers.scores(values * (1 + slip)))
-        np.testing.assert_array_equal(tally_answers(again, numbers, cuts, 2), counts)
-    assert list(tally_answers(Answers(np.array([1, 1, 0])), None, np.zeros(0), 3)) == [1, 2, 0]
+        again = Predictions(said.classes, numbers.scores(values * (1 + slip)))
+        np.testing.assert_array_equal(count_predictions(again, numbers, cuts, 2), counts)
+    assert list(count_predictions(Predictions(np.array([1, 1, 0])), None, np.zeros(0), 3)) == [1, 2, 0]
 
 
 class Half:
-    """A copy that answers class 1 where the second number is positive."""
+    """A surrogate that predicts class 1 where the second number is positive."""
 
-    def read(self, codes: Any, feature: Any) -> Any:
-        return codes[:, :, None].astype(np.float32)
-
-    def hidden(self, own: Any) -> Any:
-        return own[:, 1]
-
-    def outputs(self, hidden: Any) -> Any:
-        return hidden
+    def labels(self, codes: Floats) -> Indices:
+        return (codes[:, 1] > 0).astype(np.intp)
 
 
 def test_agreement_counts_rows_however_many_there_are() -> None:
     codes = np.random.default_rng(0).normal(size=(2500, 3))
     classes = (codes[:, 1] > 0).astype(np.intp)
     classes[:250] = 1 - classes[:250]
-    assert copy_agreement(Half(), codes, classes) == pytest.approx(0.9)  # type: ignore[arg-type]
-    assert copy_agreement(None, codes, classes) == 0.0
+    assert surrogate_agreement(Half(), codes, classes, 1000) == pytest.approx(0.9)  # type: ignore[arg-type]
+    assert surrogate_agreement(Half(), codes[:0], classes[:0], 1000) == 0.0  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import io
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import joblib
 import numpy as np
@@ -20,12 +20,12 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from fasterce import FasterCE, Schema
+from fasterce.data.frames import as_kind
 from fasterce.errors import InputError
-from fasterce.frames import as_kind
-from samples import people
+from tests.samples import people
 
 IDENTITY = (np.asarray, np.asarray)
-SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "twin": "never"}
+SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "compile": "never"}
 
 
 def fitted_model(data: pd.DataFrame) -> Pipeline:
@@ -83,11 +83,11 @@ def test_transform_gives_the_best_counterfactual_of_every_row(explainer: FasterC
 
 @pytest.mark.parametrize(("wish", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("default", pd.DataFrame)])
 def test_output_is_what_set_output_wants(explainer: FasterCE, data: pd.DataFrame, wish: Any, kind: type) -> None:
-    mine = pickle.loads(pickle.dumps(explainer)).set_output(transform=wish)
+    mine: Any = pickle.loads(pickle.dumps(explainer)).set_output(transform=wish)
     assert mine.set_output() is mine
-    given = mine.transform(data.head(5))
+    given: Any = mine.transform(data.head(5))
     assert type(given) is kind
-    assert list(given.columns) == list(mine.get_feature_names_out())
+    assert list(cast(Any, given).columns) == list(mine.get_feature_names_out())
     assert type(mine.transform(as_kind(data.head(5), "polars"))) is (pl.DataFrame if wish != "pandas" else pd.DataFrame)
     assert clone(mine)._output() == wish
 
@@ -159,9 +159,9 @@ def test_tags_and_looks(explainer: FasterCE) -> None:
     assert "FasterCE" in explainer._repr_html_()
 
 
-@pytest.mark.parametrize("twin", ["never", "auto"])
-def test_a_fitted_explainer_is_pickled_by_those_who_want_that(model: Pipeline, data: pd.DataFrame, twin: Any) -> None:
-    fitted = FasterCE(model, autoencoder=IDENTITY, progress=False, twin=twin).fit(data)
+@pytest.mark.parametrize("compiled", ["never", "auto"])
+def test_a_fitted_explainer_is_pickled_by_those_who_want_that(model: Pipeline, data: pd.DataFrame, compiled: Any) -> None:
+    fitted = FasterCE(model, autoencoder=IDENTITY, progress=False, compile=compiled).fit(data)
     file = io.BytesIO()
     joblib.dump(fitted, file)
     file.seek(0)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 
 GRADES = ["low", "mid", "high"]
 
@@ -40,7 +41,9 @@ def identity(matrix: Any) -> Any:
 
 def fit(frame: pd.DataFrame, model: Any = approve, schema: Schema | None = None, **settings: Any) -> FasterCE:
     found = schema or Schema.infer(frame, categorical=["code"], increasing=["age"])
-    return FasterCE(model, found, autoencoder=(identity, identity), progress=False, **settings).fit(frame)
+    return FasterCE(model, found, autoencoder=(identity, identity), progress=False, config=Config.fast(), **settings).fit(
+        frame
+    )
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fasterce import documents
 from fasterce.errors import InputError
+from fasterce.io import documents
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | st.text(),
@@ -64,7 +64,11 @@ def test_a_few_lines_that_stand_for_gigabytes_are_refused_at_once(tmp_path: Path
         documents.read(written(tmp_path, "bomb.yaml", bomb), "It")
 
 
-def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "MOST_BYTES", 10)
-    with pytest.raises(InputError, match="at most 0 MiB"):
-        documents.read(written(tmp_path, "a.json", "[1, 2, 3, 4, 5, 6]"), "It")
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    with path.open("wb") as file:
+        file.truncate(documents.MOST_BYTES + 1)
+    with pytest.raises(InputError) as error:
+        documents.read(path, "It")
+    assert error.value.problem.code == "io.document_too_large"
+    assert error.value.problem.expected == 16

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fasterce import FasterCE, Schema
-from fasterce.streams import explain_chunk, schema
+from fasterce.io import explain_chunk, schema
 
 
 def test_every_answer_is_a_line_and_flips_the_model(explainer: FasterCE, people: pd.DataFrame) -> None:
@@ -18,8 +18,8 @@ def test_every_answer_is_a_line_and_flips_the_model(explainer: FasterCE, people:
     assert lines["row"].nunique() == len(people)
     assert lines.groupby("row")["status"].first().tolist() == told.status.tolist()
     answered = lines[lines["rank"].notna()]
-    assert len(answered) == len(told.answers)
-    assert answered["distance"].tolist() == told.answers.distance.tolist()
+    assert len(answered) == len(told.arrays)
+    assert answered["distance"].tolist() == told.arrays.distance.tolist()
     after = answered[[f"cf_{name}" for name in people.columns]].set_axis(people.columns, axis=1)
     assert (explainer.model(after.astype(people.drop(columns="grade").dtypes)) == answered["target"]).all()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fasterce.progress import Progress
+from fasterce.io.progress import Progress
 
 
 @pytest.mark.parametrize("show", [True, False, None])

@@ -22,7 +22,7 @@ import pytest
 
 from fasterce import FasterCE
 from fasterce.errors import InputError
-from fasterce.streams import Summary, commit, lines, parts, run
+from fasterce.io import Summary, atomic, lines, run
 
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -64,7 +64,7 @@ def test_lines_do_not_depend_on_the_chunks(
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
-def test_every_row_is_told_once(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_every_row_has_one_status(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     summary = run(explainer, rows_file, tmp_path / "out.csv", format="csv", chunk_rows=16, id_column="who", keep=["zip"])
     found = pd.read_csv(tmp_path / "out.csv", dtype={"zip": str})
     assert found["row"].tolist() == list(range(61))
@@ -76,7 +76,7 @@ def test_every_row_is_told_once(explainer: FasterCE, rows_file: Path, tmp_path: 
     most = next(iter(summary.changed))
     assert summary.changed[most] == found["changes"].fillna("").str.contains(f'"{most}"').sum()
     assert (summary.chunks, summary.resumed, summary.complete) == (4, 0, True)
-    assert summary.calls > 0 < summary.rows_asked
+    assert summary.calls > 0 < summary.model_rows
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -105,25 +105,23 @@ def test_no_rows_in_no_rows_out(explainer: FasterCE, people: pd.DataFrame, tmp_p
         ("out.json", b'{"row": 0'),
     ],
 )
-def test_the_format_goes_by_the_targets_name(
+def test_the_suffix_of_the_target_chooses_the_format(
     explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, name: str, begins: bytes
 ) -> None:
     people.head(2).to_csv(tmp_path / "rows.csv", index=False)
-    run(explainer, str(tmp_path / "rows.csv"), str(tmp_path / name), options={"why_not": False})
+    run(explainer, str(tmp_path / "rows.csv"), str(tmp_path / name), options={"diagnose": False})
     assert (tmp_path / name).read_bytes().startswith(begins)
-    run(explainer, tmp_path / "rows.csv", tmp_path / name, format="csv", options={"why_not": False})
-    assert (tmp_path / name).read_bytes().startswith(b"row,status"), "what was said counts"
+    run(explainer, tmp_path / "rows.csv", tmp_path / name, format="csv", options={"diagnose": False})
+    assert (tmp_path / name).read_bytes().startswith(b"row,status"), "an explicit format wins"
 
 
 @pytest.mark.parametrize(
-    ("target", "got"), [("-", "standard output"), ("out", "out'"), ("out.xlsx", "out.xlsx'"), ("out.csv.gz", "out.csv.gz'")]
+    ("target", "got"), [("-", "'-'"), ("out", "out'"), ("out.xlsx", "out.xlsx'"), ("out.csv.gz", "out.csv.gz'")]
 )
-def test_a_name_that_tells_no_format_is_refused(
-    explainer: FasterCE, rows_file: Path, tmp_path: Path, target: str, got: str
-) -> None:
-    with pytest.raises(InputError, match=r"format must be one of 'parquet', 'csv', 'jsonl' where .* got None for") as told:
+def test_an_unknown_suffix_is_rejected(explainer: FasterCE, rows_file: Path, tmp_path: Path, target: str, got: str) -> None:
+    with pytest.raises(InputError, match=r"format must be one of 'parquet', 'csv', 'jsonl' where .* got None for") as error:
         run(explainer, rows_file, target if target == "-" else tmp_path / target)
-    assert got in str(told.value)
+    assert got in str(error.value)
     assert not list(tmp_path.iterdir())
 
 
@@ -161,12 +159,12 @@ def remembered(explain: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_run_that_ends_at_any_step_is_gone_on_with(
+def test_a_run_killed_at_any_step_is_resumed(
     explainer: FasterCE, people: pd.DataFrame, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = tmp_path / "rows.csv", tmp_path / f"out.{form}"
     people.iloc[:6].to_csv(source, index=False)
-    how: dict[str, Any] = {"format": form, "chunk_rows": 4, "options": {"why_not": False}}
+    how: dict[str, Any] = {"format": form, "chunk_rows": 4, "options": {"diagnose": False}}
     how |= {"records": tmp_path / "records.jsonl", "record_maker": lambda _, found, ids: [{"id": one} for one in ids]}
     monkeypatch.setattr(lines, "explain", remembered(lines.explain))
     whole = run(explainer, source, target, **how)
@@ -192,25 +190,29 @@ def test_a_run_that_ends_at_any_step_is_gone_on_with(
     assert ended > 20
 
 
-def test_parts_that_are_damaged_are_made_again(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_damaged_parts_are_written_again(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
-    how: dict[str, Any] = {"format": "csv", "chunk_rows": 10, "options": {"why_not": False}}
+    how: dict[str, Any] = {"format": "csv", "chunk_rows": 10, "options": {"diagnose": False}}
     run(explainer, rows_file, target, **how)
     expected = target.read_bytes()
     stop_after(explainer, rows_file, target, 4, **how)
-    (tmp_path / ".out.csv.parts" / "000000002.csv").write_bytes(b"cut")
+    (tmp_path / ".out.csv.parts" / "part-000002.csv").write_bytes(b"cut")
     summary = run(explainer, rows_file, target, **how)
     assert target.read_bytes() == expected
     assert (summary.chunks, summary.resumed) == (7, 2)
 
 
-def test_numbers_of_numpy_say_how_many_rows_too(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_numpy_integers_are_accepted_as_counts(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     summary = run(explainer, rows_file, tmp_path / "out.csv", chunk_rows=np.int64(10), limit=np.int32(15))  # type: ignore[arg-type]
     assert (summary.rows, summary.chunks) == (15, 2)
 
 
 def rewrite(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def swap(path: Path, old: bytes, new: bytes) -> None:
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
 
 
 def spoil_the_count(path: Path) -> None:
@@ -228,32 +230,32 @@ def spoil_the_count(path: Path) -> None:
         lambda path: path.write_text('{"a":' * 50_000 + "1" + "}" * 50_000),
         lambda path: path.write_bytes(b"\xff\x00"),
         lambda path: rewrite(path, files={}),
-        lambda path: path.write_bytes(path.with_name("000000000.json").read_bytes()),
-        lambda path: path.with_suffix(".csv").write_bytes(path.with_suffix(".csv").read_bytes().replace(b"no", b"on", 1)),
+        lambda path: path.write_bytes(path.with_name("000000.json").read_bytes()),
+        lambda path: swap(path.parents[1] / "part-000001.csv", b"no", b"on"),
         spoil_the_count,
     ],
 )
-def test_a_part_that_is_not_as_it_was_stored_is_made_again(
+def test_a_changed_part_is_written_again(
     explainer: FasterCE, rows_file: Path, tmp_path: Path, spoil: Callable[[Path], Any]
 ) -> None:
     target, once = tmp_path / "out.csv", tmp_path / "once.csv"
-    how: dict[str, Any] = {"chunk_rows": 20, "options": {"why_not": False}}
+    how: dict[str, Any] = {"chunk_rows": 20, "options": {"diagnose": False}}
     whole = run(explainer, rows_file, once, **how)
     stop_after(explainer, rows_file, target, 2, **how)
-    spoil(tmp_path / ".out.csv.parts" / "000000001.json")
+    spoil(tmp_path / ".out.csv.parts" / "_shards" / "000001.json")
     summary = run(explainer, rows_file, target, **how)
     assert target.read_bytes() == once.read_bytes()
     assert (summary.rows, summary.statuses, summary.resumed) == (61, whole.statuses, 1)
 
 
-@pytest.mark.parametrize("content", ["{}", '{"parts": 2}', '{"parts": 2, "token": "../x", "of": {}}', "[" * 100_000])
+@pytest.mark.parametrize("content", ["{}", '{"version": 3}', '{"version": 3, "token": "../x", "job": {}}', "[" * 100_000])
 def test_a_run_whose_manifest_is_damaged_starts_again(
     explainer: FasterCE, rows_file: Path, tmp_path: Path, content: str
 ) -> None:
     target = tmp_path / "out.csv"
-    how: dict[str, Any] = {"chunk_rows": 20, "options": {"why_not": False}}
+    how: dict[str, Any] = {"chunk_rows": 20, "options": {"diagnose": False}}
     stop_after(explainer, rows_file, target, 1, **how)
-    (tmp_path / ".out.csv.parts" / "run.json").write_text(content)
+    (tmp_path / ".out.csv.parts" / "_run.json").write_text(content)
     assert run(explainer, rows_file, target, **how).resumed == 0
     assert len(pd.read_csv(target)) == 61
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
@@ -265,14 +267,14 @@ def test_parts_that_hold_fewer_rows_than_the_source_are_not_joined(
 ) -> None:
     source, target = tmp_path / f"rows.{kind}", tmp_path / "out.csv"
     people.to_csv(source, index=False) if kind == "csv" else people.to_parquet(source)
-    how: dict[str, Any] = {"chunk_rows": 20, "options": {"why_not": False}}
+    how: dict[str, Any] = {"chunk_rows": 20, "options": {"diagnose": False}}
     stop_after(explainer, source, target, 2, **how)
-    described = tmp_path / ".out.csv.parts" / "000000001.json"
+    described = tmp_path / ".out.csv.parts" / "_shards" / "000001.json"
     content = json.loads(described.read_text())
     del content["sha256"]
     content["about"]["rows"] = 19
     with described.open("wb") as file:
-        commit.dump(file, content)
+        atomic.write_json(file, content)
     with pytest.raises(InputError, match="must hold the first 40 rows of the source; got 39: start again with resume=False"):
         run(explainer, source, target, **how)
     assert not target.exists()
@@ -286,62 +288,26 @@ def test_nothing_is_written_through_a_link(explainer: FasterCE, rows_file: Path,
     precious = mine / "precious"
     precious.write_text("mine")
     target, folder = shared / "out.csv", shared / ".out.csv.parts"
-    how: dict[str, Any] = {"chunk_rows": 61, "options": {"why_not": False}}
+    how: dict[str, Any] = {"chunk_rows": 61, "options": {"diagnose": False}}
     (shared / ".out.csv.tmp").symlink_to(precious)
     target.symlink_to(precious)
-    folder.mkdir()
-    for name in ("run.json", "000000000.csv", "000000000.json"):
+    (folder / "_shards").mkdir(parents=True)
+    (folder / "_temporary").mkdir()
+    for name in ("_run.json", "part-000000.csv", "_shards/000000.json"):
         (folder / name).symlink_to(precious)
-        (folder / f"{name}.tmp").symlink_to(precious)
+        (folder / "_temporary" / f"{Path(name).name}.tmp").symlink_to(precious)
     run(explainer, rows_file, target, **how)
     assert precious.read_text() == "mine"
     assert not target.is_symlink()
     folder.symlink_to(mine)
-    with pytest.raises(InputError, match=r"must be a folder for the parts of a run; got a link\."):
+    with pytest.raises(InputError, match=r"must be a new folder or that of an earlier run; got a file or a link\."):
         run(explainer, rows_file, target, **how)
     folder.unlink()
     folder.mkdir()
-    (folder / "lock").symlink_to(mine / "new")
+    (folder / "_lock").symlink_to(mine / "new")
     with pytest.raises(InputError, match="expected a place that can be written"):
         run(explainer, rows_file, target, **how)
     assert [path.name for path in mine.iterdir()] == ["precious"]
-
-
-ENDS = """
-import os, sys
-from pathlib import Path
-from fasterce.streams.parts import Parts
-
-target, other = Path(sys.argv[1]), Path(sys.argv[2])
-parts = Parts(target, ".csv", [other])
-
-def end(file):
-    file.write(b"half")
-    file.flush()
-    os._exit(9)
-
-with parts.locked():
-    parts.begin({"of": "this"}, fresh=sys.argv[3] == "fresh")
-    if sys.argv[4] == "part":
-        parts.add(0, {"": end}, {})
-    parts.publish(target if sys.argv[4] == "target" else other, end)
-"""
-
-
-def test_what_a_killed_run_left_behind_does_not_pile_up(tmp_path: Path) -> None:
-    target, other = tmp_path / "a" / "out.csv", tmp_path / "b" / "records.jsonl"
-    target.parent.mkdir()
-    other.parent.mkdir()
-    for fresh, at in (("go on", "target"), ("go on", "other"), ("go on", "part"), ("fresh", "target"), ("fresh", "other")):
-        command = [sys.executable, "-c", ENDS, str(target), str(other), fresh, at]
-        assert subprocess.run(command, timeout=120, check=False).returncode == 9
-        assert len(list(tmp_path.rglob("*.tmp"))) == 1
-    work = parts.Parts(target, ".csv", [other])
-    with work.locked():
-        work.begin({"of": "this"}, fresh=False)
-        work.publish(target, lambda file: file.write(b"whole") and None)
-        work.remove()
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "out.csv"]
 
 
 def stop_after(explainer: FasterCE, source: Path, target: Path, chunks: int, **how: Any) -> None:
@@ -354,7 +320,7 @@ def stop_after(explainer: FasterCE, source: Path, target: Path, chunks: int, **h
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"options": {"n": 2}}, "option n was null and is 2"),
         ({"chunk_rows": 11}, "chunk_rows was 10 and is 11"),
@@ -363,21 +329,21 @@ def stop_after(explainer: FasterCE, source: Path, target: Path, chunks: int, **h
         ({"model_digest": "sha256:1"}, 'model was null and is "sha256:1"'),
     ],
 )
-def test_another_run_is_not_gone_on_with(
-    explainer: FasterCE, rows_file: Path, tmp_path: Path, change: dict[str, Any], said: str
+def test_another_job_is_not_resumed(
+    explainer: FasterCE, rows_file: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     target = tmp_path / "out"
     how: dict[str, Any] = {"format": "jsonl", "chunk_rows": 10}
     stop_after(explainer, rows_file, target, 1, **how)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as error:
         run(explainer, rows_file, target, **how | change)
-    assert said in str(told.value)
-    assert "resume=False (or the folder deleted) to start again" in str(told.value)
+    assert message in str(error.value)
+    assert "resume=False (or the folder deleted) to start again" in str(error.value)
     assert not target.exists()
     assert run(explainer, rows_file, target, resume=False, **how | change).resumed == 0
 
 
-def test_another_source_or_explainer_is_not_gone_on_with(
+def test_another_source_or_explainer_is_not_resumed(
     explainer: FasterCE, rows_file: Path, tmp_path: Path, fitted: Callable[..., FasterCE]
 ) -> None:
     source, target = tmp_path / "rows.csv", tmp_path / "out.csv"
@@ -409,15 +375,15 @@ def test_only_one_run_at_a_time(explainer: FasterCE, rows_file: Path, tmp_path: 
         run(explainer, rows_file, target, format="csv", progress=second)
 
 
-def test_a_strange_folder_is_left_alone(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_a_foreign_folder_is_not_touched(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     (tmp_path / ".out.csv.parts").mkdir()
     (tmp_path / ".out.csv.parts" / "diary.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"must hold the parts of a run and nothing else; got 'diary.txt'"):
+    with pytest.raises(InputError, match=r"must hold the files of one run and nothing else; got 'diary.txt'"):
         run(explainer, rows_file, tmp_path / "out.csv", format="csv")
     assert (tmp_path / ".out.csv.parts" / "diary.txt").read_text() == "mine"
 
 
-def test_a_source_written_to_meanwhile_is_told(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_a_source_changed_during_the_run_is_rejected(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     source = tmp_path / "rows.csv"
     source.write_bytes(rows_file.read_bytes())
     with pytest.raises(InputError, match="must not change while it is read"):
@@ -426,11 +392,11 @@ def test_a_source_written_to_meanwhile_is_told(explainer: FasterCE, rows_file: P
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"format": "xlsx"}, "Unknown format 'xlsx'"),
-        ({"options": {"methot": "sparse"}}, "Unknown option of explain 'methot'"),
-        ({"options": {"method": "nearest"}}, "Unknown method 'nearest'"),
+        ({"options": {"methot": "sparse"}}, "Unknown option 'methot'"),
+        ({"options": {"method": "nearest"}}, "method must be one of"),
         ({"target": "nowhere/out.csv"}, "expected the name of a file in a folder that exists"),
         ({"target": "."}, "got a folder"),
         ({"target": "rows.csv"}, "must be different files"),
@@ -439,15 +405,15 @@ def test_a_source_written_to_meanwhile_is_told(explainer: FasterCE, rows_file: P
         ({"id_column": "whoo"}, "Did you mean 'who'?"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_written(
-    explainer: FasterCE, rows_file: Path, tmp_path: Path, change: dict[str, Any], said: str
+def test_wrong_arguments_are_rejected_before_writing(
+    explainer: FasterCE, rows_file: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "rows.csv").write_bytes(rows_file.read_bytes())
     given = {"source": "rows.csv", "target": "out.csv", "format": "csv"} | change
     source, target = (tmp_path / given.pop(name) for name in ("source", "target"))
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as error:
         run(explainer, source, target, **given)
-    assert said in str(told.value)
+    assert message in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
@@ -463,7 +429,7 @@ def test_a_model_that_fails_for_some_rows_does_not_stop_the_run(
         return sound(frame)
 
     explainer.model = moody
-    summary = run(explainer, rows_file, tmp_path / "out.csv", format="csv", chunk_rows=10, options={"why_not": False})
+    summary = run(explainer, rows_file, tmp_path / "out.csv", format="csv", chunk_rows=10, options={"diagnose": False})
     rows = pd.read_csv(tmp_path / "out.csv")
     assert summary.rows == 61
     failed = rows[rows["status"] == "model_error"]
@@ -472,7 +438,7 @@ def test_a_model_that_fails_for_some_rows_does_not_stop_the_run(
     assert summary.found > 20
 
 
-def test_progress_is_told_chunk_by_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
+def test_progress_is_reported_after_every_chunk(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_parquet(tmp_path / "rows.parquet")
     seen: list[tuple[Any, ...]] = []
     how: dict[str, Any] = {"format": "parquet", "chunk_rows": 25}
@@ -481,7 +447,7 @@ def test_progress_is_told_chunk_by_chunk(explainer: FasterCE, people: pd.DataFra
     assert seen[-1][2] == (pd.read_parquet(tmp_path / "out")["rank"] == 0).sum()
 
 
-def test_records_are_made_by_whoever_is_asked_to(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_records_are_made_by_the_record_maker(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     def maker(owner: FasterCE, found: Any, ids: list[str]) -> list[dict[str, Any]]:
         assert owner is explainer
         return [
@@ -538,9 +504,7 @@ def test_pipes_give_the_same_as_files(
     assert summary.statuses == whole.statuses
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(
-    explainer: FasterCE, rows_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_pipe_ends_the_run(explainer: FasterCE, rows_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = Pipe(most=6000)
     monkeypatch.setattr(sys, "stdout", Stream(pipe))
     summary = run(explainer, rows_file, "-", format="csv", chunk_rows=10)
@@ -564,23 +528,23 @@ def test_standard_input_into_a_file_starts_again_every_time(
 SCRIPT = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from conftest import approve, identity
-from fasterce import load, streams
+from tests.io.conftest import approve, identity
+from fasterce import io, load
 
 folder, source, target, form = sys.argv[2:]
 explainer = load(folder, approve, autoencoder=(identity, identity))
 print("ready", flush=True)
-how = {"chunk_rows": 3, "options": {"why_not": False}, "progress": lambda *_: time.sleep(0.02)}
-streams.run(explainer, source, target, format=form, **how)
+how = {"chunk_rows": 3, "options": {"diagnose": False}, "progress": lambda *_: time.sleep(0.02)}
+io.run(explainer, source, target, format=form, **how)
 """
 
 
-def test_a_process_killed_again_and_again_gets_there(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_a_process_killed_twice_finishes(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     form = "csv"
     target, once = tmp_path / f"out.{form}", tmp_path / f"once.{form}"
     explainer.save(tmp_path / "artifact")
-    run(explainer, rows_file, once, format=form, chunk_rows=3, options={"why_not": False})
-    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(Path(__file__).parent)]
+    run(explainer, rows_file, once, format=form, chunk_rows=3, options={"diagnose": False})
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(Path(__file__).parents[2])]
     command += [str(tmp_path / "artifact"), str(rows_file), str(target), form]
     dice, kills = random.Random(7), 0
     while True:
@@ -592,8 +556,8 @@ def test_a_process_killed_again_and_again_gets_there(explainer: FasterCE, rows_f
         if kills < 2 and process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
-        said = process.communicate()[1].decode()
-        assert process.returncode in (0, -signal.SIGKILL), said
+        message = process.communicate()[1].decode()
+        assert process.returncode in (0, -signal.SIGKILL), message
         if process.returncode == 0:
             break
         assert not target.exists()
@@ -636,13 +600,13 @@ def test_columns_kept_of_any_type_are_written_in_any_format(
     assert [one["a"] for one in objects] == [None] * 3
 
 
-def test_a_place_that_cannot_be_written_is_told(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_an_unwritable_place_is_rejected(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     (tmp_path / ".out.csv.parts").write_text("a file")
-    with pytest.raises(InputError, match="must be a folder for the parts of a run; got a file"):
+    with pytest.raises(InputError, match="must be a new folder or that of an earlier run; got a file"):
         run(explainer, rows_file, tmp_path / "out.csv", format="csv")
 
 
-def test_a_full_disk_is_told_and_gone_on_after(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
+def test_a_run_is_resumed_after_a_full_disk(explainer: FasterCE, rows_file: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
     how: dict[str, Any] = {"format": "csv", "chunk_rows": 20}
     written = 0

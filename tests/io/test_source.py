@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasterce import FasterCE, Schema
+from fasterce.data.table import Table
 from fasterce.errors import InputError
-from fasterce.streams import frame_of, open_rows
-from fasterce.streams.delimited import BLOCK, LONGEST_LINE
-from fasterce.table import Table
+from fasterce.io import frame_of, open_rows
+from fasterce.io.delimited import BLOCK, LONGEST_LINE
 
 HEADER = "age,pay,weight,zip,own,code,grade\n"
 SOUND = "30,50.5,70.1,01,True,1,low\n"
@@ -33,15 +33,15 @@ def frames(source: Any, table: Table, **how: Any) -> pd.DataFrame:
 
 
 def problem_of(explainer: FasterCE, folder: Path, line: str) -> str:
-    """What is said about one line between two sound ones, which must not suffer by it."""
+    """Return the problem of one line between two sound ones, which must not suffer by it."""
     path = folder / "one.csv"
     path.write_text(HEADER + SOUND + line + SOUND, encoding="utf-8", newline="")
-    found = frames(path, explainer.table_)
-    reading = explainer.table_.read(found)
+    found = frames(path, explainer.state_.table)
+    reading = explainer.state_.table.read(found)
     assert len(found) == 3
     assert set(reading.problems) <= {1}
     assert (reading.codes[0] == reading.codes[2]).all()
-    return reading.problems.get(1, "")
+    return str(reading.problems.get(1, ""))
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 7, 1000])
@@ -62,7 +62,7 @@ def test_rows_come_back_in_the_types_of_fit(
     shuffled.to_parquet(path, row_group_size=11) if kind == "parquet" else shuffled.to_csv(
         path, index=False, **how.get(kind, {})
     )
-    pd.testing.assert_frame_equal(frames(path, explainer.table_, chunk_rows=chunk_rows), people)
+    pd.testing.assert_frame_equal(frames(path, explainer.state_.table, chunk_rows=chunk_rows), people)
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
@@ -107,7 +107,7 @@ def test_whatever_pandas_writes_is_read_as_it_was(
 def test_numbers_are_read_as_anyone_writes_them(explainer: FasterCE, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(HEADER + " 31 ,1e1,+7.5,01,true,1.0,low\n3.2e1,.5,7.,02,FALSE,2, mid\n33,,1E-3,1,1,3,high\n")
-    found = frames(path, explainer.table_)
+    found = frames(path, explainer.state_.table)
     assert found["age"].tolist() == [31, 32, 33]
     assert found["age"].dtype == np.int64
     assert found["pay"].tolist()[:2] == [10.0, 0.5]
@@ -127,7 +127,7 @@ def test_a_missing_value_is_empty_or_says_so(explainer: FasterCE, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("abc,50,70,01,True,1,low", "Column 'age' must be a finite number; got 'abc'"),
         ("30,'x',70,01,True,1,low", "Column 'pay' must be a finite number; got \"'x'\""),
@@ -152,20 +152,20 @@ def test_a_missing_value_is_empty_or_says_so(explainer: FasterCE, tmp_path: Path
         ('30,50,70,"01"x,True,1,low', "got line 3 with text that goes on after a closing quote"),
     ],
 )
-def test_a_cell_that_does_not_fit_is_its_own_rows_problem(explainer: FasterCE, tmp_path: Path, line: str, said: str) -> None:
-    assert said in problem_of(explainer, tmp_path, line + "\n")
+def test_a_bad_cell_is_a_problem_of_its_row(explainer: FasterCE, tmp_path: Path, line: str, message: str) -> None:
+    assert message in problem_of(explainer, tmp_path, line + "\n")
 
 
 @pytest.mark.parametrize(
-    ("content", "how", "said"),
+    ("content", "how", "message"),
     [
         (b"", {}, "must start with a header line that names the columns; got an empty file"),
         (b"\n\n", {}, "must start with a header line"),
         (b"age,pay,weigth,zip,own,code,grade\n", {}, "missing 'weight'; got 'age', 'pay', 'weigth'"),
         (b"age,pay,weigth,zip,own,code,grade\n", {}, "Did you mean 'weight' by 'weigth'?"),
         (b"age,pay,age,weight,zip,own,code,grade\n", {}, "got 'age' more than once"),
-        (HEADER.replace(",", ";").encode(), {"separator": ","}, "fits its header, a semicolon (';'); got ','"),
-        (HEADER.encode(), {"separator": "\t"}, "fits its header, a comma (','); got '\\t'"),
+        (HEADER.replace(",", ";").encode(), {"separator": ","}, "fits its header, ';'; got ','"),
+        (HEADER.encode(), {"separator": "\t"}, "fits its header, ','; got '\\t'"),
         (HEADER.encode(), {"separator": "::"}, "separator must be one character"),
         (HEADER.encode(), {"encoding": "utf-99"}, "encoding must name a text encoding"),
         (HEADER.encode(), {"ids": "wh"}, "Unknown column 'wh'"),
@@ -173,8 +173,8 @@ def test_a_cell_that_does_not_fit_is_its_own_rows_problem(explainer: FasterCE, t
         (HEADER.encode(), {"keep": "age"}, "keep must be a list"),
         (HEADER.encode(), {"chunk_rows": 0}, "chunk_rows must be a whole number of at least 1; got 0"),
         ((HEADER + "30,50,70,M\u00fcller").encode("cp1252"), {}, "got the byte 0xfc at position 44"),
-        ((HEADER + "30,50,70,M\u00fcller").encode("cp1252"), {}, "say encoding='cp1252' if that is what it is"),
-        (HEADER.encode("utf-16"), {}, "say encoding='utf-16' if that is what it is; got the byte 0xff at position 0"),
+        ((HEADER + "30,50,70,M\u00fcller").encode("cp1252"), {}, "use encoding='cp1252' if that is what it is"),
+        (HEADER.encode("utf-16"), {}, "use encoding='utf-16' if that is what it is; got the byte 0xff at position 0"),
         ((HEADER + '30,50,70,"01,True,1,low\n' + SOUND * 3).encode(), {}, "a cell that starts in line 2 and does not end"),
         (HEADER.replace("\n", "\r").encode() + b"30\r", {}, "bare CR"),
         (gzip.compress((HEADER + SOUND * 99).encode(), mtime=0)[:-20], {}, "whole gzip file; got one that is damaged"),
@@ -183,43 +183,44 @@ def test_a_cell_that_does_not_fit_is_its_own_rows_problem(explainer: FasterCE, t
         (b"PAR1 and no more", {}, "must be a whole Parquet file"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_is_one_sentence(
-    explainer: FasterCE, tmp_path: Path, content: bytes, how: dict[str, Any], said: str
+def test_an_unreadable_file_is_rejected(
+    explainer: FasterCE, tmp_path: Path, content: bytes, how: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(content)
-    with pytest.raises(InputError) as told:
-        frames(path, explainer.table_, **how)
-    assert said in str(told.value)
-    assert "\n" not in str(told.value)
+    with pytest.raises(InputError) as error:
+        frames(path, explainer.state_.table, **how)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-def test_a_wrong_byte_far_into_a_file_is_told_with_its_place(explainer: FasterCE, tmp_path: Path) -> None:
+def test_an_undecodable_byte_is_reported_with_its_position(explainer: FasterCE, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     before = HEADER.encode() + SOUND.encode() * (2 * BLOCK // len(SOUND))
     path.write_bytes(before + b"\xff\n")
     with pytest.raises(InputError, match=f"0xff at position {len(before)}"):
-        frames(path, explainer.table_, chunk_rows=50_000)
+        frames(path, explainer.state_.table, chunk_rows=50_000)
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "missing.parquet"])
 def test_a_missing_file_is_told(explainer: FasterCE, tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="no such file"):
-        frames(tmp_path / name, explainer.table_)
+        frames(tmp_path / name, explainer.state_.table)
 
 
-def test_another_encoding_can_be_said(explainer: FasterCE, tmp_path: Path) -> None:
+def test_another_encoding_is_read(explainer: FasterCE, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes((HEADER.rstrip() + ",who\n" + SOUND.rstrip() + ",M\u00fcller\n").encode("utf-16"))
-    with open_rows(path, table=explainer.table_, ids="who", encoding="utf-16") as rows:
-        assert [chunk.ids.to_pylist() for chunk in rows] == [["M\u00fcller"]]
+    with open_rows(path, table=explainer.state_.table, ids="who", encoding="utf-16") as rows:
+        chunks: list[Any] = list(rows)
+        assert [chunk.ids.to_pylist() for chunk in chunks] == [["M\u00fcller"]]
 
 
 def test_ids_and_columns_kept_come_along_as_they_stand(explainer: FasterCE, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("who," + HEADER + "007," + SOUND + "\n" + "008,30\n" + "009," + SOUND)
-    with open_rows(path, table=explainer.table_, ids="who", keep=["zip", "age"], chunk_rows=2) as rows:
-        chunks = list(rows)
+    with open_rows(path, table=explainer.state_.table, ids="who", keep=["zip", "age"], chunk_rows=2) as rows:
+        chunks: list[Any] = list(rows)
     assert [chunk.ids.to_pylist() for chunk in chunks] == [["007", "008"], ["009"]]
     assert chunks[0].passthrough.to_pydict() == {"zip": ["01", None], "age": ["30", "30"]}
     assert [(chunk.number, chunk.first) for chunk in chunks] == [(0, 0), (1, 2)]
@@ -232,7 +233,7 @@ def test_rows_between_two_places(explainer: FasterCE, people: pd.DataFrame, tmp_
     people.to_parquet(path, row_group_size=13) if kind == "parquet" else people.to_csv(path, index=False)
     source = path.as_uri() if address else path
     for first, most in ((0, 60), (7, 20), (55, 99), (3, 1), (3, 0), (60, 5)):
-        with open_rows(source, table=explainer.table_, chunk_rows=12) as rows:
+        with open_rows(source, table=explainer.state_.table, chunk_rows=12) as rows:
             chunks = list(rows.between(first, most))
             rows.check_unchanged()
         expected = people.iloc[first : first + most].reset_index(drop=True)
@@ -241,17 +242,17 @@ def test_rows_between_two_places(explainer: FasterCE, people: pd.DataFrame, tmp_
         if chunks:
             found = pd.concat([chunk.frame for chunk in chunks], ignore_index=True)
             pd.testing.assert_frame_equal(found, expected)
-    with open_rows(source, table=explainer.table_) as rows:
+    with open_rows(source, table=explainer.state_.table) as rows:
         assert rows.count() == 60
 
 
 def test_an_address_that_leads_nowhere_is_told(explainer: FasterCE, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Cannot read file:.*none\.parquet; expected a whole Parquet file; got no such"):
-        open_rows((tmp_path / "none.parquet").as_uri(), table=explainer.table_)
+        open_rows((tmp_path / "none.parquet").as_uri(), table=explainer.state_.table)
     with pytest.raises(InputError, match=r"Cannot open nope://x/rows\.csv; expected an address Arrow can open"):
-        open_rows("nope://x/rows.csv", table=explainer.table_)
+        open_rows("nope://x/rows.csv", table=explainer.state_.table)
     with pytest.raises(InputError, match="Cannot read file:"):
-        open_rows((tmp_path / "none.csv").as_uri(), table=explainer.table_)
+        open_rows((tmp_path / "none.csv").as_uri(), table=explainer.state_.table)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -259,7 +260,7 @@ def test_a_source_can_be_taken_up_at_any_chunk(explainer: FasterCE, people: pd.D
     path = tmp_path / f"rows.{kind}"
     people.to_parquet(path, row_group_size=13) if kind == "parquet" else people.to_csv(path, index=False)
     for start in (0, 1, 3, 5, 9):
-        with open_rows(path, table=explainer.table_, chunk_rows=12) as rows:
+        with open_rows(path, table=explainer.state_.table, chunk_rows=12) as rows:
             chunks = list(rows.chunks(start))
         assert [chunk.number for chunk in chunks] == list(range(start, 5))
         if chunks:
@@ -283,39 +284,39 @@ def test_parquet_of_other_types_is_read_where_it_means_the_same(
     }.items():
         table = table.set_column(table.column_names.index(name), name, column)
     pq.write_table(table, tmp_path / "rows.parquet")
-    pd.testing.assert_frame_equal(frames(tmp_path / "rows.parquet", explainer.table_), people)
+    pd.testing.assert_frame_equal(frames(tmp_path / "rows.parquet", explainer.state_.table), people)
 
 
 def test_bad_cells_of_parquet_are_their_rows_problems(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     ages = pa.array([None, 2**53 + 1, 30, *people["age"][3:]], pa.int64())
     table = pa.Table.from_pandas(people, preserve_index=False).set_column(0, "age", ages)
     pq.write_table(table, tmp_path / "rows.parquet")
-    problems = explainer.table_.read(frames(tmp_path / "rows.parquet", explainer.table_)).problems
+    problems = explainer.state_.table.read(frames(tmp_path / "rows.parquet", explainer.state_.table)).problems
     assert set(problems) == {0, 1}
-    assert "must not be missing" in problems[0]
-    assert "'9007199254740993' (not held exactly" in problems[1]
+    assert "must not be missing" in problems[0].text()
+    assert "'9007199254740993' (not held exactly" in problems[1].text()
 
 
 def test_dates_in_place_of_numbers_are_refused(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     people.assign(age=pd.Timestamp("2020-01-01")).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InputError, match=r"Column 'age' of .* must hold numbers, text or booleans; got timestamp"):
-        frames(tmp_path / "rows.parquet", explainer.table_)
+        frames(tmp_path / "rows.parquet", explainer.state_.table)
 
 
 def test_a_parquet_file_cut_off_is_told(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     people.to_parquet(path)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match="whole Parquet file") as told:
-        frames(path, explainer.table_)
-    assert "\n" not in str(told.value)
+    with pytest.raises(InputError, match="whole Parquet file") as error:
+        frames(path, explainer.state_.table)
+    assert "\n" not in str(error.value)
 
 
 def test_an_arrow_batch_is_read_like_a_file(explainer: FasterCE, people: pd.DataFrame) -> None:
     batch = pa.RecordBatch.from_pandas(people.assign(more=1), preserve_index=False)
-    pd.testing.assert_frame_equal(frame_of(batch, explainer.table_), people)
+    pd.testing.assert_frame_equal(frame_of(batch, explainer.state_.table), people)
     with pytest.raises(InputError, match="The batch must have the columns the explainer was fitted on; missing 'age'"):
-        frame_of(batch.drop_columns(["age"]), explainer.table_)
+        frame_of(batch.drop_columns(["age"]), explainer.state_.table)
 
 
 def test_a_column_whose_name_starts_like_another_is_not_mistaken_for_it(tmp_path: Path) -> None:
@@ -329,7 +330,7 @@ def test_a_column_whose_name_starts_like_another_is_not_mistaken_for_it(tmp_path
 def test_a_pipe_with_a_name_is_told(explainer: FasterCE, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
     with pytest.raises(InputError, match="expected a regular file, or '-'"):
-        frames(tmp_path / "rows.csv", explainer.table_)
+        frames(tmp_path / "rows.csv", explainer.state_.table)
 
 
 def test_columns_whose_names_are_no_text_are_found_by_how_they_are_written(tmp_path: Path) -> None:
@@ -342,7 +343,7 @@ def test_columns_whose_names_are_no_text_are_found_by_how_they_are_written(tmp_p
 def test_spaces_around_names_in_the_header_do_not_matter(explainer: FasterCE, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(HEADER.replace(",", " , ") + SOUND)
-    assert len(frames(path, explainer.table_)) == 1
+    assert len(frames(path, explainer.state_.table)) == 1
 
 
 @pytest.mark.parametrize(("limit", "sizes"), [(1, [1]), (7, [7]), (10, [7, 3]), (14, [7, 7]), (999, [7] * 8 + [4])])
@@ -350,17 +351,17 @@ def test_only_the_first_rows(limit: int, sizes: list[int], explainer: FasterCE, 
     for name in ("rows.csv", "rows.parquet"):
         path = tmp_path / name
         people.to_csv(path, index=False) if name.endswith("csv") else people.to_parquet(path)
-        with open_rows(path, table=explainer.table_, chunk_rows=7, ids="zip", keep=["code"], limit=limit) as rows:
-            chunks = list(rows)
+        with open_rows(path, table=explainer.state_.table, chunk_rows=7, ids="zip", keep=["code"], limit=limit) as rows:
+            chunks: list[Any] = list(rows)
         assert [len(chunk.frame) for chunk in chunks] == sizes
         assert [len(chunk.ids) for chunk in chunks] == sizes
         assert [len(chunk.passthrough) for chunk in chunks] == sizes
         assert rows.total in (None, sum(sizes))
-        with open_rows(path, table=explainer.table_, chunk_rows=7, limit=limit) as rows:
+        with open_rows(path, table=explainer.state_.table, chunk_rows=7, limit=limit) as rows:
             assert sum(len(chunk.frame) for chunk in rows.chunks(1)) == sum(sizes[1:])
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "2"])
 def test_a_limit_is_a_whole_number(limit: Any, explainer: FasterCE, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="limit must be a whole number"):
-        open_rows(tmp_path / "rows.csv", table=explainer.table_, limit=limit)
+        open_rows(tmp_path / "rows.csv", table=explainer.state_.table, limit=limit)

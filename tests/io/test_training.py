@@ -11,7 +11,7 @@ import pytest
 
 from fasterce import FasterCE, Schema
 from fasterce.errors import InputError
-from fasterce.streams import read_table
+from fasterce.io import read_table
 
 
 def written(folder: Path, text: str) -> Path:
@@ -52,7 +52,7 @@ def test_a_schema_says_what_the_columns_are(people: pd.DataFrame, explainer: Fas
     path = tmp_path / f"data.{kind}"
     rows = people.assign(label="yes")
     rows.to_parquet(path) if kind == "parquet" else rows.to_csv(path, index=False)
-    pd.testing.assert_frame_equal(read_table(path, schema=explainer.table_), people)
+    pd.testing.assert_frame_equal(read_table(path, schema=explainer.state_.table), people)
     found = read_table(path, schema=Schema.infer(people, categorical=["code"]))
     assert list(found.columns) == list(people.columns)
     assert found["zip"].tolist() == people["zip"].tolist()
@@ -61,7 +61,7 @@ def test_a_schema_says_what_the_columns_are(people: pd.DataFrame, explainer: Fas
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a,b\n1,2\n3\n", "must have 2 cells in every line; got line 3 with 1 cells where the header has 2"),
         ("a,a\n1,2\n", "must name every column once; got 'a' more than once"),
@@ -69,20 +69,20 @@ def test_a_schema_says_what_the_columns_are(people: pd.DataFrame, explainer: Fas
         ('a,b\n"1,2\n', "a cell that starts in line 2 and does not end"),
     ],
 )
-def test_what_cannot_be_read_is_told(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError) as told:
+def test_an_unreadable_table_is_rejected(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
         read_table(written(tmp_path, text))
-    assert said in str(told.value)
+    assert message in str(error.value)
 
 
-def test_a_cell_that_contradicts_the_schema_is_told_with_its_row(
+def test_a_cell_that_contradicts_the_schema_is_reported_with_its_row(
     people: pd.DataFrame, explainer: FasterCE, tmp_path: Path
 ) -> None:
     rows = people.astype({"age": object})
     rows.loc[7, "age"] = "abc"
     rows.to_csv(tmp_path / "data.csv", index=False)
     with pytest.raises(InputError, match=r"data.csv, row 8: Column 'age' must be a finite number; got 'abc'\."):
-        read_table(tmp_path / "data.csv", schema=explainer.table_)
+        read_table(tmp_path / "data.csv", schema=explainer.state_.table)
 
 
 def test_decimals_are_numbers(tmp_path: Path) -> None:

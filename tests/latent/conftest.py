@@ -1,23 +1,26 @@
 """Small tables turned into codecs and matrices."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from fasterce.codec import Codec
-from fasterce.profile import Floats, Profile
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.typing import Floats
+from tests.search.conftest import toys  # noqa: F401 - a fixture
 
 Encoded = tuple[Codec, Floats, Floats]
 
 
-def encode_table(frame: pd.DataFrame, **rules: object) -> Encoded:
+def encode_table(frame: pd.DataFrame, **constraints: Any) -> Encoded:
     """The codec of a table, its codes and its matrix."""
-    schema = Schema.infer(frame, **rules)
+    schema = Schema.infer(frame, **constraints)
     codes = Table.like(frame, schema).read(frame).codes
     codec = Codec(schema, Profile.measure(codes, schema))
     return codec, codes, codec.encode(codes)

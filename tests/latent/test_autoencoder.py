@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 import torch
 
-from fasterce.codec import Codec
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import MISSING, Feature, Schema
 from fasterce.errors import MissingExtraError
-from fasterce.latent import train as training
+from fasterce.io.progress import Progress
+from fasterce.latent import autoencoder as training
+from fasterce.latent.autoencoder import Trained, TrainingPlan, split, train
 from fasterce.latent.runtime import Layer, Network
-from fasterce.latent.train import Trained, TrainingPlan, split, train
-from fasterce.profile import Profile
-from fasterce.progress import Progress
-from fasterce.schema import MISSING, Feature, Schema
 
 SILENT = Progress(False)
 QUICK = TrainingPlan(latent=3, hidden=16, batch=32, epochs=3, patience=5)
@@ -172,10 +172,11 @@ def test_same_seed_same_weights(encoded: Callable, correlated: pd.DataFrame) -> 
 def test_torch_and_numpy_keep_their_random_state(encoded: Callable, correlated: pd.DataFrame) -> None:
     codec, _, matrix = encoded(correlated)
     torch.manual_seed(123)
-    state, legacy = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    random: Any = np.random
+    state, legacy = torch.get_rng_state(), random.get_state()[1].copy()
     train(matrix, codec, QUICK, 7, SILENT)
     assert torch.equal(torch.get_rng_state(), state)
-    np.testing.assert_array_equal(np.random.get_state()[1], legacy)  # noqa: NPY002
+    np.testing.assert_array_equal(random.get_state()[1], legacy)
 
 
 def test_early_stopping_brings_the_best_weights_back(encoded: Callable, correlated: pd.DataFrame) -> None:
@@ -183,7 +184,7 @@ def test_early_stopping_brings_the_best_weights_back(encoded: Callable, correlat
     wild = TrainingPlan(latent=3, hidden=16, batch=16, epochs=60, patience=4, learning_rate=0.3)
     rows = torch.as_tensor(matrix, dtype=torch.float32)
     torch.manual_seed(0)
-    model = training._Model(torch, codec, wild)
+    model: Any = training._Model(torch, codec, wild)
     seen: list[float] = []
     loss = model.loss
 
@@ -260,7 +261,7 @@ def test_missing_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch, tiny: tu
 def test_training_goes_on_from_where_it_was(encoded: Callable[..., Any], correlated: pd.DataFrame) -> None:
     codec, _, matrix = encoded(correlated)
     long = train(matrix, codec, TrainingPlan(3, 16, 32, 40, 40), 0, SILENT)
-    plan = TrainingPlan.go_on(len(matrix), codec, long.network)
+    plan = TrainingPlan.continue_from(long.network, len(matrix), codec)
     assert (plan.latent, plan.hidden) == (3, 16)
     assert plan.epochs < TrainingPlan.choose(len(matrix), codec).epochs
     one_epoch = TrainingPlan(3, 16, 32, 1, 1)
@@ -276,7 +277,7 @@ def test_a_network_moves_to_more_columns_and_says_the_same_about_the_old_ones() 
     old = Codec(schema, Profile.measure(old_codes, schema))
     wide = Codec(schema, replace(Profile.measure(new_codes, schema), **_scales(old)))
     network = train(old.encode(old_codes), old, QUICK, 0, SILENT).network
-    after = training.moved(network, old, wide)
+    after = training.with_columns(network, old, wide)
     assert (old.width, wide.width) == (3, 4)
     np.testing.assert_allclose(after.encode(wide.encode(old_codes)), network.encode(old.encode(old_codes)))
     rebuilt, before = (
@@ -302,7 +303,9 @@ def test_a_moved_network_still_knows_what_is_missing() -> None:
     old = Codec(schema, Profile.measure(codes, schema))
     wide = Codec(schema, replace(Profile.measure(more, schema), **_scales(old)))
     network = train(old.encode(codes), old, QUICK, 0, SILENT).network
-    after = training.moved(network, old, wide)
+    after = training.with_columns(network, old, wide)
     latent = network.encode(old.encode(codes))
     np.testing.assert_allclose(after.encode(wide.encode(codes)), latent)
-    np.testing.assert_allclose(after.decode(latent)[:, wide.gaps[0].columns], network.decode(latent)[:, old.gaps[0].columns])
+    np.testing.assert_allclose(
+        after.decode(latent)[:, wide.missing_blocks[0].columns], network.decode(latent)[:, old.missing_blocks[0].columns]
+    )

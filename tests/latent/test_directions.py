@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fasterce.search.directions import height, orthogonal_part, project_on, unit
+from fasterce.latent.directions import height, orthogonal_part, project_on, unit
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -106,8 +106,10 @@ def test_projection_is_the_nearest_point_of_the_intersection(seed: int, dimensio
     assume(np.linalg.svd(unit(normals), compute_uv=False).min() > 0.1)
     found = project_on(point[None], normals[None], offsets[None])[0]
     step = np.linalg.lstsq(normals, -(normals @ point + offsets), rcond=None)[0]
-    np.testing.assert_allclose(found, point + step, atol=1e-3 * max(1.0, np.linalg.norm(step)))
-    assert np.abs((normals @ found + offsets) / np.linalg.norm(normals, axis=1)).max() < 1e-3 * max(1.0, np.linalg.norm(step))
+    np.testing.assert_allclose(found, point + step, atol=1e-3 * max(1.0, float(np.linalg.norm(step))))
+    assert np.abs((normals @ found + offsets) / np.linalg.norm(normals, axis=1)).max() < 1e-3 * max(
+        1.0, float(np.linalg.norm(step))
+    )
 
 
 def test_projection_is_the_limit_of_the_papers_alternating_one() -> None:

@@ -5,7 +5,8 @@ import pytest
 from sklearn.linear_model import Lasso
 from sklearn.svm import LinearSVC
 
-from fasterce.search.hyperplanes import LASSO_PENALTY, Hyperplanes, fit_hyperplanes
+from fasterce.config import LatentConfig
+from fasterce.latent.hyperplanes import Hyperplanes, fit_hyperplanes
 
 
 def cosine(one: np.ndarray, two: np.ndarray) -> float:
@@ -37,7 +38,7 @@ def test_lassos_equal_sklearns_one_by_one(seed: int) -> None:
     values[:, 2] = rng.normal(size=400)
     planes = fit_hyperplanes(latent, values, 5, rng.integers(2, size=400), 2)
     for k in range(5):
-        own = Lasso(alpha=LASSO_PENALTY, max_iter=5000).fit(latent, values[:, k])
+        own = Lasso(alpha=LatentConfig().lasso_penalty, max_iter=5000).fit(latent, values[:, k])
         np.testing.assert_allclose(planes.normals[k], own.coef_, atol=2e-3)
         assert planes.offsets[k] == pytest.approx(own.intercept_, abs=5e-3)
         assert planes.fit[k] == pytest.approx(own.score(latent, values[:, k]), abs=1e-4)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fasterce.search.linesearch import NEARER, STEP, STEPS, along, cumulative, distances_to_walk, first
+from fasterce.latent.line_search import NEARER, STEP, STEPS, along, cumulative, distances_to_walk, first
 
 
 @given(st.floats(1e-6, 100), st.integers(0, 60))

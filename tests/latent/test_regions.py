@@ -2,6 +2,7 @@
 points stand beside it."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from fasterce.search import paper, regions
-from fasterce.search.dialogue import converse
-from fasterce.search.directions import height
-from fasterce.search.hyperplanes import Hyperplanes, adapted_svms, fit_hyperplanes
-from fasterce.search.regions import Agreement, Regions, fit_regions
+from fasterce.config import LatentConfig
+from fasterce.latent.directions import height
+from fasterce.latent.hyperplanes import Hyperplanes, adapted_svms, fit_hyperplanes
+from fasterce.latent.regions import Agreement, Regions, fit_regions
+from fasterce.search import paper
+from fasterce.search.rounds import run_rounds
 
 
 def planes_of(latent: np.ndarray, answers: np.ndarray, classes: int) -> Hyperplanes:
@@ -21,10 +23,16 @@ def planes_of(latent: np.ndarray, answers: np.ndarray, classes: int) -> Hyperpla
 
 
 def fit(
-    latent: np.ndarray, answers: np.ndarray, classes: int = 2, seed: int = 0, origin: np.ndarray | None = None
+    latent: np.ndarray,
+    answers: np.ndarray,
+    classes: int = 2,
+    seed: int = 0,
+    origin: np.ndarray | None = None,
+    config: LatentConfig | None = None,
 ) -> tuple[Regions, Agreement]:
     origin = np.arange(len(latent)) if origin is None else origin
-    return fit_regions(latent, answers, origin, planes_of(latent, answers, classes), seed)
+    planes = planes_of(latent, answers, classes)
+    return fit_regions(latent, answers, origin, planes, seed, config or LatentConfig())
 
 
 def xor(rows: int, seed: int, dimensions: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +51,9 @@ def right_side(found: Regions, latent: np.ndarray, answers: np.ndarray) -> float
 
 
 @pytest.mark.parametrize(("draw", "most"), [(xor, 0.75), (moons, 0.9)])
-def test_regions_are_taken_where_one_plane_fails(draw: Any, most: float) -> None:
+def test_regions_are_taken_where_one_plane_fails(
+    draw: Callable[[int, int], tuple[np.ndarray, np.ndarray]], most: float
+) -> None:
     found, agreement = fit(*draw(4000, 0))
     assert len(found) > 1
     assert agreement.one_plane < most
@@ -218,11 +228,10 @@ def test_points_that_weigh_nothing_bend_nothing() -> None:
         np.testing.assert_allclose(same, before, atol=1e-9)
 
 
-def test_too_few_points_are_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_points_are_not_divided() -> None:
     latent, answers = xor(1000, 11)
     assert len(fit(latent, answers)[0]) > 1
-    monkeypatch.setattr(regions, "POINTS_A_REGION", 300)
-    assert len(fit(latent, answers)[0]) == 1
+    assert len(fit(latent, answers, config=LatentConfig(points_per_region=300))[0]) == 1
 
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [8.0, 3.0, 5.0, 7.0]]
@@ -234,9 +243,9 @@ def lead(codes: np.ndarray) -> np.ndarray:
 
 def test_each_row_of_a_task_goes_by_its_regions_plane(toys: Any) -> None:
     task, _ = toys.scene(lead, ROWS)
-    whole, latent = task.knowledge.regions, task.latent
+    whole, latent = task.state.regions, task.latent
     two = Regions(latent, np.concatenate([whole.normals, -whole.normals]), np.concatenate([whole.offsets, 1 + whole.offsets]))
-    local = replace(task, knowledge=replace(task.knowledge, regions=two))
+    local = replace(task, state=replace(task.state, regions=two))
     target = task.judge.target
     np.testing.assert_array_equal(local.prediction_planes[0][0], whole.normals[0, target[0]])
     np.testing.assert_array_equal(local.prediction_planes[0][1], -whole.normals[0, target[1]])
@@ -247,10 +256,13 @@ def test_each_row_of_a_task_goes_by_its_regions_plane(toys: Any) -> None:
 @pytest.mark.parametrize("name", paper.VARIANTS)
 def test_the_papers_reading_knows_no_regions(toys: Any, name: str) -> None:
     task, _ = toys.scene(lambda codes: codes[:, 0] + codes[:, 2] - 12.0, ROWS)
-    whole = task.knowledge.regions
+    whole = task.state.regions
     upside_down = replace(whole, normals=-whole.normals, offsets=-whole.offsets)
-    local = replace(task, knowledge=replace(task.knowledge, regions=upside_down))
+    local = replace(task, state=replace(task.state, regions=upside_down))
     assert (local.toward_target != task.toward_target).any()
-    (one,), (two,) = (converse(scene.judge, [paper.VARIANTS[name](scene, 1)]) for scene in (task, local))
+    found = [run_rounds(scene.judge, [paper.VARIANTS[name](scene, 1)]) for scene in (task, local)]
+    assert found[0] is not None
+    assert found[1] is not None
+    (one,), (two,) = found[0], found[1]
     np.testing.assert_array_equal(one.codes, two.codes)
     np.testing.assert_array_equal(one.valid, two.valid)

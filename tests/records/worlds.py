@@ -4,17 +4,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, Schema
-from fasterce.surrogate import train
+from fasterce.config import Config, SurrogateConfig
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
-LITTLE_TRAINED = {"EDITED_A_FEATURE": 500, "FEWEST_EDITED": 2_500, "STEPS_A_FEATURE": 20, "FEWEST_STEPS": 120}
+CONFIG = Config(
+    surrogate=SurrogateConfig(edited_rows_per_feature=500, min_edited_rows=2_500, steps_per_feature=20, min_steps=120)
+)
 NUMBERS = ["age", "income", "debt"]
 
 
@@ -78,18 +79,15 @@ class Limit:
         return 100 * points(frame)
 
 
-def rules(frame: pd.DataFrame) -> Schema:
+def constraints(frame: pd.DataFrame) -> Schema:
     return Schema.infer(frame, immutable=["job"], increasing=["age"], ranges={"income": (0, 200)})
 
 
 def fitted(model: Any, frame: pd.DataFrame | None = None, schema: Schema | None = None, **options: Any) -> FasterCE:
     data = people().query("age != 79") if frame is None else frame
-    schema = rules(data) if frame is None else schema
-    explainer = FasterCE(model, schema, **{"autoencoder": SAME, "progress": False, "twin": "never"} | options)
-    with pytest.MonkeyPatch.context() as patch:  # Nothing here rests on how well the model was distilled.
-        for name, value in LITTLE_TRAINED.items():
-            patch.setattr(train, name, value)
-        return explainer.fit(data)
+    schema = constraints(data) if frame is None else schema
+    usual: dict[str, Any] = {"autoencoder": SAME, "progress": False, "compile": "never", "config": CONFIG}
+    return FasterCE(model, schema, **usual | options).fit(data)
 
 
 def pipeline() -> Any:

@@ -8,45 +8,42 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.codec import Codec
+from fasterce.constraints.compile.domain import Domain
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.fitting.state import SearchState
+from fasterce.latent import prototypes
+from fasterce.latent.hyperplanes import fit_hyperplanes
+from fasterce.latent.regions import Regions
 from fasterce.latent.runtime import Autoencoder, Callables
 from fasterce.latent.sampling import sample
-from fasterce.profile import Floats, Profile
-from fasterce.schema import Schema
-from fasterce.search import peers
+from fasterce.models.predictions import Predictions
+from fasterce.search.context import SearchContext
 from fasterce.search.distance import Distance
-from fasterce.search.goal import Named
-from fasterce.search.hyperplanes import fit_hyperplanes
 from fasterce.search.judge import Judge
-from fasterce.search.project import Domain
-from fasterce.search.regions import Regions
-from fasterce.search.task import Knowledge, Task
+from fasterce.search.query_targets import Named
 from fasterce.surrogate.runtime import Surrogate
 from fasterce.surrogate.train import _Tables
-from fasterce.table import Table
+from fasterce.typing import Floats
 
 IDENTITY = Callables(lambda matrix: matrix, lambda latent: latent)
 
 
-@dataclass(frozen=True)
-class Said:
-    classes: np.ndarray
-    scores: Floats | None = None
-
-
 @dataclass
 class ToyModel:
-    """Class 1 where `lead(codes) > 0`; with scores whose margin is the lead itself, or labels only. Remembers questions."""
+    """Class 1 where `lead(codes) > 0`; with scores whose margin is the lead itself, or labels only. Remembers model_rows."""
 
     lead: Callable[[Floats], Floats]
     graded: bool = True
-    questions: list[Floats] = field(default_factory=list)
+    model_rows: list[Floats] = field(default_factory=list)
 
-    def __call__(self, codes: Floats) -> Said:
-        self.questions.append(codes.copy())
+    def __call__(self, codes: Floats) -> Predictions:
+        self.model_rows.append(codes.copy())
         lead = np.asarray(self.lead(codes), dtype=float)
         scores = np.stack([-lead, lead], axis=1) / 2 if self.graded else None
-        return Said((lead > 0).astype(np.intp), scores)
+        return Predictions((lead > 0).astype(np.intp), scores)
 
     def label(self, codes: Floats) -> np.ndarray:
         return (np.asarray(self.lead(codes)) > 0).astype(np.intp)
@@ -56,7 +53,6 @@ class Toys:
     """Everything a test needs to set a scene."""
 
     Model = ToyModel
-    Said = Said
     identity = IDENTITY
 
     @staticmethod
@@ -76,8 +72,8 @@ class Toys:
         return frame
 
     @staticmethod
-    def codec(frame: pd.DataFrame, **rules: Any) -> tuple[Codec, Floats]:
-        schema = Schema.infer(frame, **rules)
+    def codec(frame: pd.DataFrame, **constraints: Any) -> tuple[Codec, Floats]:
+        schema = Schema.infer(frame, **constraints)
         codes = Table.like(frame, schema).read(frame).codes
         return Codec(schema, Profile.measure(codes, schema)), codes
 
@@ -124,15 +120,15 @@ class Toys:
         )
 
     @staticmethod
-    def knowledge(codec: Codec, codes: Floats, model: ToyModel, autoencoder: Autoencoder = IDENTITY) -> Knowledge:
+    def state(codec: Codec, codes: Floats, model: ToyModel, autoencoder: Autoencoder = IDENTITY) -> SearchState:
         samples = sample(autoencoder.encode(codec.encode(codes)), autoencoder, codec, 0)
         labels = model.label(samples.codes)
         planes = fit_hyperplanes(samples.latent, samples.matrix, len(codec.numeric), labels, 2)
         distance = Distance.gower(codec.profile.span, codec.numeric)
         kept = np.concatenate([np.flatnonzero(labels == label)[:500] for label in (0, 1)])
         examples = samples.codes[kept]
-        centres, centre_classes = peers.prototypes(samples.latent, labels, 0)
-        return Knowledge(
+        centres, centre_classes = prototypes.prototypes(samples.latent, labels, 0)
+        return SearchState(
             codec=codec,
             autoencoder=autoencoder,
             hyperplanes=planes,
@@ -140,8 +136,8 @@ class Toys:
             examples=examples,
             example_classes=labels[kept],
             distance=distance,
-            typical=peers.typical_distances(distance, examples, labels[kept], 2),
-            groups=peers.linked_groups(codes, codec),
+            typical=prototypes.typical_distances(distance, examples, labels[kept], 2),
+            groups=prototypes.linked_groups(codes, codec),
             prototypes=centres,
             prototype_classes=centre_classes,
         )
@@ -185,23 +181,23 @@ class Toys:
             agreement=0.9,
         )
 
-    def task(self, knowledge: Knowledge, domain: Domain, model: ToyModel, **options: Any) -> Task:
+    def context(self, state: SearchState, domain: Domain, model: ToyModel, **options: Any) -> SearchContext:
         """Wants, for every row, the class the model does not give it now."""
         lead = np.asarray(model.lead(domain.row), dtype=float)
         target = (lead <= 0).astype(np.intp)
         start = -np.abs(lead) if model.graded else np.full(len(lead), -1.0)
-        return Task(knowledge, domain, Judge(model, Named(target), model.graded), start=start, **options)
+        return SearchContext(state, domain, Judge(model, Named(target), model.graded), start=start, **options)
 
     def scene(
-        self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **rules: Any
-    ) -> tuple[Task, ToyModel]:
+        self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **constraints: Any
+    ) -> tuple[SearchContext, ToyModel]:
         """The standard frame, a model and rows to explain, in one go; `copy` makes a surrogate from the codec."""
-        options = {name: rules.pop(name) for name in ("named", "margin", "step") if name in rules}
-        copy = rules.pop("copy", None)
+        options = {name: constraints.pop(name) for name in ("named", "margin", "step") if name in constraints}
+        copy = constraints.pop("copy", None)
         codec, codes = self.codec(self.frame())
         model = ToyModel(lead, graded)
-        knowledge = replace(self.knowledge(codec, codes, model), surrogate=copy and copy(codec))
-        return self.task(knowledge, self.domain(codec, rows, **rules), model, **options), model
+        state = replace(self.state(codec, codes, model), surrogate=copy and copy(codec))
+        return self.context(state, self.domain(codec, rows, **constraints), model, **options), model
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fasterce.config import SearchConfig
 from fasterce.search import combine, levels, sweep
 from fasterce.search.distance import Distance
-from fasterce.search.goal import Named
 from fasterce.search.judge import Edits, Judge
+from fasterce.search.query_targets import Named
 
 ROW = [1.0, 1.0, 1.0, 2.0]
 
@@ -45,7 +46,7 @@ def test_the_pair_predicted_by_an_additive_model_flips_and_is_the_cheapest(toys:
     assert distance.total(codes, domain.row[0]).min() == pytest.approx(cheapest, abs=1e-6)
 
 
-def test_pairs_dearer_than_what_is_known_are_not_asked(toys: Any) -> None:
+def test_pairs_more_expensive_than_what_is_known_are_not_evaluated(toys: Any) -> None:
     def lead(codes: np.ndarray) -> np.ndarray:
         return codes[:, 0] + codes[:, 2] - 14.0
 
@@ -122,6 +123,6 @@ def test_the_grid_stays_small(toys: Any, named: tuple[int, ...]) -> None:
     codec, _ = toys.codec(toys.frame())
     domain = toys.domain(codec, ROW)
     found = combine.grid(domain, named, levels.coarse_levels(codec))
-    assert found.codes.shape[1] <= combine.GRID
+    assert found.codes.shape[1] <= SearchConfig().max_grid_rows
     assert found.open.any() == (len(named) > 1)
     np.testing.assert_array_equal(domain.base, [ROW])

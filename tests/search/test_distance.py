@@ -1,4 +1,7 @@
-"""The price of a change."""
+"""Distances, and the option `distance`."""
+
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -6,11 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.codec import Codec
-from fasterce.profile import Profile
-from fasterce.schema import MISSING, Schema
-from fasterce.search.distance import Curve, Distance
-from fasterce.table import Table
+from fasterce import FasterCE, metrics
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import MISSING, Schema
+from fasterce.data.table import Table
+from fasterce.errors import InputError
+from fasterce.options import DistanceName
+from fasterce.search.distance import NAMES, Curve, Distance, choose
 
 GOWER = Distance.gower(np.array([10.0, 3.0, 0.5]), np.array([0, 2]))
 
@@ -53,7 +59,7 @@ def test_ties_are_ties() -> None:
     assert one == two
 
 
-def crowded() -> Curve:
+def frequent_value() -> Curve:
     """Six people: nobody below 1, three at 1, then one each at 2, 4 and 8."""
     frame = pd.DataFrame({"x": [1.0, 1.0, 1.0, 2.0, 4.0, 8.0] * 40})
     schema = Schema.infer(frame)
@@ -62,14 +68,14 @@ def crowded() -> Curve:
 
 
 def test_a_curve_never_falls_and_goes_on_beyond_its_ends() -> None:
-    curve = crowded()
+    curve = frequent_value()
     heights = curve.at(np.linspace(-5, 20, 500))
     assert (np.diff(heights) >= 0).all()
     np.testing.assert_allclose(curve.at(np.array([20.0])) - curve.at(np.array([18.0])), 2 * curve.slope)
 
 
-def test_people_at_a_value_are_passed_when_it_is_left() -> None:
-    curve = crowded()
+def test_leaving_a_frequent_value_passes_the_rows_at_it() -> None:
+    curve = frequent_value()
     here, after, next_one = curve.at(np.array([1.0, 1.4, 2.0]))
     assert after - here > 0.2, "half of them"
     assert after - here > 3 * (next_one - after) - 0.1
@@ -145,3 +151,155 @@ def test_single_changes_with_gaps_cost_what_the_whole_row_costs(seed: int) -> No
             candidate = rows[i].copy()
             candidate[feature[s]] = value[i, s]
             assert found[i, s] == pytest.approx(float(distance.total(candidate, rows[i])), abs=1e-9)
+
+
+RNG = np.random.default_rng(0)
+TRAINING = pd.DataFrame(
+    {
+        "gain": np.where(RNG.random(1000) < 0.9, 0, RNG.integers(1_000, 90_000, 1000)),
+        "age": RNG.integers(18, 80, 1000),
+        "job": RNG.choice(["clerk", "nurse", "smith"], 1000),
+        "pay": RNG.normal(50, 10, 1000).round(1),
+        "own": RNG.random(1000) < 0.5,
+    }
+)
+SCHEMA = Schema.infer(TRAINING)
+CODES = Table.like(TRAINING, SCHEMA).read(TRAINING).codes
+CODEC = Codec(SCHEMA, Profile.measure(CODES, SCHEMA))
+
+
+def price(distance: Distance, column: str, before: float, after: float) -> float:
+    """What it costs the first person to have one column go from one value to another."""
+    j = SCHEMA.names.index(column)
+    row, other = CODES[0].copy(), CODES[0].copy()
+    row[j], other[j] = before, after
+    alone = distance.single(np.array([j]), np.array([[after]]), row[None])[0, 0]
+    assert alone == distance.total(other, row)
+    return float(alone)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_changed_costs_nothing_and_more_costs_more(name: Any) -> None:
+    distance = choose(name, CODEC)
+    np.testing.assert_array_equal(distance.total(CODES, CODES), 0.0)
+    for start in (18.0, 45.0, 79.0):
+        for way in (np.arange(start, 120.0), np.arange(start, -20.0, -1.0)):
+            costs = [price(distance, "age", start, value) for value in way]
+            assert (np.diff(costs) > 0).all(), "every year farther costs more, beyond the oldest too"
+
+
+def test_percentile_is_the_share_of_rows_between() -> None:
+    distance = choose("percentile", CODEC)
+    for low, high in ((30, 40), (25, 70), (44, 45)):
+        share = ((TRAINING["age"] > low) & (TRAINING["age"] < high)).mean() + (TRAINING["age"].isin([low, high])).mean() / 2
+        assert price(distance, "age", low, high) == pytest.approx(share, abs=0.03)
+        assert price(distance, "age", high, low) == price(distance, "age", low, high)
+
+
+def test_leaving_a_frequent_value_passes_all_rows_at_it() -> None:
+    distance = choose("percentile", CODEC)
+    little, much = price(distance, "gain", 0, 1), price(distance, "gain", 0, 5_000)
+    assert little == pytest.approx(0.45, abs=0.03), "half of the nine in ten who have none"
+    assert much < little + 0.1
+    assert price(distance, "gain", 20_000, 25_000) < 0.05
+    assert price(choose("gower", CODEC), "gain", 0, 1) < 1e-4, "which is what gower makes of it"
+
+
+def test_tails_are_expensive() -> None:
+    """Between the last and the last but one percent there is hardly anyone to pass, so the way itself is charged."""
+    distance = choose("percentile", CODEC)
+    top, span = TRAINING["pay"].max(), np.ptp(TRAINING["pay"])
+    assert price(distance, "pay", top, top + span) == pytest.approx(2.0, abs=0.01)
+    assert price(distance, "pay", top - 0.05 * span, top) > 0.05
+    middle = TRAINING["pay"].median()
+    assert price(distance, "pay", middle, middle + 1e-6) < 1e-3
+
+
+def test_a_changed_category_costs_one() -> None:
+    for name in ("percentile", "gower"):
+        distance = choose(name, CODEC)
+        assert price(distance, "job", 0, 2) == price(distance, "job", 2, 1) == price(distance, "own", 0, 1) == 1.0
+
+
+def test_gower_is_the_share_of_the_range() -> None:
+    distance = choose("gower", CODEC)
+    assert price(distance, "age", 20, 51) == pytest.approx(31 / np.ptp(TRAINING["age"]))
+
+
+@pytest.mark.parametrize("column", list(TRAINING.columns))
+def test_mad_is_the_papers_proximity_for_single_changes(column: str) -> None:
+    distance, j = choose("mad", CODEC), SCHEMA.names.index(column)
+    scale = metrics.Scale.of(TRAINING, SCHEMA)
+    after = TRAINING.head(60).copy()
+    after[column] = TRAINING[column].to_numpy()[60:120]
+    codes = Table.like(TRAINING, SCHEMA).read(after).codes
+    single = distance.single(np.array([j]), codes[:, [j]], CODES[:60])[:, 0]
+    expected = metrics.proximity(scale, TRAINING.head(60), after)
+    np.testing.assert_allclose(single, expected, atol=1e-8)
+    np.testing.assert_allclose(distance.total(codes, CODES[:60]), expected, atol=1e-8)
+
+
+def test_factors_multiply_costs() -> None:
+    plain, multiplied = choose("percentile", CODEC), choose({"age": 3, "job": 0.5}, CODEC)
+    assert price(multiplied, "age", 20, 90) == pytest.approx(3 * price(plain, "age", 20, 90), abs=1e-8)
+    assert price(multiplied, "job", 0, 1) == 0.5
+    assert price(multiplied, "pay", 40, 60) == price(plain, "pay", 40, 60)
+    same = choose({}, CODEC)
+    np.testing.assert_array_equal(same.total(CODES[:9], CODES[9:18]), plain.total(CODES[:9], CODES[9:18]))
+
+
+@pytest.mark.parametrize(
+    ("distance", "message"),
+    [
+        ("euclid", r"^distance must be one of 'percentile', 'gower', 'mad'; got 'euclid'\."),
+        ("percentil", r"Did you mean 'percentile'\?"),
+        (None, r"^distance must be one of"),
+        ({"agee": 2.0}, r"^distance must name columns of the table, such as 'gain', 'age', 'job'.*; got 'agee'\.$"),
+        ({"age": -1.0}, r"^distance must give every column a number above 0; got -1 for 'age'\.$"),
+        ({"age": 0}, r"got 0 for 'age'\.$"),
+        ({"age": True}, r"got True for 'age'\.$"),
+        ({"age": float("inf")}, r"got inf for 'age'\.$"),
+        ({"age": float("nan")}, r"got nan for 'age'\.$"),
+        ({"age": "2"}, r"got '2' for 'age'\.$"),
+    ],
+)
+def test_an_invalid_distance_is_rejected(distance: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        choose(distance, CODEC)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def explainer() -> FasterCE:
+    def model(frame: pd.DataFrame) -> np.ndarray:
+        return (frame["age"] / 20 + frame["pay"] / 10 > 8.5).to_numpy()
+
+    same = (lambda matrix: matrix, lambda latent: latent)
+    return FasterCE(model, autoencoder=same, progress=False, compile="never").fit(TRAINING)
+
+
+def test_a_column_with_a_factor_is_changed_less_often(explainer: FasterCE) -> None:
+    rows = TRAINING.head(40)
+    used = {}
+    factors: dict[str, dict[Hashable, float]] = {"plain": {}, "age": {"age": 20.0}, "pay": {"pay": 20.0}}
+    for name, distance in factors.items():
+        used[name] = explainer.explain(rows, distance=distance).to_frame()["changed"].map(lambda names: "age" in names).mean()
+    assert used["age"] < used["plain"] < used["pay"]
+
+
+def test_each_distance_is_smallest_where_it_is_minimized(explainer: FasterCE) -> None:
+    rows = TRAINING.head(60)
+    names: tuple[DistanceName, ...] = ("percentile", "gower", "mad")
+    assert names == tuple(NAMES)
+    found = {name: explainer.explain(rows, distance=name) for name in names}
+    for name in names:
+        distance = choose(name, explainer.state_.search.codec)
+        mean = {other: distance.total(one.arrays.codes, one.arrays.before).mean() for other, one in found.items()}
+        assert mean[name] <= 1.02 * min(mean.values()), name
+        np.testing.assert_allclose(found[name].to_frame()["distance"].mean(), mean[name], atol=1e-6)
+
+
+def test_percentile_is_the_default(explainer: FasterCE) -> None:
+    rows = TRAINING.head(10)
+    usual, named = explainer.explain(rows), explainer.explain(rows, distance="percentile")
+    pd.testing.assert_frame_equal(usual.to_frame(), named.to_frame())

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fasterce import FasterCE
-from fasterce.search.diverse import chosen, enough
+from fasterce.search.diversity import chosen, enough
 from fasterce.search.pool import Pool
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
@@ -71,7 +71,7 @@ class Score:
 def world() -> tuple[FasterCE, pd.DataFrame]:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(600, 5)).round(2), columns=list("abcde")).assign(kind=rng.choice(["x", "y"], 600))
-    explainer = FasterCE(Score(), autoencoder=SAME, progress=False, twin="never").fit(X)
+    explainer = FasterCE(Score(), autoencoder=SAME, progress=False, compile="never").fit(X)
     return explainer, X[Score().predict(X) == 0].head(40)
 
 
@@ -95,7 +95,7 @@ def test_options_are_different_needed_and_true(world: tuple[FasterCE, pd.DataFra
                 assert Score().predict(undone.astype(rows.dtypes.to_dict()))[0] == 0, "every change is needed"
 
 
-def test_the_same_answer_is_not_shown_twice(world: tuple[FasterCE, pd.DataFrame]) -> None:
+def test_the_same_counterfactual_is_not_shown_twice(world: tuple[FasterCE, pd.DataFrame]) -> None:
     explainer, rows = world
     lines = explainer.explain(rows, "all", n=3).to_frame()
     assert not lines.duplicated(["query", *rows.columns]).any()

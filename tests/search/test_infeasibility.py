@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from fasterce import FasterCE
-from fasterce.constraints import AtMost, Frozen, Near, OnlyDown, Range, Require, Rule
-from fasterce.explanation import Change, Refusal
+from fasterce.config import Config
+from fasterce.constraints import AtMost, Constraint, Frozen, Near, OnlyDown, Range, Require
+from fasterce.explanation import Change, Infeasibility
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 
@@ -44,17 +45,17 @@ class Bank:
 
 @pytest.fixture(scope="module")
 def explainer() -> FasterCE:
-    return FasterCE(Bank(), autoencoder=SAME, progress=False, twin="never").fit(people())
+    return FasterCE(Bank(), autoencoder=SAME, progress=False, config=Config.fast(), compile="never").fit(people())
 
 
 def one(**values: Any) -> pd.DataFrame:
     return pd.DataFrame([{"income": 40, "debt": 10, "age": 30, "job": "clerk"} | values])
 
 
-def refusal(explainer: FasterCE, row: pd.DataFrame, rules: list[Rule], **options: Any) -> Any:
-    result = explainer.explain(row, rules=rules, **options)
+def refusal(explainer: FasterCE, row: pd.DataFrame, constraints: list[Constraint], **options: Any) -> Any:
+    result = explainer.explain(row, constraints=constraints, **options)
     assert result.status.tolist() == ["none_found"]
-    return result.refusals[0], result.reason.iloc[0]
+    return result.infeasible[0], result.reason.iloc[0]
 
 
 def changed(row: pd.DataFrame, found: Any) -> pd.DataFrame:
@@ -62,7 +63,7 @@ def changed(row: pd.DataFrame, found: Any) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("row", "rules", "named"),
+    ("row", "constraints", "named"),
     [
         (one(), [Frozen("income"), OnlyDown("age")], "income may not change"),
         (one(), [Range("income", 0, 45)], "income within 0 to 45"),
@@ -73,18 +74,22 @@ def changed(row: pd.DataFrame, found: Any) -> pd.DataFrame:
     ],
 )
 def test_the_rule_in_the_way_is_named_and_what_would_do_does(
-    explainer: FasterCE, row: pd.DataFrame, rules: list[Rule], named: str | None
+    explainer: FasterCE, row: pd.DataFrame, constraints: list[Constraint], named: str | None
 ) -> None:
-    found, reason = refusal(explainer, row, rules)
+    found, reason = refusal(explainer, row, constraints)
     assert len(found.blocking) == 1
     if named is not None:
-        assert found.blocking[0].startswith(named.split(" may")[0].split(" within")[0].split(" 1 ")[0])
+        assert found.blocking[0].text.startswith(named.split(" may")[0].split(" within")[0].split(" 1 ")[0])
     assert Bank().predict(changed(row, found)).tolist() == ["yes"]
-    assert f"The rule '{found.blocking[0]}' stands in the way: without it, " in reason
-    lifted = [rule for rule in rules if rule.text != found.blocking[0]]
-    split = [part for rule in lifted for part in ([Frozen(f) for f in rule.features] if isinstance(rule, Frozen) else [rule])]
-    split = [rule for rule in split if rule.text != found.blocking[0]]
-    assert explainer.explain(row, rules=split).status.tolist() == ["found"], "without that rule there is an answer"
+    assert f"The constraint '{found.blocking[0].text}' prevents it: without it, " in reason
+    lifted = [constraint for constraint in constraints if constraint.text != found.blocking[0].text]
+    split = [
+        part
+        for constraint in lifted
+        for part in ([Frozen(f) for f in constraint.features] if isinstance(constraint, Frozen) else [constraint])
+    ]
+    split = [constraint for constraint in split if constraint.text != found.blocking[0].text]
+    assert explainer.explain(row, constraints=split).status.tolist() == ["found"], "without that rule there is an answer"
 
 
 def test_rules_that_only_together_stand_in_the_way_are_named_together(explainer: FasterCE) -> None:
@@ -92,10 +97,10 @@ def test_rules_that_only_together_stand_in_the_way_are_named_together(explainer:
     found, reason = refusal(explainer, row, [Frozen("income"), Frozen("debt")])
     assert len(found.blocking) == 2
     assert Bank().predict(changed(row, found)).tolist() == ["yes"]
-    assert "stand in the way together: without them" in reason
+    assert "prevent it together: without them" in reason
 
 
-def test_a_single_rule_is_found_even_where_the_nearest_answer_breaks_two(explainer: FasterCE) -> None:
+def test_a_single_rule_is_found_even_where_the_nearest_counterfactual_breaks_two(explainer: FasterCE) -> None:
     """The nearest answer without rules lowers income's and debt's limits; lifting one of them is enough for this row."""
     row = one(income=49, debt=21)
     found, _ = refusal(explainer, row, [Frozen("income"), Frozen("debt"), Frozen("job")])
@@ -109,44 +114,45 @@ def test_how_far_the_best_try_came(explainer: FasterCE) -> None:
     near, _ = refusal(explainer, one(income=30), [Near("income", up=15)])
     far, reason = refusal(explainer, one(income=30), [Near("income", up=5)])
     assert 0 < far.progress < near.progress < 1
-    assert reason.endswith(f"The best try came {far.progress:.0%} of the way.")
+    assert reason.endswith(f"The best attempt came {far.progress:.0%} of the way.")
 
 
 def test_where_nothing_helps_that_is_said(explainer: FasterCE) -> None:
-    result = explainer.explain(one(), target_score=(0.999999999, 1), rules=[Frozen("age")])
+    result = explainer.explain(one(), target_score=(0.999999999, 1), constraints=[Frozen("age")])
     assert result.status.tolist() == ["none_found"]
-    assert "Nothing was found even without the rules." in result.reason.iloc[0]
-    assert result.refusals[0].unlocked == ()
+    assert "Nothing was found even without the constraints." in result.reason.iloc[0]
+    assert result.infeasible[0].unlocked == ()
 
 
 def test_a_row_is_told_the_same_alone_and_in_a_batch(explainer: FasterCE) -> None:
     rows = people(40, seed=3)
     rows = rows[Bank().predict(rows) == "no"]
-    rules = [Near("income", by=4), Near("debt", by=4), Frozen("job")]
-    batch = explainer.explain(rows, rules=rules)
+    constraints = [Near("income", by=4), Near("debt", by=4), Frozen("job")]
+    batch = explainer.explain(rows, constraints=constraints)
     assert (batch.status == "none_found").any()
     for k in range(len(rows)):
-        assert explainer.explain(rows.iloc[[k]], rules=rules).reason.iloc[0] == batch.reason.iloc[k]
+        assert explainer.explain(rows.iloc[[k]], constraints=constraints).reason.iloc[0] == batch.reason.iloc[k]
 
 
 def test_it_can_be_spared_and_keeps_to_the_limits(explainer: FasterCE) -> None:
-    row, rules = one(), [Frozen("income")]
-    plain = explainer.explain(row, rules=rules, why_not=False)
-    told = explainer.explain(row, rules=rules)
-    assert plain.refusals == {}
-    assert told.asked.calls > plain.asked.calls
+    row, constraints = one(), [Frozen("income")]
+    plain = explainer.explain(row, constraints=constraints, diagnose=False)
+    told = explainer.explain(row, constraints=constraints)
+    assert plain.infeasible == {}
+    assert told.usage.calls > plain.usage.calls
     assert told.reason.iloc[0].startswith(plain.reason.iloc[0])
-    assert explainer.explain(row, rules=rules, budget=30).refusals == {}
-    assert explainer.explain(row, rules=rules, deadline=5.0).status.iloc[0] in ("none_found", "stopped")
+    assert explainer.explain(row, constraints=constraints, budget=30).infeasible == {}
+    assert explainer.explain(row, constraints=constraints, deadline=5.0).status.iloc[0] in ("none_found", "stopped")
 
 
 def test_what_is_unlocked_stands_the_trials_too(explainer: FasterCE) -> None:
     row = one(income=45)
-    found, _ = refusal(explainer, row, [Frozen("income")], robust=0.95, shake={"income": 4.0, "debt": 0.0, "age": 0.0})
+    found, _ = refusal(explainer, row, [Frozen("income")], robust=0.95, noise={"income": 4.0, "debt": 0.0, "age": 0.0})
     after = {change.feature: change.after for change in found.unlocked}
     assert after["income"] >= 55, "five deviations from the boundary hold, one does not"
 
 
-def test_an_answer_that_breaks_no_rule_is_not_kept_quiet() -> None:
-    found = Refusal((), (Change("income", 40, 51),), ruled=True, progress=None)
-    assert found.sentences == ["A search without the rules found one that breaks none of them: income 40 -> 51."]
+def test_a_counterfactual_that_violates_no_constraint_is_reported() -> None:
+    found = Infeasibility((), (Change("income", 40, 51),), constrained=True, progress=None)
+    assert [problem.code for problem in found.problems] == ["search.found_by_wider_search"]
+    assert found.problems[0].text() == "A search without the constraints found one that breaks none of them: income 40 -> 51."

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.search.goal import Named
+from fasterce.models.predictions import Predictions
 from fasterce.search.judge import Candidates, Edits, Judge, distinct
+from fasterce.search.query_targets import Named
 
 BASE = np.array([[1.0, 0.0], [5.0, 2.0]])
 
@@ -18,20 +19,20 @@ def test_one_call_for_several_groups(toys: Any) -> None:
     some = Candidates(np.array([[[4.0, 0.0], [2.0, 0.0]], [[4.0, 0.0], [2.0, 1.0]]]), np.array([[True, True], [True, False]]))
     edits = Edits(BASE, np.array([0, 1]), np.array([[9.0, 1.0], [2.0, 1.0]]), np.array([[True, True], [True, True]]))
     first, second = judge.judge(some, edits)
-    assert len(model.questions) == 1
+    assert len(model.model_rows) == 1
     np.testing.assert_allclose(first.margin, [[1.0, -1.0], [-1.0, -np.inf]])
     np.testing.assert_array_equal(first.valid, [[True, False], [False, False]])
     np.testing.assert_allclose(second.margin, [[6.0, -2.0], [1.0, -2.0]])
     np.testing.assert_array_equal(second.valid, [[True, False], [True, False]])
 
 
-def test_identical_candidates_are_asked_once(toys: Any) -> None:
+def test_identical_candidates_are_evaluated_once(toys: Any) -> None:
     model = toys.Model(lambda codes: codes[:, 0] - 3)
     judge = Judge(model, Named(np.array([1, 0])), True)
     same = Candidates(np.tile([4.0, 0.0], (2, 3, 1)), np.ones((2, 3), dtype=bool))
     edits = Edits(BASE, np.array([0]), np.array([[4.0], [4.0]]), np.ones((2, 1), dtype=bool))
     first, second = judge.judge(same, edits)
-    assert sorted(map(tuple, model.questions[0])) == [(4.0, 0.0), (4.0, 2.0)]
+    assert sorted(map(tuple, model.model_rows[0])) == [(4.0, 0.0), (4.0, 2.0)]
     np.testing.assert_allclose(first.margin, [[1.0] * 3, [-1.0] * 3])
     np.testing.assert_allclose(second.margin, [[1.0], [-1.0]])
 
@@ -42,7 +43,7 @@ def test_nothing_open_asks_nothing(toys: Any) -> None:
     closed = Candidates(np.zeros((2, 3, 2)), np.zeros((2, 3), dtype=bool))
     none = Candidates(np.zeros((2, 0, 2)), np.zeros((2, 0), dtype=bool))
     first, second = judge.judge(closed, none)
-    assert model.questions == []
+    assert model.model_rows == []
     assert not first.valid.any()
     assert np.isneginf(first.margin).all()
     assert second.valid.shape == (2, 0)
@@ -68,7 +69,7 @@ def test_a_failed_candidate_does_not_spoil_its_neighbours(toys: Any) -> None:
     def ask(codes: np.ndarray) -> Any:
         failed = codes[:, 0] == 7
         scores = np.where(failed[:, None], np.nan, np.stack([-codes[:, 0], codes[:, 0]], axis=1))
-        return toys.Said(np.where(failed, -1, 1), scores)
+        return Predictions(np.where(failed, -1, 1), scores)
 
     asked = Candidates(np.array([[[7.0, 0.0], [2.0, 0.0], [7.0, 0.0]]]), np.ones((1, 3), dtype=bool))
     (verdict,) = Judge(ask, Named(np.array([1])), True).judge(asked)

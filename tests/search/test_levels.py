@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.schema import MISSING
+from fasterce.config import SearchConfig
+from fasterce.constraints.compile.domain import MissingValues
+from fasterce.data.schema import MISSING
 from fasterce.search import levels, sweep
-from fasterce.search.project import Gaps
 
+CONFIG = SearchConfig()
 SETS = (levels.coarse_levels, levels.dense_levels, levels.fine_levels)
 
 
@@ -19,7 +21,9 @@ def codec(toys: Any) -> Any:
     return toys.codec(toys.frame())[0]
 
 
-@pytest.mark.parametrize(("made", "most"), list(zip(SETS, (levels.COARSE, levels.DENSE, 2 * levels.FINE), strict=True)))
+@pytest.mark.parametrize(
+    ("made", "most"), list(zip(SETS, (CONFIG.coarse_levels, CONFIG.dense_levels, 2 * CONFIG.fine_levels), strict=True))
+)
 def test_levels_reach_the_ends_and_every_category(codec: Any, made: Any, most: int) -> None:
     feature, value = made(codec)
     for j in (0, 2, 3):
@@ -46,8 +50,8 @@ def test_many_columns_get_fewer_levels_each_but_never_too_few(toys: Any) -> None
     wide, _ = toys.codec(pd.DataFrame(rng.normal(size=(60, 150)), columns=[f"x{j}" for j in range(150)]))
     for made in SETS:
         feature, _ = made(wide)
-        assert (np.bincount(feature, minlength=150) >= levels.FEWEST).all()
-    assert len(levels.dense_levels(wide)[0]) <= 2 * levels.DENSE_IN_ALL
+        assert (np.bincount(feature, minlength=150) >= CONFIG.min_levels).all()
+    assert len(levels.dense_levels(wide)[0]) <= 2 * CONFIG.total_dense_levels
 
 
 def test_fine_levels_hold_categories_too_rare_for_a_column_of_their_own(toys: Any) -> None:
@@ -76,8 +80,8 @@ def test_every_fine_edit_knows_its_nearest_coarse_edit(toys: Any, codec: Any) ->
 
 
 def test_levels_are_worked_out_once(toys: Any) -> None:
-    task, _ = toys.scene(lambda codes: codes[:, 0] - 5.0, [[3.0, 1.0, 5.0, 7.0]])
-    known = task.knowledge
+    context, _ = toys.scene(lambda codes: codes[:, 0] - 5.0, [[3.0, 1.0, 5.0, 7.0]])
+    known = context.state
     for name in ("coarse_levels", "dense_levels", "fine_levels", "nearest_levels"):
         assert getattr(known, name) is getattr(known, name)
     np.testing.assert_array_equal(known.dense_levels[1], levels.dense_levels(known.codec)[1])
@@ -102,7 +106,9 @@ def test_only_legal_gaps_are_tried(toys: Any) -> None:
     row = np.array([[MISSING, 4.0, 1.0, 2.0], [1.0, 1.0, 1.0, 2.0]])
     domain = toys.domain(codec, row)
     code = np.array([MISSING, 4.0, np.nan, np.nan])
-    domain = replace(domain, gaps=Gaps(code, np.array([False, True, False, False])), allowed={1: np.arange(5) < 4})
+    domain = replace(
+        domain, missing=MissingValues(code, np.array([False, True, False, False])), allowed={1: np.arange(5) < 4}
+    )
     asked = sweep.edits(domain, levels.dense_levels(codec))
     open_ = [
         {(int(f), float(v)) for f, v, o in zip(asked.feature, asked.value[i], asked.open[i], strict=True) if o}

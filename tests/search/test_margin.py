@@ -6,40 +6,44 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.schema import MISSING
-from fasterce.search.dialogue import converse
+from fasterce.constraints.compile.domain import MissingValues
+from fasterce.data.schema import MISSING
+from fasterce.search.margin import beyond
 from fasterce.search.pool import Pool
-from fasterce.search.project import Gaps
-from fasterce.search.robust import beyond
+from fasterce.search.rounds import run_rounds
 
 ROW = [3.0, 1.0, 5.0, 7.0]
 
 
-def push(toys: Any, lead: Any, codes: Any, margin: float, row: Any = ROW, **rules: Any) -> tuple[Any, Pool, Pool]:
-    task, model = toys.scene(lead, row, margin=margin, **rules)
-    model.questions.clear()
-    pool = Pool.start(np.array([codes], dtype=float), np.ones((1, len(codes)), dtype=bool), task.domain, task.distance)
-    return task, pool, converse(task.judge, [beyond(task, pool)])[0]
+def push(toys: Any, lead: Any, codes: Any, margin: float, row: Any = ROW, **constraints: Any) -> tuple[Any, Pool, Pool]:
+    context, model = toys.scene(lead, row, margin=margin, **constraints)
+    model.model_rows.clear()
+    pool = Pool.start(np.array([codes], dtype=float), np.ones((1, len(codes)), dtype=bool), context.domain, context.distance)
+    pools = run_rounds(context.judge, [beyond(context, pool)])
+    assert pools is not None
+    return context, pool, pools[0]
 
 
 def test_every_changed_number_moves_on_by_margin_deviations(toys: Any) -> None:
-    task, before, after = push(toys, lambda codes: codes[:, 0] - 6.0, [[6.01, 1.0, 4.0, 7.0]], 0.5)
-    std = task.knowledge.codec.profile.std
+    context, before, after = push(toys, lambda codes: codes[:, 0] - 6.0, [[6.01, 1.0, 4.0, 7.0]], 0.5)
+    std = context.state.codec.profile.std
     np.testing.assert_allclose(after.codes[0, 0], [6.01 + 0.5 * std[0], 1.0, 4.0 - 0.5 * std[2], 7.0], atol=0.006)
-    assert after.cost[0, 0] == pytest.approx(task.distance.total(after.codes[0, 0], task.domain.row[0]))
+    assert after.cost[0, 0] == pytest.approx(context.distance.total(after.codes[0, 0], context.domain.row[0]))
     assert after.cost[0, 0] > before.cost[0, 0]
 
 
-def test_no_margin_no_question(toys: Any) -> None:
-    task, before, after = push(toys, lambda codes: codes[:, 0] - 6.0, [[6.01, 1.0, 5.0, 7.0]], 0.0)
+def test_no_margin_no_evaluation(toys: Any) -> None:
+    context, before, after = push(toys, lambda codes: codes[:, 0] - 6.0, [[6.01, 1.0, 5.0, 7.0]], 0.0)
     assert after is before
-    assert task.judge.ask.questions == []
+    assert context.judge.evaluate.model_rows == []
 
 
 def test_as_far_as_the_model_agrees(toys: Any) -> None:
     """Valid only from 6 to 7.6: a whole margin of about 2.9 is too far, half of it is not."""
-    task, _, after = push(toys, lambda codes: np.minimum(codes[:, 0] - 6.0, 7.6 - codes[:, 0]), [[6.01, 1.0, 5.0, 7.0]], 1.0)
-    std = task.knowledge.codec.profile.std[0]
+    context, _, after = push(
+        toys, lambda codes: np.minimum(codes[:, 0] - 6.0, 7.6 - codes[:, 0]), [[6.01, 1.0, 5.0, 7.0]], 1.0
+    )
+    std = context.state.codec.profile.std[0]
     assert 0.5 * std < 1.59 < 0.75 * std
     assert after.codes[0, 0, 0] == pytest.approx(6.01 + 0.5 * std, abs=0.006)
 
@@ -58,12 +62,14 @@ def test_categories_stay_and_ranges_hold(toys: Any) -> None:
     assert after.cost[0, 0] < after.cost[0, 1]
 
 
-def test_invalid_candidates_are_not_asked(toys: Any) -> None:
-    task, model = toys.scene(lambda codes: codes[:, 0] - 6.0, ROW, margin=1.0)
-    pool = Pool.start(np.array([[[5.0, 1.0, 5.0, 7.0]]]), np.array([[False]]), task.domain, task.distance)
-    model.questions.clear()
-    after = converse(task.judge, [beyond(task, pool)])[0]
-    assert model.questions == []
+def test_invalid_candidates_are_not_evaluated(toys: Any) -> None:
+    context, model = toys.scene(lambda codes: codes[:, 0] - 6.0, ROW, margin=1.0)
+    pool = Pool.start(np.array([[[5.0, 1.0, 5.0, 7.0]]]), np.array([[False]]), context.domain, context.distance)
+    model.model_rows.clear()
+    pools = run_rounds(context.judge, [beyond(context, pool)])
+    assert pools is not None
+    after = pools[0]
+    assert model.model_rows == []
     assert np.isinf(after.cost[0, 0])
 
 
@@ -75,10 +81,14 @@ def test_what_did_not_change_is_left_exactly_as_it_was(toys: Any) -> None:
 
 
 def test_what_was_filled_or_went_missing_stays_where_it_is(toys: Any) -> None:
-    task, _ = toys.scene(lambda codes: codes[:, 2] - 6.0, [MISSING, 1.0, 5.0, 7.0], margin=0.5)
+    context, _ = toys.scene(lambda codes: codes[:, 2] - 6.0, [MISSING, 1.0, 5.0, 7.0], margin=0.5)
     code = np.array([MISSING, np.nan, np.nan, MISSING])
-    task = replace(task, domain=replace(task.domain, gaps=Gaps(code, np.array([False, False, False, True]))))
-    pool = Pool.start(np.array([[[4.0, 1.0, 6.01, MISSING]]]), np.array([[True]]), task.domain, task.distance)
-    after = converse(task.judge, [beyond(task, pool)])[0].codes[0, 0]
+    context = replace(
+        context, domain=replace(context.domain, missing=MissingValues(code, np.array([False, False, False, True])))
+    )
+    pool = Pool.start(np.array([[[4.0, 1.0, 6.01, MISSING]]]), np.array([[True]]), context.domain, context.distance)
+    pools = run_rounds(context.judge, [beyond(context, pool)])
+    assert pools is not None
+    after = pools[0].codes[0, 0]
     assert after[[0, 1, 3]].tolist() == [4.0, 1.0, MISSING]
     assert after[2] > 6.5

@@ -46,7 +46,7 @@ def test_every_row_gets_inside(explainer: FasterCE, flats: pd.DataFrame, method:
 
 def test_rules_hold_on_the_way(explainer: FasterCE, flats: pd.DataFrame) -> None:
     rows = flats.head(20)
-    result = explainer.explain(rows, target=(500.0, 500.5), rules=[Frozen("size", "kind")])
+    result = explainer.explain(rows, target=(500.0, 500.5), constraints=[Frozen("size", "kind")])
     found = result.counterfactuals[result.status == "found"]
     pd.testing.assert_frame_equal(found[["size", "kind"]], rows.loc[found.index, ["size", "kind"]], check_dtype=False)
 

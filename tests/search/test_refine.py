@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.schema import MISSING
+from fasterce.constraints.compile.domain import MissingValues
+from fasterce.data.schema import MISSING
 from fasterce.search import refine
 from fasterce.search.distance import Distance
-from fasterce.search.goal import Named
 from fasterce.search.judge import Judge, Verdict
 from fasterce.search.pool import Pool
-from fasterce.search.project import Gaps
+from fasterce.search.query_targets import Named
 
 ROW = [1.0, 1.0, 1.0, 2.0]
 
@@ -83,8 +83,8 @@ def test_unneeded_changes_of_a_linear_model_are_dropped(seed: int) -> None:
         return
     parts = refine.changed_parts(codes, np.array([True]), base)
     without, alone = refine.one_by_one(parts, base)
-    verdicts = [Verdict(lead(group.codes) > 0, lead(group.codes)) for group in (without, alone)]
-    kept = refine.keep_most_needed(parts, *verdicts, base, np.ones((1, 6)))
+    less, only = (Verdict(lead(group.codes) > 0, lead(group.codes)) for group in (without, alone))
+    kept = refine.keep_most_needed(parts, less, only, base, np.ones((1, 6)))
     tried = kept.codes[0][kept.open[0]]
     largest_first = np.sort(effect)[::-1].cumsum()
     fewest = int(np.argmax(largest_first > threshold)) + 1
@@ -134,7 +134,7 @@ def test_shrinking_finds_the_threshold_to_a_500th_of_the_range(toys: Any, thresh
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_shrinking_never_makes_a_candidate_invalid_or_dearer(toys: Any, seed: int) -> None:
+def test_shrinking_never_makes_a_candidate_invalid_or_more_expensive(toys: Any, seed: int) -> None:
     """Even where the model is no threshold at all but a patchwork."""
     rng = np.random.default_rng(seed)
     codec, codes = toys.codec(toys.frame(60))
@@ -190,9 +190,11 @@ def test_there_is_nothing_between_missing_and_a_value(toys: Any) -> None:
     frame = toys.frame().assign(k=toys.frame()["k"].astype(float))
     frame.loc[5:20, ["a", "k"]] = np.nan
     codec, _ = toys.codec(frame, may_go_missing=["k"])
-    distance = Distance.gower(codec.profile.span, codec.numeric, codec.gappy)
+    distance = Distance.gower(codec.profile.span, codec.numeric, codec.nullable)
     domain = toys.domain(codec, [MISSING, 1.0, 1.0, 2.0])
-    domain = replace(domain, gaps=Gaps(np.array([MISSING, np.nan, np.nan, MISSING]), np.array([False, False, False, True])))
+    domain = replace(
+        domain, missing=MissingValues(np.array([MISSING, np.nan, np.nan, MISSING]), np.array([False, False, False, True]))
+    )
     pool = Pool.start(np.array([[[9.0, 1.0, 9.0, MISSING]]]), np.array([[True]]), domain, distance)
     asked = refine.bracket(pool, domain, distance)
     assert asked.feature.tolist() == [[2]]

@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce import Schema, outcome
-from fasterce.explanation import Answers
-from fasterce.predictor import FAILED, Final, Predictor
-from fasterce.table import Table
-from fasterce.targets import Chance, TheClass, TheOther
+from fasterce import Schema
+from fasterce.data.table import Table
+from fasterce.errors import Problem
+from fasterce.explanation import CounterfactualArrays
+from fasterce.models.predictions import FAILED, Predictions
+from fasterce.models.predictor import Predictor
+from fasterce.search import results
+from fasterce.search.target import Chance, TheClass, TheOther
 
 FRAME = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": ["a", "b", "a", "b"]}, index=list("wxyz"))
 TABLE = Table.like(FRAME, Schema.infer(FRAME))
@@ -30,24 +33,24 @@ def predictor(model: Any = big, classes: tuple[Any, ...] = ("big", "small")) -> 
     return Predictor(model, TABLE, classes)
 
 
-def ledger(frame: pd.DataFrame = FRAME, wanted: int | None = None) -> outcome.Ledger:
-    return outcome.Ledger(TABLE.read(frame), TheOther() if wanted is None else TheClass(wanted))
+def ledger(frame: pd.DataFrame = FRAME, wanted: int | None = None) -> results.QueryLedger:
+    return results.QueryLedger(TABLE.read(frame), TheOther() if wanted is None else TheClass(wanted))
 
 
-def wants(book: outcome.Ledger) -> list[Any]:
+def wants(book: results.QueryLedger) -> list[Any]:
     return book.target.shown(("big", "small"), book.predicted)
 
 
-def asked(book: outcome.Ledger, model: Any = big) -> list[int]:
+def asked(book: results.QueryLedger, model: Any = big) -> list[int]:
     """The model's labels on record, as a search that supposed just these would put them there."""
     rows, own = book.open, predictor(model)
-    said = own.last_word(TABLE.frame(book.codes[rows]), raw=False)
-    return book.record(rows, said, said, book.target.goal(said), own.failure).tolist()
+    said = own.verify(TABLE.frame(book.codes[rows]), raw=False)
+    return book.record(rows, said, said, book.target.for_queries(said), own.failure).tolist()
 
 
-def answers(*query: int) -> Answers:
+def answers(*query: int) -> CounterfactualArrays:
     many, width = len(query), 2
-    return Answers(
+    return CounterfactualArrays(
         np.array(query, dtype=np.intp),
         np.zeros(many, dtype=np.intp),
         np.full(many, "closest", dtype=object),
@@ -78,7 +81,7 @@ def test_with_a_wanted_class_rows_already_there_are_closed() -> None:
     book = ledger(wanted=0)
     asked(book)
     assert book.status.tolist() == ["", "", "already_target", "already_target"]
-    assert book.reason.tolist() == [""] * 4
+    assert book.reason == [""] * 4
     assert wants(book) == ["big"] * 4
 
 
@@ -86,10 +89,9 @@ def test_rows_the_model_fails_on_are_closed_with_its_words() -> None:
     book = ledger()
     asked(book, picky)
     assert book.status.tolist() == ["", "", "model_error", ""]
-    assert book.reason[2] == "The model raised ValueError: not two"
+    assert book.reason[2] == "The model raised ValueError: not two."
     assert book.predicted.tolist() == [1, 1, FAILED, 0]
     assert wants(book) == ["big", "big", None, "small"]
-    assert book.first_line() == ""
 
 
 def test_a_failing_row_is_no_model_success_even_with_a_target() -> None:
@@ -101,60 +103,60 @@ def test_a_failing_row_is_no_model_success_even_with_a_target() -> None:
 def test_a_row_whose_label_is_not_the_supposed_one_stays_open_and_is_named() -> None:
     """The search went by scores that say otherwise: neither its answers nor its silence count."""
     book = ledger(wanted=0)
-    own, supposed = Final(np.array([0, 1, 0, FAILED])), Final(np.array([0, 0, 1, 0]))
-    doubtful = book.record(book.open, own, supposed, book.target.goal(supposed), "The model raised KeyError: 'x'")
+    failure = Problem("models.no_prediction")
+    own, supposed = Predictions(np.array([0, 1, 0, FAILED])), Predictions(np.array([0, 0, 1, 0]))
+    doubtful = book.record(book.open, own, supposed, book.target.for_queries(supposed), failure)
     assert doubtful.tolist() == [1, 2]
     assert book.status.tolist() == ["already_target", "", "", "model_error"]
-    assert book.reason[3] == "The model raised KeyError: 'x'"
+    assert book.reason[3] == failure.text()
 
 
 @pytest.mark.parametrize("method", ["closest", "sparse", "realistic", "all"])
 def test_settling_leaves_no_row_open(method: str) -> None:
     book = ledger()
-    book.settle_found(answers(3, 3))
-    book.settle_rest(book.open, method, np.array([False, True, False]), "Stopped at the budget of 9 rows asked")
+    book.close_found(answers(3, 3))
+    book.close_rest(book.open, method, np.array([False, True, False]), {"budget": 9, "deadline": None})
     assert book.open.size == 0
     assert book.status.tolist() == ["none_found", "stopped", "none_found", "found"]
-    early = "Stopped at the budget of 9 rows asked before an answer was found."
-    assert book.reason.tolist() == [outcome.NOTHING[method], early, outcome.NOTHING[method], ""]
+    nothing = results.NOTHING_FOUND[method]
+    codes = [[problem.code for problem in problems] for problems in book.problems]
+    assert codes == [[nothing], ["search.stopped_by_budget"], [nothing], []]
+    assert book.reason[1] == "Stopped at the budget of 9 model rows before a counterfactual was found."
 
 
-def test_remarks_stand_beside_answers_only() -> None:
+def test_remarks_stand_beside_counterfactuals_only() -> None:
     book = ledger()
-    book.settle_found(answers(0, 2))
-    book.remark(np.array([0, 1]), "One.")
-    book.remark(np.array([0, 2]), "Two.")
-    assert book.reason.tolist() == ["One. Two.", "", "Two.", ""]
+    book.close_found(answers(0, 2))
+    one, two = Problem("search.no_row"), Problem("search.best_attempt", details={"progress": 2})
+    book.add(np.array([0, 1]), one)
+    book.add(np.array([0, 2]), two)
+    assert book.problems == [(one, two), (), (two,), ()]
+    assert book.reason == [f"{one.text()} {two.text()}", "", two.text(), ""]
 
 
 def test_sparse_says_how_many_features_it_took() -> None:
     book, found = ledger(), answers(0, 1)
     found.method[:] = "sparse"
     found.codes[1, 1] = 0.0
-    book.settle_found(found)
-    book.remark_several(found)
-    assert book.reason.tolist() == ["No single feature was found that flips it alone; these 2 together do.", "", "", ""]
-
-
-def test_the_first_line_names_status_and_reason() -> None:
-    book = ledger(FRAME.assign(c="q"))
-    assert book.first_line().startswith("invalid_input: Column 'c' must be one of 'a', 'b'; got 'q'")
+    book.close_found(found)
+    book.note_several_changes(found)
+    assert book.reason == ["No single feature was found that changes the prediction alone; these 2 together do.", "", "", ""]
 
 
 def test_labels_are_the_models_own_and_none_where_there_is_none() -> None:
-    series = outcome.labelled(("big", 7), np.array([1, FAILED, 0]), pd.Index([5, 6, 7]))
+    series = results.labelled(("big", 7), np.array([1, FAILED, 0]), pd.Index([5, 6, 7]))
     assert series.tolist() == [7, None, "big"]
     assert series.index.tolist() == [5, 6, 7]
     assert series.dtype == object
 
 
 def test_the_models_own_number_settles_a_row_the_search_saw_just_outside() -> None:
-    book = outcome.Ledger(TABLE.read(FRAME), Chance(0, 0.7, 1.0))
+    book = results.QueryLedger(TABLE.read(FRAME), Chance(0, 0.7, 1.0))
     values = np.array([[0.7, 0.3], [0.5, 0.5], [0.7, 0.3], [0.9, 0.1]])
     outside, inside = np.log([[0.69, 0.31]]), np.log([[0.9, 0.1]])
-    supposed = Final(np.zeros(4, dtype=np.intp), scores=np.concatenate([outside, outside, inside, inside]))
-    own = Final(np.zeros(4, dtype=np.intp), values, np.log(values))
-    doubtful = book.record(book.open, own, supposed, book.target.goal(supposed), "")
+    supposed = Predictions(np.zeros(4, dtype=np.intp), scores=np.concatenate([outside, outside, inside, inside]))
+    own = Predictions(np.zeros(4, dtype=np.intp), np.log(values), values)
+    doubtful = book.record(book.open, own, supposed, book.target.for_queries(supposed), None)
     assert book.status.tolist() == ["already_target", "", "already_target", "already_target"]
     assert doubtful.tolist() == [0], "what was found for it does not count"
     assert book.value.tolist() == [0.7, 0.5, 0.7, 0.9]

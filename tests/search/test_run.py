@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce import FasterCE, Schema, inquiry
+from fasterce import FasterCE, Schema
+from fasterce.data.table import Table
 from fasterce.errors import InputError
-from fasterce.predictor import Predictor
-from fasterce.table import Table
-from samples import people
+from fasterce.models.predictor import Predictor
+from fasterce.search import run
+from tests.samples import people
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 FRAME = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": ["a", "b", "a", "b"]}, index=list("wxyz"))
@@ -63,7 +64,7 @@ class Scored:
 
 
 def fitted(model: Any, **options: Any) -> FasterCE:
-    return FasterCE(model, autoencoder=SAME, progress=False, twin="never", **options).fit(people(600))
+    return FasterCE(model, autoencoder=SAME, progress=False, compile="never", **options).fit(people(600))
 
 
 @pytest.fixture(scope="module", params=["auto", "never"])
@@ -90,18 +91,18 @@ def check_true(explainer: FasterCE, result: Any, rows: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"budget": 4}, r"^budget must be a whole number of rows asked an explanation, at least 5; got 4\.$"),
+        ({"budget": 4}, r"^budget must be a whole number of at least 5; got 4\.$"),
         ({"budget": 8, "n": 3}, r"at least 9; got 8\.$"),
-        ({"budget": 0}, r"at least 5; got 0\.$"),
+        ({"budget": 0}, r"at least 1; got 0\.$"),
         ({"budget": True}, r"got True\.$"),
         ({"budget": 20.0}, r"got 20\.0\.$"),
-        ({"deadline": 0}, r"^deadline must be a number of seconds above 0; got 0\.$"),
+        ({"deadline": 0}, r"^deadline must be a number above 0; got 0\.$"),
         ({"deadline": -1.5}, r"got -1\.5\.$"),
         ({"deadline": float("inf")}, r"got inf\.$"),
         ({"deadline": "1"}, r"got '1'\.$"),
-        ({"realism": 1.5}, r"^realism must be a number from 0 \(close\) to 1 \(realistic\); got 1\.5\.$"),
+        ({"realism": 1.5}, r"^realism must be a number from 0 to 1; got 1\.5\.$"),
         ({"realism": "much"}, r"got 'much'\.$"),
-        ({"n": 0}, r"^n must be a whole number of at least 1; got 0\.$"),
+        ({"n": 0}, r"^n must be a whole number from 1 to 100; got 0\.$"),
         ({"step": 0}, r"^step must be a number of at least 1e-06; got 0\.$"),
         ({"margin": -0.1}, r"^margin must be a number of at least 0; got -0\.1\.$"),
     ],
@@ -115,7 +116,13 @@ def test_what_cannot_be_wanted_is_one_clear_sentence(explainer: FasterCE, option
 
 
 def test_numpy_numbers_are_numbers(explainer: FasterCE) -> None:
-    options = {"n": np.int64(1), "budget": np.int32(50), "deadline": np.float32(60), "margin": np.float32(0), "realism": 1}
+    options: dict[str, Any] = {
+        "n": np.int64(1),
+        "budget": np.int32(50),
+        "deadline": np.float32(60),
+        "margin": np.float32(0),
+        "realism": 1,
+    }
     assert (explainer.explain(ROWS.head(2), **options).status == "found").all()
 
 
@@ -123,23 +130,23 @@ def test_numpy_numbers_are_numbers(explainer: FasterCE) -> None:
 
 
 def test_sources_take_turns_twin_scores_labels() -> None:
-    class Twin:
-        def ask(self, codes: Any) -> Any: ...
+    class CompiledModel:
+        def evaluate(self, codes: Any) -> Any: ...
 
-    one = inquiry.sources(predictor(use_scores=True), Twin(), raw=False)
+    one = run.sources(predictor(use_scores=True), CompiledModel(), raw=False)
     assert [(source.final, source.labels) for source in one] == [(False, False), (True, False), (True, True)]
     assert [source.informative for source in one] == [True, True, False]
-    assert [source.labels for source in inquiry.sources(predictor(), None, raw=False)] == [True]
-    assert [source.informative for source in inquiry.sources(predictor(), Twin(), raw=False)] == [False, False]
+    assert [source.labels for source in run.sources(predictor(), None, raw=False)] == [True]
+    assert [source.informative for source in run.sources(predictor(), CompiledModel(), raw=False)] == [False, False]
 
 
-def test_scores_are_asked_while_searching_and_the_label_once_at_the_end() -> None:
+def test_scores_are_used_while_searching_and_the_label_once_at_the_end() -> None:
     explainer = fitted(Scored())
     explainer.model.forget()
     result = explainer.explain(ROWS)
     assert (result.status == "found").all()
     assert explainer.model.labels == 1
-    assert explainer.model.scores == result.asked.calls - 1
+    assert explainer.model.scores == result.usage.calls - 1
 
 
 def test_labels_only_never_asks_for_scores() -> None:
@@ -151,15 +158,15 @@ def test_labels_only_never_asks_for_scores() -> None:
 
 @pytest.fixture(scope="module")
 def odd() -> tuple[FasterCE, pd.DataFrame]:
-    """A threshold other than one half: no training row lies between the two, half of the rows asked about do."""
+    """A threshold other than one half: no training row lies between the two, half of the model rows about do."""
     model = Scored()
     training = people(600)
     above = np.sort(points(training)[points(training) > 0])
     gap = np.diff(above).argmax()
     training = training[~((points(training) > 0) & (points(training) <= above[gap] + 0.2))]
     model.threshold = float(above[gap] + 0.1)
-    explainer = FasterCE(model, autoencoder=SAME, progress=False, twin="never").fit(training)
-    assert explainer.use_scores_, "on the training rows the scores say what the labels say"
+    explainer = FasterCE(model, autoencoder=SAME, progress=False, compile="never").fit(training)
+    assert explainer.state_.use_scores, "on the training rows the scores say what the labels say"
     many = people(6000, seed=3)
     between = many[(points(many) > 0) & (points(many) <= model.threshold)].head(6)
     assert len(between) == 6
@@ -182,7 +189,7 @@ def test_rows_whose_label_is_not_what_the_scores_say_come_out_right(
     assert (result.target == (other if target is None else target)).all()
 
 
-def test_a_doubtful_row_gets_the_same_answer_alone(odd: tuple[FasterCE, pd.DataFrame]) -> None:
+def test_a_doubtful_row_gets_the_same_counterfactual_alone(odd: tuple[FasterCE, pd.DataFrame]) -> None:
     explainer, rows = odd
     together = explainer.explain(rows).to_frame().set_index("query")
     for name in rows.index:
@@ -195,13 +202,13 @@ def test_a_doubtful_row_gets_the_same_answer_alone(odd: tuple[FasterCE, pd.DataF
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [1, 3])
-def test_never_more_rows_are_asked_than_the_budget(explainer: FasterCE, method: Any, n: int) -> None:
+def test_never_more_rows_are_evaluated_than_the_budget(explainer: FasterCE, method: Any, n: int) -> None:
     least = 3 + 2 * n * (3 if method == "all" else 1)
     for budget in (least, least + 1, least + 6, 25, 60):
         for rows in (ROWS, ROWS.head(1)):
             explainer.model.forget()
             result = explainer.explain(rows, method, n=n, budget=budget)
-            assert explainer.model.rows == result.asked.rows <= budget * len(rows)
+            assert explainer.model.rows == result.usage.rows <= budget * len(rows)
             check_true(explainer, result, rows)
             assert set(result.status) <= {"found", "stopped", "none_found"}
 
@@ -210,8 +217,8 @@ def test_a_budget_says_that_it_stopped(explainer: FasterCE) -> None:
     result = explainer.explain(ROWS, budget=6)
     stopped, found = result.status == "stopped", result.status == "found"
     assert (stopped | found).all()
-    assert (result.reason[stopped] == "Stopped at the budget of 6 rows asked before an answer was found.").all()
-    cut = "Stopped at the budget of 6 rows asked: a nearer answer may exist."
+    assert (result.reason[stopped] == "Stopped at the budget of 6 model rows before a counterfactual was found.").all()
+    cut = "Stopped at the budget of 6 model rows: a nearer counterfactual may exist."
     assert (result.reason[found] == cut).all()
 
 
@@ -257,16 +264,16 @@ def test_a_deadline_already_over_ends_after_about_two_calls(slow: FasterCE, meth
     assert slow.model.labels + slow.model.scores <= 2
     check_true(slow, result, ROWS)
     assert (result.status == "stopped").all()
-    assert (result.reason == "Stopped at the deadline of 1e-06 s before an answer was found.").all()
+    assert (result.reason == "Stopped at the deadline of 1e-06 s before a counterfactual was found.").all()
 
 
 def test_a_deadline_in_the_middle_returns_the_best_so_far(slow: FasterCE) -> None:
-    calls = slow.explain(ROWS).asked.calls
+    calls = slow.explain(ROWS).usage.calls
     deadline = 4.5 * slow.model.pause
     began = perf_counter()
     result = slow.explain(ROWS, deadline=deadline)
     assert perf_counter() - began < deadline + 2 * slow.model.pause
-    assert result.asked.calls < calls
+    assert result.usage.calls < calls
     check_true(slow, result, ROWS)
     assert set(result.status) <= {"found", "stopped"}
     assert result.reason.str.startswith("Stopped at the deadline of 0.675 s").all()
@@ -280,4 +287,4 @@ def test_time_enough_changes_nothing(explainer: FasterCE) -> None:
 
 def test_both_limits_are_named(explainer: FasterCE) -> None:
     result = explainer.explain(ROWS, budget=5, deadline=100)
-    assert result.reason.str.startswith("Stopped at the budget of 5 rows asked or the deadline of 100 s").all()
+    assert result.reason.str.startswith("Stopped at the budget of 5 model rows or the deadline of 100 s").all()

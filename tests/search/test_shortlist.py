@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from fasterce.search import shortlist as lists
+from fasterce.search.context import SearchContext
 from fasterce.search.distance import Distance
-from fasterce.search.goal import Named
 from fasterce.search.judge import Judge, Verdict
+from fasterce.search.query_targets import Named
 from fasterce.search.shortlist import NOBODY, Sets, Shortlist, expectations, rows_at_once, shortlist
-from fasterce.search.task import Task
 from fasterce.surrogate.runtime import lead_of
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0], [6.2, 3.0, 0.4, 0.0], [0.0, 1.0, 10.0, 12.0]]
@@ -20,58 +20,59 @@ TARGET = np.array([1, 0, 1, 0, 1])
 NO_CEILING = np.full(5, np.inf)
 
 
-def scene(toys: Any, informative: bool = True, classes: int = 2, hidden: int = 96, **rules: Any) -> Task:
+def scene(toys: Any, informative: bool = True, classes: int = 2, hidden: int = 96, **constraints: Any) -> SearchContext:
     """Random tables for a copy; whom to ask does not matter here."""
     codec, codes = toys.codec(toys.frame())
     model = toys.Model(lambda points: points[:, 0] - 5.0)
-    knowledge = replace(toys.knowledge(codec, codes, model), surrogate=toys.any_copy(codec, classes, hidden=hidden))
+    state = replace(toys.state(codec, codes, model), surrogate=toys.any_copy(codec, classes, hidden=hidden))
     priced = Distance.percentile(codec)
     judge = Judge(model, Named(TARGET if classes == 2 else TARGET + 1), informative)
-    return Task(knowledge, toys.domain(codec, ROWS, **rules), judge, priced=priced, start=START)
+    return SearchContext(state, toys.domain(codec, ROWS, **constraints), judge, priced=priced, start=START)
 
 
 @pytest.fixture(scope="module", params=["as they are", "changed"])
-def listed(toys: Any, request: pytest.FixtureRequest) -> tuple[Task, np.ndarray, Shortlist]:
+def listed(toys: Any, request: pytest.FixtureRequest) -> tuple[SearchContext, np.ndarray, Shortlist]:
     """A list around the rows themselves, and one around rows two of whose features were changed already."""
-    task = scene(toys, upper={0: 9.5})
-    state = task.domain.base
+    context = scene(toys, upper={0: 9.5})
+    state = context.domain.base
     if request.param == "changed":
         state = state.copy()
         state[:, 0], state[:, 1] = 9.37, 3.0 - state[:, 1]
-    return task, state, shortlist(task, state, START)
+    return context, state, shortlist(context, state, START)
 
 
 def all_picks(found: Shortlist) -> np.ndarray:
     return np.tile(np.arange(found.price.shape[1]), (len(found.price), 1))
 
 
-def foreseen(task: Task, state: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def foreseen(context: SearchContext, state: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """The copy's margins, moved by how far it is off at the state itself."""
-    copy, target = task.knowledge.surrogate, task.judge.target
+    copy, target = context.state.surrogate, context.judge.target
+    assert copy is not None
     own = lead_of(copy.outputs_of(state[:, None]), target)[:, 0]
     return lead_of(copy.outputs_of(codes), target) + (START - own)[:, None]
 
 
 def test_expectations_are_the_copys_margins_of_the_edited_rows(listed: Any) -> None:
-    task, state, found = listed
+    context, state, found = listed
     codes = found.codes(all_picks(found)).codes
     real = np.isfinite(found.price)
     assert real[:, len(found.edits.feature) :].any(axis=1).all(), "there are sets"
-    np.testing.assert_allclose(found.expected[real], foreseen(task, state, codes)[real], atol=2e-5)
+    np.testing.assert_allclose(found.expected[real], foreseen(context, state, codes)[real], atol=2e-5)
 
 
 def test_prices_are_the_distances_of_the_edited_rows(listed: Any) -> None:
-    task, _, found = listed
+    context, _, found = listed
     codes = found.codes(all_picks(found)).codes
     real = np.isfinite(found.price)
-    np.testing.assert_allclose(found.price[real], task.distance.total(codes, task.domain.row[:, None])[real], atol=1e-8)
+    np.testing.assert_allclose(found.price[real], context.distance.total(codes, context.domain.row[:, None])[real], atol=1e-8)
 
 
 def test_every_open_candidate_is_legal_and_changes_as_many_features_as_it_has_members(listed: Any) -> None:
-    task, state, found = listed
+    context, state, found = listed
     picks = all_picks(found)
     codes, real = found.codes(picks).codes, np.isfinite(found.price)
-    assert task.domain.contains(codes)[real].all()
+    assert context.domain.contains(codes)[real].all()
     np.testing.assert_array_equal((codes != state[:, None]).sum(axis=2)[real], (found.members(picks) >= 0).sum(axis=2)[real])
 
 
@@ -146,7 +147,7 @@ def test_sets_of_one_size(listed: Any, size: int, members: int) -> None:
     np.testing.assert_array_equal(np.isfinite(only.price), np.isfinite(found.price) & (count == members))
 
 
-def test_learning_closes_what_was_asked_and_believes_the_answer(toys: Any) -> None:
+def test_learning_closes_what_was_evaluated_and_corrects_the_margin(toys: Any) -> None:
     found = shortlist(scene(toys), np.array(ROWS), START)
     before = found.margin().copy()
     picks = np.array([[4], [4], [4], [4], [NOBODY]])
@@ -205,10 +206,10 @@ def test_an_unasked_or_failed_pick_teaches_nothing(toys: Any) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("hidden", [8, 96])
 def test_a_row_alone_is_ranked_as_in_company_to_the_last_bit(toys: Any, informative: bool, classes: int, hidden: int) -> None:
-    task = scene(toys, informative, classes, hidden)
-    together = shortlist(task, task.domain.base, START)
+    context = scene(toys, informative, classes, hidden)
+    together = shortlist(context, context.domain.base, START)
     for i in range(len(ROWS)):
-        one = task.take(np.array([i]))
+        one = context.take(np.array([i]))
         alone = shortlist(one, one.domain.base, START[[i]])
         np.testing.assert_array_equal(alone.expected[0], together.expected[i])
         np.testing.assert_array_equal(alone.price[0], together.price[i])
@@ -221,33 +222,36 @@ def test_a_row_is_ranked_the_same_among_many(toys: Any) -> None:
     """Large batches go another way through the options of every feature, in several chunks."""
     codec, codes = toys.codec(toys.frame())
     model = toys.Model(lambda points: points[:, 0] + points[:, 2] - 10.0)
-    knowledge = replace(toys.knowledge(codec, codes, model), surrogate=toys.any_copy(codec))
-    task = toys.task(knowledge, toys.domain(codec, codes), model)
-    many = shortlist(task, task.domain.base, task.start)
+    state = replace(toys.state(codec, codes, model), surrogate=toys.any_copy(codec))
+    context = toys.context(state, toys.domain(codec, codes), model)
+    many = shortlist(context, context.domain.base, context.start)
     for i in (0, 63, 64, 150, 299):
-        one = task.take(np.array([i]))
+        one = context.take(np.array([i]))
         alone = shortlist(one, one.domain.base, one.start)
         np.testing.assert_array_equal(alone.expected[0], many.expected[i])
         np.testing.assert_array_equal(alone.price[0], many.price[i])
+        assert alone.sets is not None
+        assert many.sets is not None
         np.testing.assert_array_equal(alone.sets.option[0], many.sets.option[i])
         np.testing.assert_array_equal(alone.sets.leaders[0], many.sets.leaders[i])
 
 
 def test_labels_only_starts_on_the_side_the_model_says(toys: Any) -> None:
     """The copy may believe a row flips already: then it is put just on the other side, and all it expects with it."""
-    task = scene(toys, informative=False)
-    found = shortlist(task, task.domain.base, np.full(5, -1.0))
-    guess = lead_of(task.knowledge.surrogate.outputs_of(task.domain.base[:, None]), TARGET)[:, 0]
+    context = scene(toys, informative=False)
+    found = shortlist(context, context.domain.base, np.full(5, -1.0))
+    assert context.state.surrogate is not None
+    guess = lead_of(context.state.surrogate.outputs_of(context.domain.base[:, None]), TARGET)[:, 0]
     assert (guess > 0).any()
     assert (guess < -0.5).any()
-    plain = lead_of(task.knowledge.surrogate.outputs_of(found.codes(all_picks(found)).codes), TARGET)
+    plain = lead_of(context.state.surrogate.outputs_of(found.codes(all_picks(found)).codes), TARGET)
     shift = found.expected[:, 0] - plain[:, 0]
     np.testing.assert_allclose(shift, np.minimum(0.0, -0.03 - guess), atol=1e-5)
 
 
 def test_frozen_and_forbidden_values_are_not_listed(toys: Any) -> None:
-    task = scene(toys, frozen=[2], upper={0: 6.0}, allowed={1: [1, 2]})
-    found = shortlist(task, task.domain.base, START)
+    context = scene(toys, frozen=[2], upper={0: 6.0}, allowed={1: [1, 2]})
+    found = shortlist(context, context.domain.base, START)
     codes = found.codes(all_picks(found)).codes[np.isfinite(found.price)]
     assert set(codes[:, 1]) - {row[1] for row in ROWS} <= {1.0, 2.0}
     assert not (found.edits.open & (found.edits.feature == 2)).any()
@@ -255,29 +259,29 @@ def test_frozen_and_forbidden_values_are_not_listed(toys: Any) -> None:
 
 
 def test_nothing_free_lists_nothing(toys: Any) -> None:
-    task = scene(toys, frozen=[0, 1, 2, 3])
-    found = shortlist(task, task.domain.base, START)
+    context = scene(toys, frozen=[0, 1, 2, 3])
+    found = shortlist(context, context.domain.base, START)
     assert np.isinf(found.price).all()
     assert (found.cheapest(found.margin(), [0.0, -99.0], NO_CEILING) == NOBODY).all()
     assert (found.surest(found.margin(), 2, np.full((5, 1), NOBODY)) == NOBODY).all()
 
 
 def test_single_edits_only(toys: Any) -> None:
-    task = scene(toys)
-    alone = shortlist(task, task.domain.base, START, together=False)
+    context = scene(toys)
+    alone = shortlist(context, context.domain.base, START, together=False)
     assert alone.sets is None
-    np.testing.assert_array_equal(alone.expected, expectations(task, alone.edits, START))
-    both = shortlist(task, task.domain.base, START)
+    np.testing.assert_array_equal(alone.expected, expectations(context, alone.edits, START))
+    both = shortlist(context, context.domain.base, START)
     np.testing.assert_array_equal(both.price[:, : alone.price.shape[1]], alone.price)
 
 
 def test_rows_are_listed_together_as_far_as_memory_goes(toys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = scene(toys)
-    listed = shortlist(task, task.domain.base, START).price.shape[1]
+    context = scene(toys)
+    listed = shortlist(context, context.domain.base, START).price.shape[1]
     monkeypatch.setattr(lists, "MOST_LISTED", 50_000)
-    assert 1 <= rows_at_once(task.knowledge) * listed <= 50_000
+    assert 1 <= rows_at_once(context.state) * listed <= 50_000
     monkeypatch.setattr(lists, "MOST_READ", 0)
-    assert rows_at_once(task.knowledge) == 1
+    assert rows_at_once(context.state) == 1
 
 
 def test_the_most_hopeful_save_most_for_the_chance_they_have(listed: Any) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fasterce.search import levels, sweep
 from fasterce.search.distance import Distance
-from fasterce.search.goal import Named
 from fasterce.search.judge import Edits, Judge, Verdict
+from fasterce.search.query_targets import Named
 
 ROW = [3.0, 1.0, 5.25, 7.0]
 
@@ -20,8 +20,8 @@ def codec(toys: Any) -> Any:
     return toys.codec(toys.frame())[0]
 
 
-def run(toys: Any, codec: Any, lead: Any, rows: Any = ROW, **rules: Any) -> Any:
-    domain = toys.domain(codec, rows, **rules)
+def run(toys: Any, codec: Any, lead: Any, rows: Any = ROW, **constraints: Any) -> Any:
+    domain = toys.domain(codec, rows, **constraints)
     asked = sweep.edits(domain, levels.coarse_levels(codec))
     judge = Judge(toys.Model(lead), Named(np.ones(len(domain.base), dtype=np.intp)), True)
     (verdict,) = judge.judge(asked)
@@ -76,7 +76,7 @@ def test_the_floor_is_the_row_where_nothing_lies_between(toys: Any, codec: Any) 
     assert singles.value[0, 0] != 3.0
 
 
-def test_the_floor_is_a_value_that_was_asked(toys: Any, codec: Any) -> None:
+def test_the_floor_is_a_value_that_was_evaluated(toys: Any, codec: Any) -> None:
     domain = toys.domain(codec, ROW)
     asked = Edits(domain.base, np.zeros(3, dtype=np.intp), np.array([[4.0, 5.0, 6.0]]), np.array([[True, False, True]]))
     verdict = Verdict(np.array([[False, False, True]]), np.array([[-1.0, -np.inf, 1.0]]))

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, load
 from fasterce.errors import ArtifactError, InputError, ModelError
-from samples import people
+from tests.samples import people
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -229,7 +229,7 @@ def test_a_wanted_chance_alone_is_as_in_a_batch(kind: str) -> None:
 def test_a_chance_needs_chances() -> None:
     with pytest.raises(InputError, match=r"^target_score needs a model with predict_proba that agrees"):
         graded("text").explain(ROWS, target="low", target_score=(0.7, 1))
-    with pytest.raises(InputError, match=r"^target must name the class whose chance is meant, one of 0, 1, 2; got None\.$"):
+    with pytest.raises(InputError, match=r"^target must name the class whose probability is meant, one of 0, 1, 2\.$"):
         chances("logistic", 3).explain(ROWS, target_score=(0.7, 1))
 
 
@@ -301,14 +301,14 @@ def test_numbers_that_no_row_can_reach_are_not_found() -> None:
 def test_a_number_needs_bounds(target: Any) -> None:
     with pytest.raises(InputError, match=r"^target must"):
         numbers("linear").explain(ROWS, target=target)
-    with pytest.raises(InputError, match=r"^target_score is for models that answer classes"):
+    with pytest.raises(InputError, match=r"^target_score is for models that predict classes"):
         numbers("linear").explain(ROWS, target_score=(0.7, 1))
 
 
 def test_the_task_is_what_the_model_says_or_the_caller() -> None:
-    assert numbers("linear").numbers_ is not None
-    assert chances("logistic", 2).numbers_ is None
-    with pytest.raises(InputError, match=r"^task must be 'auto', 'classification' or 'regression'; got 'ranking'\.$"):
+    assert numbers("linear").state_.numbers is not None
+    assert chances("logistic", 2).state_.numbers is None
+    with pytest.raises(InputError, match=r"^task must be one of 'auto', 'classification', 'regression'; got 'ranking'\.$"):
         explaining(money, task="ranking")
     with pytest.raises(ModelError, match=r"task='regression'"):
         explaining(money)
@@ -320,12 +320,12 @@ def test_the_task_is_what_the_model_says_or_the_caller() -> None:
 
 
 @pytest.mark.parametrize("kind", ["linear", "function"])
-def test_a_saved_regression_answers_the_same(kind: str, tmp_path: Path) -> None:
+def test_a_saved_regression_explainer_returns_the_same(kind: str, tmp_path: Path) -> None:
     explainer = FasterCE(numbers(kind).model, progress=False, task="regression").fit(X)
     explainer.save(tmp_path / "kept")
     again = load(tmp_path / "kept", explainer.model)
     assert again.task == "regression"
-    assert again.numbers_ == explainer.numbers_
+    assert again.state_.numbers == explainer.state_.numbers
     for bounds in BOUNDS:
         before, after = (one.explain(ROWS, target=bounds) for one in (explainer, again))
         pd.testing.assert_frame_equal(before.to_frame(), after.to_frame(), check_exact=True)
@@ -338,7 +338,7 @@ def test_a_saved_classifier_still_knows_chances(tmp_path: Path) -> None:
     explainer = FasterCE(model, progress=False).fit(X)
     explainer.save(tmp_path / "kept")
     again = load(tmp_path / "kept", model)
-    assert (again.task, again.numbers_) == ("auto", None)
+    assert (again.task, again.state_.numbers) == ("auto", None)
     for options in ({"target": 2, "target_score": (0.2, 0.4)}, {"target": "any other"}):
         before, after = (one.explain(ROWS, **options).to_frame() for one in (explainer, again))
         pd.testing.assert_frame_equal(before, after, check_exact=True)
@@ -346,7 +346,7 @@ def test_a_saved_classifier_still_knows_chances(tmp_path: Path) -> None:
 
 def test_a_regression_is_not_loaded_for_a_classifier(tmp_path: Path) -> None:
     FasterCE(numbers("linear").model, progress=False).fit(X).save(tmp_path / "kept")
-    with pytest.raises(ModelError, match=r"does not fit this model: The model must answer one finite number"):
+    with pytest.raises(ModelError, match=r"does not fit this model: The model must return one finite number"):
         load(tmp_path / "kept", lambda frame: np.full(len(frame), "yes"))
     with pytest.raises(ArtifactError):
         load(tmp_path / "nowhere", numbers("linear").model)

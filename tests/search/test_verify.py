@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search.goal import Named
+from fasterce.models.predictions import Predictions
 from fasterce.search.pool import Pool
+from fasterce.search.query_targets import Named
 from fasterce.search.verify import verify
 
 ROW = [3.0, 1.0, 5.0, 7.0]
@@ -16,7 +17,7 @@ ROW = [3.0, 1.0, 5.0, 7.0]
 def run(toys: Any) -> Any:
     codec, _ = toys.codec(toys.frame())
 
-    def verified(lead: Any, codes: Any, group: Any = None, wanted: int = 1, valid: Any = None, **rules: Any) -> Any:
+    def verified(lead: Any, codes: Any, group: Any = None, wanted: int = 1, valid: Any = None, **constraints: Any) -> Any:
         model = toys.Model(lead)
         asked: list[np.ndarray] = []
 
@@ -25,7 +26,7 @@ def run(toys: Any) -> Any:
             return model.label(points) == 1, points[:, 0]
 
         points = np.array(codes, dtype=float)
-        domain = toys.domain(codec, rules.pop("row", [ROW] * len(points)), **rules)
+        domain = toys.domain(codec, constraints.pop("row", [ROW] * len(points)), **constraints)
         known = np.ones(points.shape[:2], dtype=bool) if valid is None else np.array(valid)
         pool = Pool(points, known, np.zeros(points.shape[:2]), points, np.zeros(points.shape[:2]))
         group = np.zeros(points.shape[1], dtype=np.intp) if group is None else np.array(group)
@@ -44,7 +45,7 @@ def with_a(*values: float) -> list[list[float]]:
     return [[value, *ROW[1:]] for value in values]
 
 
-def test_the_first_is_confirmed_and_the_rest_not_asked(run: Any) -> None:
+def test_the_first_is_confirmed_and_the_rest_not_evaluated(run: Any) -> None:
     kept, asked = run(above(5), [with_a(6.0, 7.0, 8.0)])
     assert kept == [[True, False, False]]
     np.testing.assert_array_equal(asked, [with_a(6.0)])
@@ -81,16 +82,16 @@ def test_a_row_moved_into_its_range_counts_as_changed(run: Any) -> None:
     assert kept == [[False]], "the row as it is, is no counterfactual"
 
 
-def test_a_failed_answer_confirms_nothing(toys: Any) -> None:
+def test_a_failed_prediction_confirms_nothing(toys: Any) -> None:
     codec, _ = toys.codec(toys.frame())
     points = np.array([with_a(6.0, 7.0)])
     pool = Pool(points, np.ones((1, 2), dtype=bool), np.zeros((1, 2)), points, np.zeros((1, 2)))
-    goal, failed = Named(np.array([1])), lambda codes: toys.Said(np.full(len(codes), -1, dtype=np.intp))
+    targets, failed = Named(np.array([1])), lambda codes: Predictions(np.full(len(codes), -1, dtype=np.intp))
     kept, _ = verify(
         pool,
         np.zeros(2, dtype=np.intp),
         toys.domain(codec, ROW),
-        lambda rows, codes: (goal.reached(failed(codes), rows), np.full(len(codes), np.nan)),
+        lambda rows, codes: (targets.reached(failed(codes), rows), np.full(len(codes), np.nan)),
         1,
     )
     assert not kept.any()

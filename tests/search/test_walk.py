@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search.directions import height
-from fasterce.search.walk import CLOUD, trace
+from fasterce.config import SearchConfig
+from fasterce.latent.directions import height
+from fasterce.search.walk import trace
 
 ROW = [3.0, 1.0, 5.0, 7.0]
 
@@ -16,8 +17,8 @@ def lead(codes: np.ndarray) -> np.ndarray:
 
 
 def test_the_walk_rises_across_the_hyperplane_and_flips(toys: Any) -> None:
-    task, _ = toys.scene(lead, ROW)
-    walk = trace(task, "no", "yes")
+    context, _ = toys.scene(lead, ROW)
+    walk = trace(context, "no", "yes")
     assert (walk.label, walk.target) == ("no", "yes")
     assert walk.height[0] < 0 < walk.height[-1]
     assert walk.height[3] == pytest.approx(0.0, abs=1e-9)
@@ -30,25 +31,25 @@ def test_the_walk_rises_across_the_hyperplane_and_flips(toys: Any) -> None:
 
 
 def test_the_cloud_is_the_examples_seen_the_same_way(toys: Any) -> None:
-    task, _ = toys.scene(lead, ROW)
-    walk = trace(task, "no", "yes")
-    assert len(walk.cloud_height) == len(walk.cloud_side) == len(walk.cloud_wanted) <= 2 * CLOUD
+    context, _ = toys.scene(lead, ROW)
+    walk = trace(context, "no", "yes")
+    assert len(walk.cloud_height) == len(walk.cloud_side) == len(walk.cloud_wanted) <= 2 * SearchConfig().walk_examples
     assert ((walk.cloud_height > 0) == walk.cloud_wanted).mean() > 0.9
     assert 0.2 < walk.cloud_wanted.mean() < 0.8
     assert walk.cloud_side.std() > 0.5
 
 
 def test_a_walk_that_never_flips_says_so(toys: Any) -> None:
-    task, _ = toys.scene(lead, ROW, frozen=[0, 2])
-    walk = trace(task, "no", "yes")
+    context, _ = toys.scene(lead, ROW, frozen=[0, 2])
+    walk = trace(context, "no", "yes")
     assert walk.flip == -1
     assert not walk.valid.any()
 
 
 def test_with_frozen_features_it_still_reaches_the_hyperplane(toys: Any) -> None:
     """The walk drawn is the walk searched: three points before the hyperplane, one on it, the rest beyond."""
-    task, _ = toys.scene(lead, ROW, frozen=[2])
-    walk = trace(task, "no", "yes")
-    normals, offsets = task.prediction_planes
-    assert height(task.latent, normals, offsets)[0] < -0.1
+    context, _ = toys.scene(lead, ROW, frozen=[2])
+    walk = trace(context, "no", "yes")
+    normals, offsets = context.prediction_planes
+    assert height(context.latent, normals, offsets)[0] < -0.1
     assert walk.height[3] == pytest.approx(0.0, abs=1e-6)

@@ -1,17 +1,17 @@
-"""What tests of engines and of the whole service have in common: an artifact fitted once, and a server."""
+"""What tests of workers and of the whole service have in common: an artifact fitted once, and a server."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from serve.models import Moody, saved
-from serve.service import Service, serving
+from tests.serve.models import Moody, saved
+from tests.serve.service import Service, serving
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("engines") / "moody.fasterce"
+    where = tmp_path_factory.mktemp("workers") / "moody.fasterce"
     saved(where, Moody(calm=True))
     return where
 

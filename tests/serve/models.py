@@ -1,4 +1,4 @@
-"""People and a model with moods, for engines to load as `serve.models:moody`: what it does is a cell of the row it is asked
+"""A model with moods, for workers to load as `tests.serve.models:moody`: what it does is a cell of the row it is asked
 about, and no search can change that cell."""
 
 import os
@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from fasterce import FasterCE, Schema
-from fasterce.surrogate import train
+from fasterce.config import Config, SurrogateConfig
 
 MOODS = ["calm", "raises", "nan", "shape", "count", "hangs", "slow", "exits", "killed", "eats", "lies", "grows"]
-LITTLE_TRAINED = {"EDITED_A_FEATURE": 300, "FEWEST_EDITED": 1_000, "STEPS_A_FEATURE": 10, "FEWEST_STEPS": 60}
+CONFIG = Config(
+    surrogate=SurrogateConfig(edited_rows_per_feature=300, min_edited_rows=1_000, steps_per_feature=10, min_steps=60)
+)
 
 
 def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -27,7 +28,7 @@ def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:
             "income": rng.normal(50, 15, rows).clip(5, 120).round(1),
             "debt": rng.gamma(2.0, 10.0, rows).round(2).astype(np.float32),
             "years": np.where(rng.random(rows) < 0.2, np.nan, rng.integers(0, 30, rows)),
-            "job": rng.choice(["clerk", "nurse", "smith"], rows),
+            "job": rng.choice(["clerk", "run_fork_server", "smith"], rows),
             "owner": rng.random(rows) < 0.5,
             "mood": pd.Categorical(["calm"] * rows, MOODS),
         }
@@ -42,7 +43,7 @@ def points(frame: pd.DataFrame) -> np.ndarray:
         + 0.2 * frame["age"].to_numpy(dtype=float)
         + 0.1 * np.nan_to_num(years)
         + 12 * frame["owner"].to_numpy(dtype=bool)
-        + 6 * (frame["job"] == "nurse").to_numpy(dtype=bool)
+        + 6 * (frame["job"] == "run_fork_server").to_numpy(dtype=bool)
     )
 
 
@@ -115,11 +116,8 @@ def saved(folder: Path, model: Any, seed: int = 0, **options: Any) -> FasterCE:
     """A small explainer, fitted in a second and saved."""
     data = people(seed=seed)
     schema = Schema.infer(data, immutable=["mood"], increasing=["age"], ranges={"income": (0, 200)})
-    explainer = FasterCE(model, schema, latent_dim=3, progress=False, twin="never", random_state=seed, **options)
-    with pytest.MonkeyPatch.context() as patch:  # Nothing here rests on how well the model was distilled.
-        for name, value in LITTLE_TRAINED.items():
-            patch.setattr(train, name, value)
-        explainer.fit(data)
+    usual: dict[str, Any] = {"latent_dim": 3, "progress": False, "compile": "never", "random_state": seed, "config": CONFIG}
+    explainer = FasterCE(model, schema, **usual | options).fit(data)
     explainer.save(folder)
     return explainer
 

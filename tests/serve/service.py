@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from serve.models import as_json, refused
+from tests.serve.models import as_json, refused
 
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src"
@@ -34,7 +34,7 @@ def row(number: int = 0, mood: str = "calm", **changed: Any) -> dict[str, Any]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    path = os.pathsep.join([str(SOURCE), str(TESTS)])
+    path = os.pathsep.join([str(SOURCE), str(TESTS.parent)])
     return {**os.environ, "PYTHONPATH": path, "FASTERCE_PSEUDONYM_KEY": PSEUDONYM_KEY, "OMP_NUM_THREADS": "1", **more}
 
 
@@ -46,7 +46,7 @@ class Service:
     """One server; `said` is what it has written on stderr so far."""
 
     def __init__(
-        self, folder: Path, *arguments: object, records: str | None = None, model: str | None = "serve.models:moody"
+        self, folder: Path, *arguments: object, records: str | None = None, model: str | None = "tests.serve.models:moody"
     ):
         self.folder, self.said = folder, ""
         self.database = folder / "records.db"
@@ -112,18 +112,18 @@ class Service:
         """The processes it has started, and theirs."""
         return descendants(self.process.pid)
 
-    def engines(self) -> list[int]:
-        """All but the front and the process that makes engines."""
-        nursery = children(self.process.pid)
-        return [pid for one in nursery for pid in children(one)]
+    def workers(self) -> list[int]:
+        """All but the front and the process that makes workers."""
+        spawner = children(self.process.pid)
+        return [pid for one in spawner for pid in children(one)]
 
     def metric(self, name: str) -> float:
         text = self.client.get("/metrics").text
         return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(name))
 
     def whole(self, seconds: float = PATIENCE) -> None:
-        """Until an engine and the spare are there, and nobody is being answered."""
-        wait_for(lambda: self.metric('fasterce_engines{state="spare"}') and not self.metric("fasterce_rows{"), seconds)
+        """Until an worker and the spare are there, and nobody is being answered."""
+        wait_for(lambda: self.metric('fasterce_workers{state="spare"}') and not self.metric("fasterce_rows{"), seconds)
 
     def lines(self) -> list[dict[str, Any]]:
         """The log."""

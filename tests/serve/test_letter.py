@@ -13,7 +13,7 @@ import pytest
 from fasterce import FasterCE, records
 from fasterce.constraints import Frozen
 from fasterce.serve.letter import letter, policy
-from records.worlds import Bank, Limit, fitted, refused
+from tests.records.worlds import Bank, Limit, fitted, refused
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'"
 
@@ -63,15 +63,15 @@ def test_what_the_record_does_not_know_is_a_placeholder(record: dict[str, Any]) 
     assert "[Organisation" not in text
 
 
-def test_a_no_says_what_stands_in_the_way(bank: FasterCE) -> None:
+def test_an_infeasible_record_says_what_prevents_a_change(bank: FasterCE) -> None:
     rows = refused(Bank(), 1)
-    found = bank.explain(rows, rules=[Frozen("income", "debt", "age", "owner")])
+    found = bank.explain(rows, constraints=[Frozen("income", "debt", "age", "owner")])
     (record,) = records.make(bank, found)
     assert record["status"] == "none_found"
     text = shown(letter(record))
     assert "Why no change is proposed" in text
     assert record["reason"] in text
-    assert "Without this rule" in text
+    assert "Without this constraint" in text
 
 
 def test_rows_that_could_not_be_explained_have_a_letter_too(bank: FasterCE) -> None:

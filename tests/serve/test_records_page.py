@@ -13,7 +13,7 @@ from fasterce.cli.app import app
 from fasterce.serve.keys import SCOPES, read
 from fasterce.serve.store import DEFAULT_URL, open_store
 from fasterce.serve.store.retention import STEP
-from serve.store.making import opened, record
+from tests.serve.store.making import opened, record
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serve-records.md").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"```(?:console|sql)\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]

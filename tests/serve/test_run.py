@@ -2,8 +2,8 @@ import socket
 
 import pytest
 
-from fasterce.serve.question import StartFailed
-from fasterce.serve.running import listening, url_of
+from fasterce.serve.messages import StartError
+from fasterce.serve.run import listening, url_of
 
 
 def test_an_answer_does_not_wait_for_its_head_to_be_acknowledged():
@@ -18,7 +18,7 @@ def test_an_answer_does_not_wait_for_its_head_to_be_acknowledged():
 def test_a_port_that_is_taken_is_told_at_once():
     with listening("127.0.0.1", 0) as listener:
         listener.listen()
-        with pytest.raises(StartFailed, match="Address already in use"), listening(*listener.getsockname()):
+        with pytest.raises(StartError, match="Address already in use"), listening(*listener.getsockname()):
             pass
 
 

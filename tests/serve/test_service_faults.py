@@ -1,4 +1,4 @@
-"""Too many questions, models that hang, raise, lie or die, engines that are killed, records that cannot be kept."""
+"""Too many questions, models that hang, raise, lie or die, workers that are killed, records that cannot be kept."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from serve.service import NOISE, Service, alive, row, serving, under_load, wait_for
+from tests.serve.service import NOISE, Service, alive, row, serving, under_load, wait_for
 
 FEW = 8
 
@@ -62,7 +62,7 @@ def test_what_is_too_much_is_sent_away_at_once_and_health_goes_on(few: Service) 
 
 
 def test_a_hanging_model_is_late_in_time_and_the_next_is_answered(few: Service) -> None:
-    before = set(few.engines())
+    before = set(few.workers())
     began = monotonic()
     answer = few.explain(row(mood="hangs"), deadline_ms=500)
     took = monotonic() - began
@@ -72,15 +72,15 @@ def test_a_hanging_model_is_late_in_time_and_the_next_is_answered(few: Service) 
     assert few.explain(row()).status_code == 200
     assert monotonic() - began < 1.0 + NOISE
     few.whole()
-    assert len(before & set(few.engines())) == 1
-    assert len(few.engines()) == 2
+    assert len(before & set(few.workers())) == 1
+    assert len(few.workers()) == 2
 
 
 def test_a_question_that_kills_its_engine_is_refused_and_its_company_answered(few: Service) -> None:
     moods = ["calm", "killed", "calm", "calm"]
     answers = few.at_once(*({"rows": [row(k, mood)], "deadline_ms": 30_000} for k, mood in enumerate(moods)))
     assert [one.status_code for one in answers] == [200, 503, 200, 200]
-    assert answers[1].json()["error"]["code"] == "engine_lost"
+    assert answers[1].json()["error"]["code"] == "worker_lost"
     assert int(answers[1].headers["retry-after"]) >= 1
 
 
@@ -88,10 +88,14 @@ def test_engines_killed_under_load_cost_no_answer(few: Service) -> None:
     with under_load(few) as load:
         for _ in range(3):
             began = monotonic()
-            for engine in few.engines()[:1]:
-                os.kill(engine, signal.SIGKILL)
-            wait_for(lambda began=began: sum(one[0] > began for one in load.answers) >= 8)
-            wait_for(lambda: few.metric('fasterce_engines{state="spare"}') == 1, 5.0 + 10 * NOISE)
+            for worker in few.workers()[:1]:
+                os.kill(worker, signal.SIGKILL)
+
+            def answered(since: float = began) -> bool:
+                return sum(one[0] > since for one in load.answers) >= 8
+
+            wait_for(answered)
+            wait_for(lambda: few.metric('fasterce_workers{state="spare"}') == 1, 5.0 + 10 * NOISE)
     assert set(load.codes()) == {200}
     assert load.refused == 0
     assert {one["records"][0]["status"] for *_, one in load.answers} == {"found"}
@@ -106,7 +110,7 @@ def test_all_engines_killed_at_once_are_back_in_seconds(few: Service) -> None:
 
 
 def test_nobody_works_for_a_client_who_has_left(few: Service) -> None:
-    """Those who wait in the queue are dropped at once; an engine that goes on for nobody is ended soon."""
+    """Those who wait in the queue are dropped at once; an worker that goes on for nobody is ended soon."""
     body = few.client.build_request("POST", "/v1/explain", json={"rows": [row(mood="hangs")], "deadline_ms": 20_000})
     raw = body.method.encode() + b" /v1/explain HTTP/1.1\r\n"
     raw += b"".join(name + b": " + value + b"\r\n" for name, value in body.headers.raw) + b"\r\n" + body.content
@@ -169,14 +173,14 @@ def test_slow_clients_keep_nobody_waiting(few: Service) -> None:
 def test_many_hangs_leave_nothing_behind(few: Service) -> None:
     few.whole()
     descriptors = Path(f"/proc/{few.process.pid}/fd")
-    before, engines = len(list(descriptors.iterdir())), set(few.engines())
+    before, workers = len(list(descriptors.iterdir())), set(few.workers())
     for _ in range(5):
         assert few.explain(row(mood="hangs"), deadline_ms=50).status_code == 504
         few.whole()
     wait_for(lambda: len(list(descriptors.iterdir())) <= before)
     sleep(0.05)
-    assert len(few.engines()) == 2
-    assert not [pid for pid in engines if alive(pid)]
+    assert len(few.workers()) == 2
+    assert not [pid for pid in workers if alive(pid)]
 
 
 def test_ctrl_c_twice_ends_it_at_once(few: Service) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from serve.service import NOISE, ROWS, Service, libraries, row, wait_for
+from tests.serve.service import NOISE, ROWS, Service, libraries, row, wait_for
 
 JSON = {"content-type": "application/json"}
 SECRET, SECRET_NUMBER = "Xaverl-Zuckschwert", 87654.375
@@ -72,7 +72,7 @@ def test_a_body_that_cannot_be_taken(
         ({"rows": [row()], "freeze": ["aeg"]}, "freeze.aeg"),
         ({"rows": [row()], "ranges": {"aeg": [1, 2]}}, "ranges.aeg"),
         ({"rows": [row()], "target": "splendid"}, "target"),
-        ({"rows": [row()], "rules": [{"rule": "near", "feature": "age", "up": 10**400}]}, "rules"),
+        ({"rows": [row()], "constraints": [{"constraint": "near", "feature": "age", "up": 10**400}]}, "constraints"),
         ({"rows": [row()], "deadline_ms": 10**7}, "deadline_ms"),
         ({"rows": [row()], "row_ids": ["a", "b"]}, "body"),
         ({"rows": [row()], "decision_ids": ["a\0b"]}, "decision_ids[0]"),
@@ -172,7 +172,8 @@ def test_requests_that_two_servers_would_read_differently(service: Service, requ
 
 @pytest.mark.parametrize("given", ["a b", "<script>", "x" * 65, "ä", 'a","level":"error'])
 def test_the_id_of_a_request_is_plain_or_ours(service: Service, given: str) -> None:
-    answer = service.client.get("/v1/artifacts", headers={"x-request-id": given.encode()})
+    headers: Any = {"x-request-id": given.encode()}
+    answer = service.client.get("/v1/artifacts", headers=headers)
     assert answer.headers["x-request-id"] != given
     assert answer.headers["x-request-id"].isalnum()
 
@@ -219,7 +220,7 @@ def test_a_letter_shows_what_was_sent_and_runs_none_of_it(service: Service) -> N
 
 
 def test_nothing_of_a_person_is_in_logs_metrics_or_errors(service: Service) -> None:
-    person = {"subjects": [SECRET], "decision_ids": [SECRET], "row_ids": [SECRET]}
+    person: dict[str, Any] = {"subjects": [SECRET], "decision_ids": [SECRET], "row_ids": [SECRET]}
     answers = [
         service.explain(row(debt=SECRET_NUMBER), **person),
         service.explain(row(debt=SECRET_NUMBER, mood="raises"), **person),
@@ -260,9 +261,9 @@ def test_what_each_process_has_in_memory(service: Service) -> None:
     assert "python" in front
     for library in ("numpy", "pandas", "sklearn", "onnxruntime", "scipy", "torch"):
         assert f"/{library}/" not in front
-    for engine in service.engines():
-        assert "/numpy/" in libraries(engine)
-        assert "/torch/" not in libraries(engine)
+    for worker in service.workers():
+        assert "/numpy/" in libraries(worker)
+        assert "/torch/" not in libraries(worker)
 
 
 def test_the_description_of_the_interface_knows_the_columns(service: Service) -> None:

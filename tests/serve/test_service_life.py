@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from fasterce.cli.app import app
 from fasterce.cli.exits import Exit
-from serve.service import NOISE, alive, command, environment, row, serving, under_load, wait_for
+from tests.serve.service import NOISE, alive, command, environment, row, serving, under_load, wait_for
 
 TEN_SECONDS = 10.0
 
@@ -102,12 +102,12 @@ def ends(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tu
     copytree(folder, broken)
     arrays = max(broken.iterdir(), key=lambda file: file.stat().st_size)
     arrays.write_bytes(arrays.read_bytes()[:-10])
-    moody = ("--model", "serve.models:moody")
+    moody = ("--model", "tests.serve.models:moody")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         cases = {
             "port": [folder, *moody, "--port", taken.getsockname()[1]],
             "broken": [broken, *moody],
-            "unknown model": [folder, "--model", "serve.models:nobody"],
+            "unknown model": [folder, "--model", "tests.serve.models:nobody"],
             "pickle": [folder, "--model", where / "model.pkl"],
             "records": [folder, *moody, "--records", f"sqlite:///{where}/nowhere/records.db"],
             "keys": [folder, *moody, "--keys", where / "keys.json"],

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from fasterce import FasterCE, artifact, records
 from fasterce.cli.app import app
-from serve.models import Moody, as_json, people, refused
-from serve.service import ROWS, Service
+from tests.serve.models import Moody, as_json, people, refused
+from tests.serve.service import ROWS, Service
 
 # What of a record depends on when it was made, by whom it was asked for, or what it cost together with others.
 APART = ("ids", "time", "metrics", "constraints", "retain_until", "digests", "software")
@@ -83,7 +83,7 @@ def test_on_the_command_line(folder: Path, together: list[Record], tmp_path: Pat
         "-o",
         out,
         "--model",
-        "serve.models:moody",
+        "tests.serve.models:moody",
         "--id",
         "who",
         "--n",
@@ -104,9 +104,14 @@ def test_what_was_kept_is_valid_and_can_be_made_again(
 ) -> None:
     asked = [
         *ask(service, range(12)),
-        *ask(service, range(12, 20), method="all", why_not=False),
-        *ask(service, range(20, 28), freeze=["debt"], ranges={"income": [10, 90.5], "job": ["nurse", "clerk"]}),
-        *ask(service, range(28, 36), rules=[{"rule": "near", "feature": "income", "up": 0.5}], constraints_by="policy 1"),
+        *ask(service, range(12, 20), method="all", diagnose=False),
+        *ask(service, range(20, 28), freeze=["debt"], ranges={"income": [10, 90.5], "job": ["run_fork_server", "clerk"]}),
+        *ask(
+            service,
+            range(28, 36),
+            constraints=[{"constraint": "near", "feature": "income", "up": 0.5}],
+            constraints_by="policy 1",
+        ),
         *ask(service, range(46, 50), vary=["years"]),
         *ask(service, range(36, 42), method="sparse", distance="gower", robust=0.8, subjects=[f"s{k}" for k in range(6)]),
         *(one for k in range(42, 46) for one in ask(service, [k], target_score=[0.6, None], target="good")),
@@ -120,7 +125,9 @@ def test_what_was_kept_is_valid_and_can_be_made_again(
     assert again.same, again
     file = tmp_path / "records.jsonl"
     file.write_text("\n".join(kept) + "\n", encoding="utf-8")
-    done = CliRunner().invoke(app, ["replay", "--records", str(file), "-a", str(folder), "--model", "serve.models:moody"])
+    done = CliRunner().invoke(
+        app, ["replay", "--records", str(file), "-a", str(folder), "--model", "tests.serve.models:moody"]
+    )
     assert done.exit_code == 0, done.output
     spoilt = json.loads(kept[0])
     spoilt["counterfactuals"][0]["changes"][0]["to"] = 61.25

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 from time import monotonic
+from typing import Any
 
 import httpx
 import pytest
 
 from fasterce import artifact
 from fasterce.serve.keys import SCOPES, new_key, revoke_key
-from serve.models import Moody
-from serve.service import NOISE, Service, row, serving, under_load, wait_for
+from tests.serve.models import Moody
+from tests.serve.service import NOISE, Service, row, serving, under_load, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,8 @@ def keys(place: Path) -> dict[str, str]:
 def two(place: Path, keys: dict[str, str]) -> Iterator[Service]:
     """Two artifacts with one model, behind keys; the client has one that may do everything."""
     artifacts = [f"{name}={place / name}.fasterce" for name in ("first", "second")]
-    more = ["--model", "second=serve.models:moody", "--keys", place / "keys.json", "--title", "first=The first"]
-    with serving(place, *artifacts, *more, model="first=serve.models:moody") as started:
+    more = ["--model", "second=tests.serve.models:moody", "--keys", place / "keys.json", "--title", "first=The first"]
+    with serving(place, *artifacts, *more, model="first=tests.serve.models:moody") as started:
         started.client.headers.update(bearer(keys["all"]))
         yield started
 
@@ -146,7 +147,9 @@ ROUTES = [
 @pytest.mark.parametrize(("scope", "method", "path"), ROUTES)
 def test_every_route_wants_a_key_of_its_scope(two: Service, keys: dict[str, str], scope: str, method: str, path: str) -> None:
     def asked(token: str | None) -> httpx.Response:
-        headers = {"content-type": b"application/json"} | ({"authorization": f"Bearer {token}".encode()} if token else {})
+        headers: Any = {"content-type": b"application/json"} | (
+            {"authorization": f"Bearer {token}".encode()} if token else {}
+        )
         return two.stranger.request(method, path, headers=headers, content=b"{}")
 
     for token in (None, "fce_" + "x" * 43, "fce_" + "ü" * 43, keys["old"], keys["all"][:-1]):

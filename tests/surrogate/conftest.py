@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.codec import Codec
-from fasterce.predictor import Answers
-from fasterce.profile import Floats, Profile
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.models.predictions import Predictions
+from fasterce.typing import Floats
 
 
 def points(codes: Floats) -> Floats:
@@ -19,22 +20,22 @@ def points(codes: Floats) -> Floats:
     return np.abs(codes[:, 0] - 4.0) + 0.8 * codes[:, 1] + 3.0 * (codes[:, 2] == 2) - 7.0
 
 
-def scored(codes: Floats) -> Answers:
+def scored(codes: Floats) -> Predictions:
     lead = points(codes)
-    return Answers((lead > 0).astype(np.intp), np.stack([-lead, lead], axis=1) / 2)
+    return Predictions((lead > 0).astype(np.intp), np.stack([-lead, lead], axis=1) / 2)
 
 
-def labelled(codes: Floats) -> Answers:
-    return Answers((points(codes) > 0).astype(np.intp))
+def labelled(codes: Floats) -> Predictions:
+    return Predictions((points(codes) > 0).astype(np.intp))
 
 
-def three(codes: Floats) -> Answers:
+def three(codes: Floats) -> Predictions:
     scores = np.stack([points(codes), codes[:, 1] - 3.0, 6.0 - codes[:, 0]], axis=1)
-    return Answers(scores.argmax(axis=1), scores)
+    return Predictions(scores.argmax(axis=1), scores)
 
 
 class Small:
-    answers: ClassVar[dict[str, Callable[[Floats], Answers]]] = {"scores": scored, "labels": labelled, "three": three}
+    answers: ClassVar[dict[str, Callable[[Floats], Predictions]]] = {"scores": scored, "labels": labelled, "three": three}
     points = staticmethod(points)
 
     def __init__(self) -> None:

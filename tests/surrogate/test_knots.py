@@ -2,15 +2,17 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from fasterce import FasterCE
-from fasterce.codec import Codec
-from fasterce.profile import Floats, Profile
-from fasterce.schema import Schema
+from fasterce.config import SurrogateConfig
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 from fasterce.surrogate import knots
-from fasterce.table import Table
+from fasterce.typing import Floats
 
+DEFAULTS = SurrogateConfig()
 POCKET = (4_650.0, 5_060.0)
 
 
@@ -28,10 +30,10 @@ def pocket(codes: Floats) -> Floats:
     return (np.where(inside, 2.0, -1.0) + 0.01 * codes[:, 1])[:, None]
 
 
-def found(leads: knots.Leads) -> list[Floats]:
+def found(leads: knots.Leads, config: SurrogateConfig = DEFAULTS) -> list[Floats]:
     codec, codes = table()
     classes = (np.nan_to_num(leads(codes))[:, 0] > 0).astype(np.intp)
-    return knots.find_bends(leads, codes, classes, codec, np.random.default_rng(0))
+    return knots.find_bends(leads, codes, classes, codec, np.random.default_rng(0), config)
 
 
 def test_both_sides_of_both_jumps_are_found_and_nothing_of_what_runs_straight() -> None:
@@ -56,24 +58,24 @@ def test_a_model_that_fails_has_no_bends() -> None:
     assert not any(len(some) for some in found(lambda codes: np.full((len(codes), 1), np.nan)))
 
 
-def test_of_too_many_numbers_none_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knots, "ASKED", 2 * knots.FEWEST_ROWS * knots.FEWEST_VALUES - 1)
+def test_of_too_many_numbers_none_are_evaluated() -> None:
+    usual = SurrogateConfig()
+    config = SurrogateConfig(bend_model_rows=2 * usual.min_bend_queries * usual.min_bend_values - 1)
     codec, codes = table()
 
     def leads(codes: Floats) -> Floats:
-        raise AssertionError("asked")
+        raise AssertionError("usage")
 
-    found = knots.find_bends(leads, codes, np.zeros(len(codes), dtype=np.intp), codec, np.random.default_rng(0))
+    classes = np.zeros(len(codes), dtype=np.intp)
+    found = knots.find_bends(leads, codes, classes, codec, np.random.default_rng(0), config)
     assert not any(len(some) for some in found)
 
 
-def test_the_sharpest_are_kept_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knots, "MOST_IN_ALL", 2)
-
+def test_the_sharpest_are_kept_where_there_are_too_many() -> None:
     def steps(codes: Floats) -> Floats:
         return (3.0 * (codes[:, 0] > 7_777) + 1.0 * (codes[:, 1] > 40.5))[:, None]
 
-    gain, age, _ = found(steps)
+    gain, age, _ = found(steps, SurrogateConfig(total_bends=2))
     assert len(gain) == 2
     assert gain[0] <= 7_777 < gain[1]
     assert len(age) == 0

@@ -1,18 +1,21 @@
 """Distilling: a known function is copied well, from scores and from labels, the same way every time."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.codec import Codec
-from fasterce.predictor import Answers
-from fasterce.profile import Floats, Profile
-from fasterce.schema import MISSING, Schema
+from fasterce.config import SurrogateConfig
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import MISSING, Schema
+from fasterce.data.table import Table
+from fasterce.models.predictions import Predictions
 from fasterce.surrogate import train
 from fasterce.surrogate.runtime import Surrogate, lead_of
-from fasterce.table import Table
+from fasterce.typing import Floats
 
 
 def distilled(small: Any, kind: str, seed: int = 0) -> Surrogate:
@@ -20,7 +23,9 @@ def distilled(small: Any, kind: str, seed: int = 0) -> Surrogate:
     answers = ask(small.codes)
     edited = train.edited_rows(small.codes, answers.classes, small.codec, np.random.default_rng(seed))
     classes = 3 if kind == "three" else 2
-    made = train.distil(np.concatenate([small.codes, edited]), answers + ask(edited), small.codec, classes, seed)
+    made = train.train_surrogate(
+        np.concatenate([small.codes, edited]), Predictions.concatenate([answers, ask(edited)]), small.codec, classes, seed
+    )
     assert made is not None
     return made
 
@@ -43,7 +48,7 @@ def test_the_copy_agrees_on_rows_nobody_showed_it(small: Any, copied: tuple[str,
 def test_margins_are_those_of_the_model_within_the_error_it_names(small: Any, copied: tuple[str, Surrogate]) -> None:
     kind, made = copied
     if kind == "labels":
-        assert made.error == train.LABEL_ERROR
+        assert made.error == SurrogateConfig().label_error
         return
     rows = small.fresh()
     answers = small.answers[kind](rows)
@@ -57,41 +62,41 @@ def test_margins_are_those_of_the_model_within_the_error_it_names(small: Any, co
 def test_the_same_seed_makes_the_same_copy_and_another_another(small: Any, copied: tuple[str, Surrogate]) -> None:
     kind, made = copied
     again, other = distilled(small, kind), distilled(small, kind, 1)
-    for name, array in made.arrays().items():
-        np.testing.assert_array_equal(array, again.arrays()[name], err_msg=name)
+    for name, array in asdict(made).items():
+        np.testing.assert_array_equal(array, asdict(again)[name], err_msg=name)
     assert not np.array_equal(made.entries, other.entries)
 
 
 def test_too_few_rows_make_no_copy(small: Any) -> None:
-    few = small.codes[: train.BATCH - 1]
-    assert train.distil(few, small.answers["scores"](few), small.codec, 2, 0) is None
+    few = small.codes[: SurrogateConfig().batch - 1]
+    assert train.train_surrogate(few, small.answers["scores"](few), small.codec, 2, 0) is None
 
 
 def test_rows_the_model_failed_on_do_not_count(small: Any) -> None:
     answers = small.answers["labels"](small.codes)
-    failed = Answers(np.where(np.arange(len(small.codes)) < train.BATCH - 1, answers.classes, -1))
-    assert train.distil(small.codes, failed, small.codec, 2, 0) is None
+    failed = Predictions(np.where(np.arange(len(small.codes)) < SurrogateConfig().batch - 1, answers.classes, -1))
+    assert train.train_surrogate(small.codes, failed, small.codec, 2, 0) is None
 
 
 def test_without_torch_there_is_no_copy(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train, "torch_or_none", lambda: None)
-    assert train.distil(small.codes, small.answers["scores"](small.codes), small.codec, 2, 0) is None
+    assert train.train_surrogate(small.codes, small.answers["scores"](small.codes), small.codec, 2, 0) is None
 
 
 def test_edited_rows_differ_from_real_ones_in_up_to_three_features(small: Any) -> None:
     classes = small.answers["labels"](small.codes).classes
     edited = train.edited_rows(small.codes, classes, small.codec, np.random.default_rng(0))
-    assert train.FEWEST_EDITED <= len(edited) <= train.MOST_EDITED
+    assert SurrogateConfig().min_edited_rows <= len(edited) <= SurrogateConfig().max_edited_rows
     assert edited.min(axis=0).tolist() >= small.codes.min(axis=0).tolist()
     assert edited.max(axis=0).tolist() <= small.codes.max(axis=0).tolist()
     assert set(edited[:, 2]) == {0.0, 1.0, 2.0, 3.0}
 
 
-def test_edited_rows_start_from_every_class_as_often(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_rows_start_from_every_class_as_often(small: Any) -> None:
     """Twelve rows of nine hundred are of class 1: half of the edits start from them."""
-    monkeypatch.setattr(train, "MOST_EDITS", 1)
+    config = SurrogateConfig(max_edits=1)
     classes = (np.arange(len(small.codes)) >= 888).astype(np.intp)
-    edited = train.edited_rows(small.codes, classes, small.codec, np.random.default_rng(0))
+    edited = train.edited_rows(small.codes, classes, small.codec, np.random.default_rng(0), config=config)
     rare = small.codes[888:]
     kin = ((edited[:, None, :] == rare[None]).sum(axis=2) >= 2).any(axis=1)
     assert 0.45 < kin.mean() < 0.7
@@ -100,10 +105,10 @@ def test_edited_rows_start_from_every_class_as_often(small: Any, monkeypatch: py
 def test_the_knots_reach_declared_bounds(small: Any) -> None:
     import pandas as pd
 
-    from fasterce.codec import Codec
-    from fasterce.profile import Profile
-    from fasterce.schema import Schema
-    from fasterce.table import Table
+    from fasterce.data.codec import Codec
+    from fasterce.data.profile import Profile
+    from fasterce.data.schema import Schema
+    from fasterce.data.table import Table
 
     frame = pd.DataFrame({"a": np.arange(100.0), "b": list("xy") * 50})
     schema = Schema.infer(frame, ranges={"a": (-50, 400)})
@@ -115,12 +120,12 @@ def test_the_knots_reach_declared_bounds(small: Any) -> None:
 
 def test_what_is_learned_from_each_kind_of_answer() -> None:
     classes = np.array([0, 1, 1])
-    np.testing.assert_array_equal(train.leads(Answers(classes), 2), [[-1], [1], [1]])
-    np.testing.assert_array_equal(train.leads(Answers(classes), 3), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]])
+    np.testing.assert_array_equal(train.leads(Predictions(classes), 2), [[-1], [1], [1]])
+    np.testing.assert_array_equal(train.leads(Predictions(classes), 3), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]])
     scores = np.array([[0.0, -2.0], [1.0, 3.0], [0.0, 0.5]])
-    np.testing.assert_array_equal(train.leads(Answers(classes, scores), 2), [[-2.0], [2.0], [0.5]])
+    np.testing.assert_array_equal(train.leads(Predictions(classes, scores), 2), [[-2.0], [2.0], [0.5]])
     several = np.array([[3.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(train.leads(Answers(classes[:1], several), 3), [[2.0, -1.0, -1.0]])
+    np.testing.assert_array_equal(train.leads(Predictions(classes[:1], several), 3), [[2.0, -1.0, -1.0]])
 
 
 @pytest.fixture(scope="module")
@@ -140,15 +145,17 @@ def test_a_gap_is_learned_apart_from_every_value(gappy: tuple[Codec, Floats]) ->
     """What is missing counts high although a low value and the mean count low; nobody in the data lacks b."""
     codec, codes = gappy
 
-    def ask(rows: Floats) -> Answers:
+    def ask(rows: Floats) -> Predictions:
         lead = np.where(rows[:, 0] == MISSING, 4.0, rows[:, 0] - 5) + np.where(rows[:, 1] == MISSING, -6.0, 0.3 * rows[:, 1])
         lead = lead + 3.0 * (rows[:, 2] == 4) - 1.0
-        return Answers((lead > 0).astype(np.intp), np.stack([-lead, lead], axis=1) / 2)
+        return Predictions((lead > 0).astype(np.intp), np.stack([-lead, lead], axis=1) / 2)
 
     answers = ask(codes)
     edited = train.edited_rows(codes, answers.classes, codec, np.random.default_rng(0))
     assert (edited[:, 1] == MISSING).any()
-    made = train.distil(np.concatenate([codes, edited]), answers + ask(edited), codec, 2, 0)
+    made = train.train_surrogate(
+        np.concatenate([codes, edited]), Predictions.concatenate([answers, ask(edited)]), codec, 2, 0
+    )
     assert made is not None
     fresh = train.edited_rows(codes, answers.classes, codec, np.random.default_rng(1))[:3000]
     truth = ask(fresh)
@@ -162,8 +169,8 @@ def test_a_gap_is_learned_apart_from_every_value(gappy: tuple[Codec, Floats]) ->
 
 def test_a_value_below_all_others_is_read_as_the_lowest_one_not_as_missing(gappy: tuple[Codec, Floats]) -> None:
     codec, codes = gappy
-    answers = Answers((codes[:, 0] > 5).astype(np.intp))
-    made = train.distil(codes, answers, codec, 2, 0)
+    answers = Predictions((codes[:, 0] > 5).astype(np.intp))
+    made = train.train_surrogate(codes, answers, codec, 2, 0)
     assert made is not None
     feature = np.array([0])
     low, below, absent = (made.read(np.array([[value]]), feature) for value in (codec.profile.low[0], -3.0, MISSING))

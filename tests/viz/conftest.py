@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fasterce.explanation import Answers, Explanation
-from fasterce.predictor import Asked
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.explanation import CounterfactualArrays, Explanation
+from fasterce.models.predictor import ModelUsage
 
 Build = Callable[..., Explanation]
 
@@ -53,7 +53,7 @@ def build_explanation(
         reason=series(reason),
         prediction=series([prediction] * len(rows)),
         target=series([target] * len(rows)),
-        answers=Answers(
+        arrays=CounterfactualArrays(
             query=np.array(queries, dtype=np.intp),
             rank=np.array([queries[:k].count(query) for k, query in enumerate(queries)], dtype=np.intp),
             method=np.array([method for _, method, _, _ in answers], dtype=object),
@@ -63,7 +63,7 @@ def build_explanation(
             **{{"scores": "score"}.get(name, name): np.array(values, dtype=float) for name, values in measured.items()},
         ),
         table=table,
-        asked=Asked(calls=7, rows=90 * len(rows)),
+        usage=ModelUsage(calls=7, rows=90 * len(rows)),
         seconds=0.004 * len(rows),
         notes=notes,
         score=None if score is None else pd.Series(score, index=rows.index, dtype=float),

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from fasterce.display import batch
 from fasterce.explanation import Explanation
+from fasterce.viz import batch
 
 ROWS = pd.DataFrame({"hours": [20, 30, 40, 50], "housing": ["own", "rent", "own", "<b>rent</b>"]})
 Build = Callable[..., Explanation]
@@ -17,7 +17,7 @@ def test_the_page_shows_what_was_found_and_what_was_not(build: Build) -> None:
         [(0, "closest", {"hours": 40}, 0.5), (3, "closest", {"housing": "own", "hours": 20}, 1.5)],
         verdicts={1: ("already_target", ""), 2: ("none_found", "Nothing did. <script>")},
     )
-    page = batch.page(explanation, title="A <batch>", about={"model": "sha256:abc"}, learned="fine & well")
+    page = batch.page(explanation, title="A <batch>", about={"model": "sha256:abc"}, fit_report="fine & well")
     assert "A &lt;batch&gt;" in page
     assert "67 %" in page  # two of the three that wanted an answer
     assert "Nothing did. &lt;script&gt;" in page

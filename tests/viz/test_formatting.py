@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from fasterce.display.wording import LONGEST, bounds, cut, percent, predicted, text, values
-from fasterce.schema import Feature
+from fasterce.data.schema import Feature
+from fasterce.viz.formatting import LONGEST, bounds, cut, percent, predicted, text, values
 
 
 @pytest.mark.parametrize("length", [1, LONGEST, LONGEST + 1, 500])

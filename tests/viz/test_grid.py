@@ -2,33 +2,34 @@
 
 import pandas as pd
 
-from fasterce.display.sheet import MOST_LINES, Sheet, html, render
+from fasterce.viz import html, terminal
+from fasterce.viz.grid import MOST_LINES, Sheet
 
 
 def sheet(rows: int = 2) -> Sheet:
     frame = pd.DataFrame({"value": [0.12345] * rows, "drifted": [True, False] * (rows // 2), "names": [["a", "b"]] * rows})
-    return Sheet("<b>verdict</b>", frame.rename_axis("feature"), ("a line & more",))
+    return Sheet.from_frame("<b>verdict</b>", frame.rename_axis("feature"), ("a line & more",))
 
 
 def test_text_has_the_heading_the_cells_and_the_lines() -> None:
-    shown = render(sheet())
+    shown = terminal.to_text(terminal.sheet(sheet()))
     for part in ("<b>verdict</b>", "feature", "0.123", "yes", "a, b", "a line & more"):
         assert part in shown
 
 
 def test_html_is_escaped() -> None:
-    shown = html(sheet())
+    shown = html.sheet(sheet())
     assert "&lt;b&gt;verdict&lt;/b&gt;" in shown
     assert "a line &amp; more" in shown
     assert "<b>" not in shown
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
-    for shown in (render(sheet(MOST_LINES + 4)), html(sheet(MOST_LINES + 4))):
+    for shown in (terminal.to_text(terminal.sheet(sheet(MOST_LINES + 4))), html.sheet(sheet(MOST_LINES + 4))):
         assert "… and 4 more lines" in shown
-    assert "more line" not in render(sheet(MOST_LINES))
+    assert "more line" not in terminal.to_text(terminal.sheet(sheet(MOST_LINES)))
 
 
 def test_a_sheet_without_lines_has_no_table() -> None:
-    nothing = Sheet("All is well.", pd.DataFrame({"field": []}, dtype=object), ("A note.",))
-    assert render(nothing) == "All is well.\nA note."
+    nothing = Sheet.from_frame("All is well.", pd.DataFrame({"field": []}, dtype=object), ("A note.",))
+    assert terminal.to_text(terminal.sheet(nothing)) == "All is well.\nA note."

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from fasterce.display import html
+from fasterce.viz import html
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -101,7 +101,9 @@ def test_nothing_a_user_names_becomes_html(build, features):
 
 
 def test_the_style_touches_only_our_own_classes(loans):
-    sheet = re.search(r"<style>(.*?)</style>", html.fragment(loans), re.DOTALL).group(1)
+    style = re.search(r"<style>(.*?)</style>", html.fragment(loans), re.DOTALL)
+    assert style is not None
+    sheet = style.group(1)
     selectors = [part.strip() for part in re.findall(r"([^{}]+)\{", sheet) if not part.strip().startswith("@media")]
     assert selectors
     assert all(one.strip().startswith(".fce-box") for selector in selectors for one in selector.split(","))

@@ -2,6 +2,7 @@
 
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from fasterce.errors import InputError, MissingExtraError
 
 pytest.importorskip("matplotlib")
 
-from fasterce.display import plots
+from fasterce.viz import plots
 
 
 def labels(axes):
@@ -53,7 +54,7 @@ def test_dots_stand_where_the_values_lie_within_the_range(loans):
 
 
 def test_one_counterfactual_can_be_picked(loans):
-    (only,) = plots.dumbbell(loans, row=0, answer=1).axes
+    (only,) = plots.dumbbell(loans, row=0, rank=1).axes
     assert labels(only) == ["job"]
 
 
@@ -62,7 +63,7 @@ def test_a_row_without_counterfactual_says_why(loans):
     assert texts(only) == ["none_found: No way led to granted within 500 rows."]
 
 
-@pytest.mark.parametrize("which", [{"row": 3}, {"row": -1}, {"row": 0, "answer": 2}])
+@pytest.mark.parametrize("which", [{"row": 3}, {"row": -1}, {"row": 0, "rank": 2}])
 def test_a_position_that_does_not_exist_is_named(loans, which):
     with pytest.raises(InputError, match=next(reversed(which))):
         plots.dumbbell(loans, **which)
@@ -109,7 +110,8 @@ def test_the_summary_puts_the_most_frequent_first_and_stops_at_fifteen(build):
     (only,) = figure.axes
     assert len(only.patches) == 15
     assert labels(only)[0] == "f18"
-    assert only.patches[0].get_width() == 2
+    longest: Any = only.patches[0]
+    assert longest.get_width() == 2
     assert "15 most frequent of 20" in figure.get_suptitle()
 
 
@@ -163,7 +165,8 @@ def test_steps_are_hollow_before_the_flip_and_filled_after_it():
 def test_a_walk_shows_the_hyperplane_and_both_kinds_of_samples():
     (axes,) = plots.walk(a_walk()).axes
     assert list(by_label(axes, "hyperplane").get_xdata()) == [0.0, 0.0]
-    other, wanted = axes.collections
+    points: Any = axes.collections
+    other, wanted = points
     assert (len(other.get_offsets()), len(wanted.get_offsets())) == (30, 10)
     assert other.get_facecolor().tolist() != wanted.get_facecolor().tolist()
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from fasterce.display.terminal import render, tables
-from fasterce.display.wording import number
+from fasterce.viz.formatting import number
+from fasterce.viz.terminal import render, tables
 
 ESCAPE = "\x1b"
 
@@ -56,9 +56,9 @@ def test_a_row_without_counterfactual_says_why(loans):
 
 def test_the_batch_is_summed_up_and_notes_are_told(loans):
     shown = render(loans)
-    assert "3 rows: 2 found, 1 none_found · 7 calls of the model" in shown
+    assert "3 rows: 2 found, 1 none_found · 7 model calls" in shown
     assert "1.5 features changed" in shown
-    assert "90 rows asked" in shown
+    assert "90 model rows" in shown
     assert "4 ms" in shown
     assert "Note: The model gave no scores." in shown
 

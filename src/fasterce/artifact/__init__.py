@@ -1,56 +1,73 @@
 """A fitted explainer on disk: one folder with `arrays.safetensors` and `manifest.json`, replaced all at once.
 
-Nothing is unpickled, no path is taken from the manifest, and `load` believes nothing it has not checked.
+Nothing is unpickled, no path is taken from the manifest, and `load` uses nothing it has not checked.
 """
 
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import save as pack
 
-from fasterce.adapters import adapt
-from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_knowledge, rebuild_memory, unpack_arrays
+from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_search, rebuild_statistics, unpack_arrays
 from fasterce.artifact.bundle import pack_model, unpack_model
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
-from fasterce.artifact.manifest import Content, content_digest, content_of, describe, parse, parse_json, to_json
-from fasterce.errors import ArtifactError, FasterCEError, ModelError, shorten
-from fasterce.fitting import Learned
+from fasterce.artifact.manifest import Manifest, content_digest, content_of, describe, parse, parse_json, to_json
+from fasterce.config import Config
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
+from fasterce.errors import ArtifactError, FasterCEError, ModelError, make_problem
+from fasterce.fitting.report import FitReport
+from fasterce.fitting.state import FittedState
 from fasterce.latent.runtime import Callables
-from fasterce.models import LoadedModel, load_model
-from fasterce.predictor import BELOW_AND_ABOVE, FAILED, Numbers, Predictor, find_scores
-from fasterce.report import FitReport
-from fasterce.schema import Schema
-from fasterce.table import Table
-from fasterce.twin.compiled import Twin
-from fasterce.twin.use import make
+from fasterce.models.adapters import adapt
+from fasterce.models.compiled.model import CompiledModel
+from fasterce.models.compiled.use import make
+from fasterce.models.files.load import LoadedModel, load_model
+from fasterce.models.predictions import FAILED
+from fasterce.models.predictor import BELOW_AND_ABOVE, Numbers, Predictor, find_scores
+from fasterce.options import Coder
+from fasterce.typing import Indices
 
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
-MOST_ASKED = 64
-# Whatever of these is another object than before makes another digest.
+# Examples on which a model is compared with the stored predictions: a few milliseconds.
+CHECKED_ROWS = 64
+# A digest is computed again once one of these is another object.
 DIGESTED = (
-    *("table_", "knowledge_", "memory_", "report_", "classes_", "numbers_", "use_scores_"),
-    *("random_state", "scores", "task", "latent_dim", "keep_rows", "twin"),
+    "state_",
+    *("random_state", "scores", "task", "latent_dim", "keep_rows", "compile"),
 )
 
-Coder = Callable[[Any], Any]
+
+@dataclass(frozen=True)
+class OpenedExplainer:
+    """An explainer with its model, and where the model came from.
+
+    model_digest is that of the model file, None for an import path, an address or a model in memory.
+    """
+
+    explainer: "FasterCE"
+    model_digest: str | None = None
+    model_source: str = ""
+    model_kind: str = ""
 
 
 def save(
     explainer: "FasterCE", folder: str | os.PathLike[str], model_file: LoadedModel | str | os.PathLike[str] | None = None
 ) -> None:
-    """Write a fitted explainer, with a copy of its model if there is a `model_file` of a kind that runs no code; an artifact
-    already in `folder` is replaced at the last moment."""
+    """Write a fitted explainer, with a `model_file` of a kind that runs no code if there is one.
+
+    An artifact already in `folder` is replaced at the last moment.
+    """
     target = Path(folder).resolve()
-    own = explainer.knowledge_.autoencoder
+    own = explainer.state_.search.autoencoder
     try:
         check_replaceable(target, parse_json)
         arrays, packed = _packed(explainer)
@@ -60,33 +77,30 @@ def save(
         _rebuild(target, parse(manifest, target), packed, own if isinstance(own, Callables) else None)
         replace_folder(target, {ARRAYS: packed, MANIFEST: manifest, **({about["file"]: model} if about else {})})
     except OSError as error:
-        raise ArtifactError(f"Cannot save to {target}; expected a folder that can be written; got {error}.") from error
+        raise ArtifactError("artifact.unwritable", path=str(target), error=str(error)) from error
 
 
-def _packed_model(explainer: "FasterCE", given: LoadedModel | str | os.PathLike[str]) -> tuple[Content, bytes]:
-    """The model file, if it says what the explainer's own model says."""
+def _packed_model(explainer: "FasterCE", given: LoadedModel | str | os.PathLike[str]) -> tuple[Manifest, bytes]:
+    """Return the model file, if it predicts what the explainer's own model predicts."""
     loaded = given if isinstance(given, LoadedModel) else load_model(given)
     about = pack_model(loaded)
     if loaded.model is not explainer.model:
-        examples = explainer.knowledge_.examples
-        frame = explainer.table_.frame(examples[_spread(len(examples))])
-        own, other = (explainer._predictor(model).label(frame) for model in (explainer.model, loaded.model))
+        examples = explainer.state_.search.examples
+        frame = explainer.state_.table.frame(examples[_spread(len(examples))])
+        own, other = (explainer._predictor(model).predict_labels(frame) for model in (explainer.model, loaded.model))
         differing = int((own != other).sum())
         if differing:
-            raise ModelError(
-                f"The model file {loaded.source} must hold the model the explainer was fitted for; it disagrees on "
-                f"{differing} of {len(frame)} rows (names for its classes? load_model(..., classes=...) gives them)."
-            )
+            raise ModelError("artifact.another_model", path=loaded.source, received=differing, rows=len(frame))
     return about
 
 
-def _spread(count: int) -> NDArray[np.intp]:
-    """Up to MOST_ASKED places, evenly over all."""
-    return np.linspace(0, count - 1, min(MOST_ASKED, count)).astype(np.intp)
+def _spread(count: int) -> Indices:
+    """Return up to CHECKED_ROWS positions, evenly spaced."""
+    return np.linspace(0, count - 1, min(CHECKED_ROWS, count)).astype(np.intp)
 
 
 def digest(explainer: "FasterCE") -> str:
-    """What a fitted explainer has learned, as "sha256:…": the same before it is saved and after it is loaded."""
+    """Return the digest of a fitted explainer, "sha256:…": the same before it is saved and after it is loaded."""
     state = [getattr(explainer, name) for name in DIGESTED]
     known = getattr(explainer, "_digested", None)
     if known is None or any(one is not other for one, other in zip(known[0], state, strict=True)):
@@ -96,7 +110,7 @@ def digest(explainer: "FasterCE") -> str:
 
 
 def digest_of(folder: str | os.PathLike[str]) -> str:
-    """The `digest` of the explainer saved in a folder."""
+    """Return the `digest` of the explainer saved in a folder."""
     where = Path(folder)
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     check_packed(read(where / ARRAYS), manifest, where / ARRAYS)
@@ -104,114 +118,162 @@ def digest_of(folder: str | os.PathLike[str]) -> str:
 
 
 def _packed(explainer: "FasterCE") -> tuple[Named, bytes]:
-    arrays = arrays_of(explainer.knowledge_, explainer.memory_)
+    arrays = arrays_of(explainer.state_.search, explainer.state_.statistics)
     return arrays, pack({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def bundled_model(folder: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> LoadedModel:
-    """The model saved with an explainer; `trusted` are types a skops file may use beside those known to be harmless."""
+    """Load the model saved with an explainer; `trusted` are types a skops file may use beside those known to be harmless."""
     where = _existing(folder)
     return unpack_model(where, parse(read(where / MANIFEST), where / MANIFEST)["model"], trusted)
 
 
+def open_explainer(
+    folder: str | os.PathLike[str],
+    model: object = None,
+    *,
+    trust_pickle: bool = False,
+    trusted: Sequence[str] = (),
+    classes: Sequence[Hashable] | None = None,
+) -> OpenedExplainer:
+    """Load a saved explainer and its model, without a progress bar.
+
+    Parameters
+    ----------
+    folder : path
+        The saved explainer.
+    model : object, optional
+        A file, import path or address, or the model itself; None for the model saved in the folder.
+    trust_pickle, trusted, classes
+        As for `load_model`.
+
+    Returns
+    -------
+    OpenedExplainer
+        The explainer, and the digest, source and kind of its model.
+    """
+    loaded = None
+    if model is None:
+        loaded = bundled_model(folder, trusted=trusted)
+    elif isinstance(model, (str, os.PathLike)):
+        loaded = load_model(model, trust_pickle=trust_pickle, trusted=trusted, classes=classes)
+    explainer = load(folder, model if loaded is None else loaded.model)
+    explainer.progress = False
+    if loaded is None:
+        return OpenedExplainer(explainer)
+    return OpenedExplainer(explainer, loaded.digest, loaded.source, loaded.kind)
+
+
 def load(
     folder: str | os.PathLike[str],
-    model: Any = None,
+    model: object = None,
     *,
     autoencoder: tuple[Coder, Coder] | None = None,
     trusted: Sequence[str] = (),
 ) -> "FasterCE":
-    """The explainer saved in `folder`, for the model it was fitted for, or if None the one it was saved with; `autoencoder`
-    only if it had your own, `trusted` only for types of your own in a skops file."""
+    """Load the explainer saved in `folder`.
+
+    Parameters
+    ----------
+    folder : path
+        Where `save` wrote it.
+    model : object, optional
+        The model it was fitted for; None for the one it was saved with.
+    autoencoder : (encode, decode), optional
+        Your own functions, if it was fitted with them.
+    trusted : sequence of str
+        Types of your own in a skops file.
+
+    Raises
+    ------
+    ArtifactError
+        The folder holds no usable explainer.
+    ModelError
+        The model fails on the stored examples, or has no scores and needs them.
+    """
     from fasterce.explainer import FasterCE  # noqa: PLC0415 - explainer imports this module
 
     where = _existing(folder)
     model = bundled_model(where, trusted=trusted).model if model is None else model
     own = None if autoencoder is None else Callables(*autoencoder)
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
-    learned = _rebuild(where, manifest, read(where / ARRAYS), own)
-    _check_model(model, learned, where)
-    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows", "twin", "task")}
-    explainer = FasterCE(model, learned.table.schema, autoencoder=autoencoder, **settings)
-    explainer._take(replace(learned, twin=_twin(model, learned, manifest, where)))
+    state = _rebuild(where, manifest, read(where / ARRAYS), own)
+    _check_model(model, state, where)
+    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows", "compile", "task")}
+    config = state.search.config if manifest["config"] else None
+    explainer = FasterCE(model, state.table.schema, autoencoder=autoencoder, config=config, **settings)
+    explainer.state_ = replace(state, compiled=_compiled(model, state, manifest, where))
     return explainer
 
 
 def _existing(folder: str | os.PathLike[str]) -> Path:
     where = Path(folder)
     if not where.is_dir():
-        raise unusable(where, f"a folder with {MANIFEST} and {ARRAYS}", "a file" if where.exists() else "nothing")
+        raise unusable("not_a_folder" if where.exists() else "no_folder", where, expected=[MANIFEST, ARRAYS])
     return where
 
 
-def _twin(model: Any, learned: Learned, manifest: Content, where: Path) -> Twin | None:
-    """Made anew from the model: what it was held to in `fit` is held to the stored examples."""
-    predictor = Predictor(model, learned.table, learned.classes, learned.use_scores, learned.numbers)
-    twin, reason = make(model, predictor, learned.knowledge.examples, manifest["twin"])
-    if manifest["has_twin"] and twin is None:
-        warnings.warn(
-            f"The explainer at {where} was fitted with a compiled twin of its model, and none can be made here ({reason}): "
-            "the search asks the model itself, is slower, and may settle on slightly different answers.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return twin
+def _compiled(model: object, state: FittedState, manifest: Manifest, where: Path) -> CompiledModel | None:
+    """Compile the model again; it must agree on the stored examples as it had to on training rows in `fit`."""
+    predictor = Predictor(model, state.table, state.classes, state.use_scores, state.numbers)
+    config = Config.from_dict(manifest["config"]).compiled
+    compiled, reason = make(model, predictor, state.search.examples, manifest["compile"], config)
+    if manifest["has_compiled"] and compiled is None:
+        _warn("artifact.not_compiled", path=str(where), reason=reason)
+    return compiled
 
 
-def _rebuild(where: Path, manifest: Content, packed: bytes, own: Callables | None) -> Learned:
+def _warn(code: str, **details: object) -> None:
+    warnings.warn(make_problem(code, **details).text(), UserWarning, stacklevel=4)
+
+
+def _rebuild(where: Path, manifest: Manifest, packed: bytes, own: Callables | None) -> FittedState:
     stored = unpack_arrays(packed, manifest, where / ARRAYS)
-    if own is None and manifest["autoencoder"] != "network":
-        needs = f"The explainer at {where} was saved with an autoencoder of your own, which no file can hold"
-        raise ArtifactError(f"{needs}; expected load(..., autoencoder=(encode, decode)); got none.")
-    if own is not None and manifest["autoencoder"] == "network":
-        raise ArtifactError(f"The explainer at {where} brings its own network; expected autoencoder=None; got functions.")
+    own_network = manifest["autoencoder"] == "network"
+    if own is None and not own_network:
+        raise ArtifactError("artifact.autoencoder_needed", path=str(where))
+    if own is not None and own_network:
+        raise ArtifactError("artifact.autoencoder_not_needed", path=str(where))
     try:
         table = Table.from_dict(Schema.from_dict(manifest["schema"]), manifest["dtypes"], manifest.get("frames", "pandas"))
         report = FitReport.from_dict(manifest["report"])
         classes = tuple(manifest["classes"])
         if len(set(classes)) < max(2, len(classes)) or len(table.dtypes) != len(table.schema):
-            raise ValueError(f"classes {shorten(classes)} and {len(table.dtypes)} dtypes for {len(table.schema)} columns")
-        numbers = _numbers(manifest)
-        knowledge = rebuild_knowledge(stored, table.schema, len(classes), own)
-        memory = rebuild_memory(stored, table.schema, len(classes), numbers is not None)
-        table.frame(knowledge.examples[:MOST_ASKED])
+            raise unusable("bad_classes", where, received=list(classes), dtypes=len(table.dtypes), columns=len(table.schema))
+        numbers = _numbers(manifest, where)
+        state = rebuild_search(stored, table.schema, len(classes), own, Config.from_dict(manifest["config"]))
+        statistics = rebuild_statistics(stored, table.schema, len(classes), numbers is not None)
+        table.frame(state.examples[:CHECKED_ROWS])
     except (FasterCEError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         if isinstance(error, ArtifactError):
             raise
-        raise unusable(where, "the parts of an explainer", f"{type(error).__name__}: {error}") from error
-    return Learned(table, knowledge, report, classes, manifest["use_scores"], memory, numbers=numbers)
+        raise unusable("bad_parts", where, type=type(error).__name__, error=str(error)) from error
+    return FittedState(table, state, report, classes, manifest["use_scores"], statistics, numbers=numbers)
 
 
-def _numbers(manifest: Content) -> Numbers | None:
-    """How a model that answers numbers is read; None for one that answers classes."""
+def _numbers(manifest: Manifest, where: Path) -> Numbers | None:
+    """Return the scale of a regression model's predictions; None for a classifier."""
     if manifest["numbers"] is None:
         return None
     numbers = Numbers(**{name: float(value) for name, value in manifest["numbers"].items()})
-    if not (math.isfinite(numbers.middle) and 0 < numbers.scale < math.inf):
-        raise ValueError(f"numbers around {numbers.middle} in units of {numbers.scale}")
-    if len(manifest["classes"]) != len(BELOW_AND_ABOVE):
-        raise ValueError(f"{len(manifest['classes'])} classes for a model that answers numbers")
+    scaled = math.isfinite(numbers.middle) and 0 < numbers.scale < math.inf
+    if not scaled or len(manifest["classes"]) != len(BELOW_AND_ABOVE):
+        raise unusable("bad_numbers", where, received=[numbers.middle, numbers.scale, len(manifest["classes"])])
     return numbers
 
 
-def _check_model(model: Any, learned: Learned, where: Path) -> None:
-    if learned.use_scores and learned.numbers is None and find_scores(adapt(model)) is None:
-        fitted = f"The explainer at {where} was fitted for a model with scores"
-        raise ModelError(f"{fitted}; expected predict_proba or decision_function; got {type(model).__name__} without.")
-    predictor = Predictor(model, learned.table, learned.classes, numbers=learned.numbers)
-    examples, known = learned.knowledge.examples, learned.knowledge.example_classes
-    asked = _spread(len(examples))
-    answers = predictor.label(learned.table.frame(examples[asked]))
-    if (answers == FAILED).any():
-        raise ModelError(f"The explainer at {where} does not fit this model: {predictor.failure}")
-    # Whether a model behind HTTP has scores shows only when it is asked.
-    if learned.use_scores and learned.numbers is None and find_scores(predictor.model) is None:
-        raise ModelError(f"The explainer at {where} was fitted for a model with scores; got one that answers labels only.")
-    differing = int((answers != known[asked]).sum())
+def _check_model(model: object, state: FittedState, where: Path) -> None:
+    needs_scores = state.use_scores and state.numbers is None
+    if needs_scores and find_scores(adapt(model)) is None:
+        raise ModelError("artifact.scores_needed", path=str(where), received=type(model).__name__)
+    predictor = Predictor(model, state.table, state.classes, numbers=state.numbers)
+    checked = _spread(len(state.search.examples))
+    labels = predictor.predict_labels(state.table.frame(state.search.examples[checked]))
+    if (labels == FAILED).any():
+        raise ModelError("artifact.model_failed", path=str(where), failure=predictor.error().problem)
+    # Whether a model behind HTTP has scores shows only when it is called.
+    if needs_scores and find_scores(predictor.model) is None:
+        raise ModelError("artifact.scores_needed", path=str(where), received=type(model).__name__)
+    differing = int((labels != state.search.example_classes[checked]).sum())
     if differing:
-        warnings.warn(
-            f"The model disagrees with {differing} of {len(asked)} answers stored in {where}: the artifact was fitted "
-            "for another model, and counterfactuals may be missed or farther away than they need to be.",
-            UserWarning,
-            stacklevel=3,
-        )
+        _warn("artifact.model_disagrees", path=str(where), received=differing, rows=len(checked))

@@ -1,4 +1,4 @@
-"""The arrays of an explainer, packed and unpacked: none is handed out that has not the type and shape it must have."""
+"""Pack and unpack the arrays of an explainer; each is checked for type and shape before it is used."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,41 +12,42 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as unpack
 
 from fasterce.artifact.folder import ARRAYS, MANIFEST, unusable
-from fasterce.codec import Codec
-from fasterce.errors import shorten
+from fasterce.config import Config
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.fitting.state import SearchState
+from fasterce.fitting.statistics import BINS, TrainingStatistics, sizes
+from fasterce.latent.hyperplanes import Hyperplanes
+from fasterce.latent.regions import Regions
 from fasterce.latent.runtime import Callables, Network
-from fasterce.memory import BINS, Memory, sizes
-from fasterce.profile import Profile
-from fasterce.schema import Schema
 from fasterce.search.distance import Distance
-from fasterce.search.hyperplanes import Hyperplanes
-from fasterce.search.regions import Regions
-from fasterce.search.task import Knowledge
 from fasterce.surrogate.runtime import Surrogate
 
-REHEARSED = 64
+# Examples passed through the autoencoder before an artifact is used: shapes either fit or do not.
+CHECKED_ROWS = 64
 
 Named = dict[str, NDArray[Any]]
 
 
-def arrays_of(knowledge: Knowledge, memory: Memory) -> Named:
-    return arrays_of_knowledge(knowledge) | {f"memory.{name}": array for name, array in memory.arrays().items()}
+def arrays_of(state: SearchState, statistics: TrainingStatistics) -> Named:
+    return arrays_of_search(state) | {f"statistics.{name}": array for name, array in statistics.arrays().items()}
 
 
-def arrays_of_knowledge(knowledge: Knowledge) -> Named:
-    """All arrays by dotted name; plain numbers are arrays without dimensions."""
+def arrays_of_search(state: SearchState) -> Named:
+    """Return all arrays by dotted name; plain numbers are arrays without dimensions."""
     parts: dict[str, Any] = {
-        "profile": knowledge.codec.profile,
-        "hyperplanes": knowledge.hyperplanes,
-        "regions": knowledge.regions,
-        "distance": knowledge.distance,
+        "profile": state.codec.profile,
+        "hyperplanes": state.hyperplanes,
+        "regions": state.regions,
+        "distance": state.distance,
     }
-    if knowledge.surrogate is not None:
-        parts["surrogate"] = knowledge.surrogate
-    network = {"network": knowledge.autoencoder} if isinstance(knowledge.autoencoder, Network) else {}
+    if state.surrogate is not None:
+        parts["surrogate"] = state.surrogate
+    network = {"network": state.autoencoder} if isinstance(state.autoencoder, Network) else {}
     named = {f"{part}.{name}": a for part, owner in (parts | network).items() for name, a in _arrays_of(owner).items()}
-    whole = {name: getattr(knowledge, name).astype(np.int64) for name in ("example_classes", "prototype_classes", "groups")}
-    return named | _arrays_of(knowledge) | whole
+    whole = {name: getattr(state, name).astype(np.int64) for name in ("example_classes", "prototype_classes", "groups")}
+    return named | _arrays_of(state) | whole
 
 
 def _arrays_of(owner: Any) -> Named:
@@ -55,12 +56,12 @@ def _arrays_of(owner: Any) -> Named:
 
 
 def check_packed(packed: bytes, manifest: Mapping[str, Any], path: Path) -> None:
-    """Are these the arrays the manifest was written with?"""
+    """Check that these are the arrays the manifest was written with."""
     size, digest = (manifest["files"][ARRAYS].get(name) for name in ("bytes", "sha256"))
     if len(packed) != size:
-        raise unusable(path, f"{size!r:.80} bytes", f"{len(packed)} (cut off or changed)")
+        raise unusable("other_size", path, expected=size, received=len(packed))
     if hashlib.sha256(packed).hexdigest() != digest:
-        raise unusable(path, f"the SHA-256 in {MANIFEST}", "another (damaged or changed)")
+        raise unusable("other_digest", path, manifest=MANIFEST)
 
 
 def unpack_arrays(packed: bytes, manifest: Mapping[str, Any], path: Path) -> "Stored":
@@ -68,14 +69,14 @@ def unpack_arrays(packed: bytes, manifest: Mapping[str, Any], path: Path) -> "St
     try:
         arrays = unpack(packed)
     except (SafetensorError, LookupError, TypeError, ValueError, ArithmeticError) as error:
-        raise unusable(path, "arrays in the safetensors format", str(error)) from error
+        raise unusable("not_safetensors", path, error=str(error)) from error
     by_column = manifest["column_major"]
     return Stored(path, {name: np.array(a, order="F" if name in by_column else "C") for name, a in arrays.items()})
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The arrays of a file, handed out only with the type and shape they must have, and finite."""
+    """The arrays of a file, returned only with the type and shape they must have, and finite."""
 
     path: Path
     arrays: Named
@@ -83,14 +84,15 @@ class Stored:
     def take(self, name: str, shape: tuple[int | None, ...], dtype: Any = np.float64) -> NDArray[Any]:
         """`None` in a shape stands for any length but zero."""
         if name not in self.arrays:
-            raise unusable(self.path, f"an array {name!r}", "none")
+            raise unusable("missing_array", self.path, array=name)
         array = self.arrays[name]
         wanted = tuple(max(1, has) if want is None else want for has, want in zip(array.shape, shape, strict=False))
         if array.dtype != dtype or array.ndim != len(shape) or array.shape != wanted:
-            expected = f"{name!r} as {np.dtype(dtype)} of shape {shape}".replace("None", "any")
-            raise unusable(self.path, expected, f"{array.dtype} of shape {array.shape}")
+            expected = str(tuple("any" if length is None else length for length in shape)).replace("'", "")
+            types = {"type": str(np.dtype(dtype)), "received_type": str(array.dtype)}
+            raise unusable("array_shape", self.path, array=name, expected=expected, received=str(array.shape), **types)
         if not np.isfinite(array).all():
-            raise unusable(self.path, f"finite numbers in {name!r}", "NaN or infinity")
+            raise unusable("not_finite", self.path, array=name)
         return array
 
     def like(self, part: str, template: Any) -> Named:
@@ -101,16 +103,16 @@ class Stored:
         array = self.take(name, shape, dtype)
         for column, count in zip(array.reshape(len(array), -1).T, counts, strict=True):
             if count is not None and not np.isin(column, np.arange(count)).all():
-                raise unusable(self.path, f"codes from 0 to {count - 1} in {name!r}", "others")
+                raise unusable("unknown_codes", self.path, array=name, expected=count - 1)
         return array
 
 
-def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callables | None) -> Knowledge:
-    counts = [None if feature.numeric else feature.states for feature in schema.features]
+def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables | None, config: Config) -> SearchState:
+    counts = [None if feature.numeric else feature.n_codes for feature in schema.features]
     examples = stored.codes("examples", (None, len(schema)), np.float64, counts)
-    answers = stored.codes("example_classes", (len(examples),), np.int64, [classes])
+    labels = stored.codes("example_classes", (len(examples),), np.int64, [classes])
     # Measured on a few rows only to know which arrays a profile has, and their shapes.
-    profile = Profile(**stored.like("profile", Profile.measure(examples[:REHEARSED], schema)))
+    profile = Profile(**stored.like("profile", Profile.measure(examples[:CHECKED_ROWS], schema)))
     codec = Codec(schema, profile)
     rows = codec.width + classes
     latent = stored.take("hyperplanes.normals", (rows, None)).shape[1]
@@ -122,43 +124,49 @@ def rebuild_knowledge(stored: Stored, schema: Schema, classes: int, own: Callabl
         "hyperplanes": Hyperplanes(**planes, classes=classes),
         "regions": _regions(stored, classes, latent),
         "examples": examples,
-        "example_classes": answers.astype(np.intp),
-        "distance": _distance(stored, Distance.gower(profile.span, codec.numeric, codec.gappy)),
+        "example_classes": labels.astype(np.intp),
+        "distance": _distance(stored, Distance.gower(profile.span, codec.numeric, codec.nullable)),
         "surrogate": _surrogate(stored, schema, classes),
         "typical": stored.take("typical", (classes,)),
         "groups": stored.codes("groups", (len(schema),), np.int64, [len(schema)]).astype(np.intp),
         "prototypes": stored.take("prototypes", (None, latent)),
         "prototype_classes": _prototype_classes(stored, classes),
+        "config": config,
     }
-    numbers = {f.name: float(stored.take(f.name, ())) for f in fields(Knowledge) if f.name not in parts}
-    knowledge = Knowledge(**parts | numbers)
-    known = arrays_of_knowledge(knowledge).keys() | {f"memory.{field.name}" for field in fields(Memory)}
+    numbers = {f.name: float(stored.take(f.name, ())) for f in fields(SearchState) if f.name not in parts}
+    state = SearchState(**parts | numbers)
+    known = arrays_of_search(state).keys() | {f"statistics.{field.name}" for field in fields(TrainingStatistics)}
     unknown = stored.arrays.keys() - known
     if unknown:
-        raise unusable(stored.path, "only the arrays of an explainer", shorten(sorted(unknown), 3))
-    _rehearse(knowledge, latent, stored.path)
-    return knowledge
+        raise unusable("unknown_arrays", stored.path, received=sorted(unknown))
+    _check_autoencoder(state, latent, stored.path)
+    return state
 
 
-def rebuild_memory(stored: Stored, schema: Schema, classes: int, numbers: bool) -> Memory:
+def rebuild_statistics(stored: Stored, schema: Schema, classes: int, numbers: bool) -> TrainingStatistics:
     features = len(schema)
-    kept = "memory.rows" in stored.arrays and len(stored.arrays["memory.rows"])
-    counts = [None if feature.numeric else feature.states for feature in schema.features]
-    memory = Memory(
-        seen=stored.take("memory.seen", (), np.int64),
-        updates=stored.take("memory.updates", (), np.int64),
-        mean=stored.take("memory.mean", (features,)),
-        squares=stored.take("memory.squares", (features,)),
-        cuts=stored.take("memory.cuts", (features, BINS - 1)),
-        counts=stored.take("memory.counts", (sum(sizes(schema)),), np.int64),
-        answer_cuts=stored.take("memory.answer_cuts", (BINS - 1,)) if numbers else np.zeros(0),
-        classes=stored.take("memory.classes", (BINS if numbers else classes,), np.int64),
-        reconstruction=stored.take("memory.reconstruction", (3,)),
-        rows=stored.codes("memory.rows", (kept, features), np.float64, counts) if kept else np.zeros((0, features)),
+    kept = "statistics.rows" in stored.arrays and len(stored.arrays["statistics.rows"])
+    counts = [None if feature.numeric else feature.n_codes for feature in schema.features]
+    statistics = TrainingStatistics(
+        seen=stored.take("statistics.seen", (), np.int64),
+        updates=stored.take("statistics.updates", (), np.int64),
+        mean=stored.take("statistics.mean", (features,)),
+        squares=stored.take("statistics.squares", (features,)),
+        cuts=stored.take("statistics.cuts", (features, BINS - 1)),
+        counts=stored.take("statistics.counts", (sum(sizes(schema)),), np.int64),
+        prediction_cuts=stored.take("statistics.prediction_cuts", (BINS - 1,)) if numbers else np.zeros(0),
+        classes=stored.take("statistics.classes", (BINS if numbers else classes,), np.int64),
+        reconstruction=stored.take("statistics.reconstruction", (3,)),
+        rows=stored.codes("statistics.rows", (kept, features), np.float64, counts) if kept else np.zeros((0, features)),
     )
-    if memory.seen < max(1, kept) or memory.updates < 0 or (memory.counts < 0).any() or (memory.classes < 0).any():
-        raise unusable(stored.path, "counts that can be", "others in 'memory'")
-    return memory
+    if (
+        statistics.seen < max(1, kept)
+        or statistics.updates < 0
+        or (statistics.counts < 0).any()
+        or (statistics.classes < 0).any()
+    ):
+        raise unusable("impossible_counts", stored.path)
+    return statistics
 
 
 def _regions(stored: Stored, classes: int, latent: int) -> Regions:
@@ -196,11 +204,11 @@ def _surrogate(stored: Stored, schema: Schema, classes: int) -> Surrogate | None
         error=float(stored.take("surrogate.error", ())),
         agreement=float(stored.take("surrogate.agreement", ())),
     )
-    sizes = [1 if feature.numeric else feature.states for feature in schema.features]
+    sizes = [1 if feature.numeric else feature.n_codes for feature in schema.features]
     if start[0] != 0 or start[-1] != len(entries) or (np.diff(start) < sizes).any():
-        raise unusable(stored.path, "a table for every feature in 'surrogate.start'", "others")
+        raise unusable("surrogate_tables", stored.path)
     if (numeric != [feature.numeric for feature in schema.features]).any():
-        raise unusable(stored.path, "the schema's numbers in 'surrogate.numeric'", "others")
+        raise unusable("surrogate_numbers", stored.path)
     return surrogate
 
 
@@ -215,17 +223,18 @@ def _network(stored: Stored, codec: Codec, latent: int) -> Network:
     return network
 
 
-def _rehearse(knowledge: Knowledge, latent: int, path: Path) -> None:
-    """Take a few examples into the latent space and back; a user's own functions may do anything."""
-    expected = f"an autoencoder between finite rows of {knowledge.codec.width} and {latent} numbers"
+def _check_autoencoder(state: SearchState, latent: int, path: Path) -> None:
+    """Encode and decode a few examples; a user's own functions may do anything."""
+    sizes = {"width": state.codec.width, "latent": latent}
     try:
         with np.errstate(all="ignore"):
-            matrix = knowledge.codec.encode(knowledge.examples[:REHEARSED])
-            there = knowledge.autoencoder.encode(matrix)
-            back = knowledge.autoencoder.decode(there)
+            matrix = state.codec.encode(state.examples[:CHECKED_ROWS])
+            there = state.autoencoder.encode(matrix)
+            back = state.autoencoder.decode(there)
     except Exception as error:
-        raise unusable(path, expected, f"{type(error).__name__}: {error}") from error
+        raise unusable("autoencoder_failed", path, type=type(error).__name__, error=str(error), **sizes) from error
     if there.shape != (len(matrix), latent) or back.shape != matrix.shape:
-        raise unusable(path, expected, f"shapes {there.shape} and {back.shape} for {len(matrix)} rows")
+        shapes = [str(there.shape), str(back.shape)]
+        raise unusable("autoencoder_shape", path, received=shapes, rows=len(matrix), **sizes)
     if not (np.isfinite(there).all() and np.isfinite(back).all()):
-        raise unusable(path, expected, "NaN or infinity")
+        raise unusable("autoencoder_not_finite", path, **sizes)

@@ -1,4 +1,4 @@
-"""Two files in a folder, replaced all at once: what is half-written is never seen."""
+"""The files of an artifact, replaced all at once: a half-written artifact is never seen."""
 
 import os
 import shutil
@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fasterce.errors import ArtifactError, shorten
+from fasterce.errors import ArtifactError
+from fasterce.io.atomic import new_file, sync_folder
 
 ARRAYS, MANIFEST = "arrays.safetensors", "manifest.json"
 # A model saved beside them has one of these names, whatever it was called before.
@@ -15,24 +16,23 @@ MOST_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 4 * 2**30, **dict.fromkeys(MODELS, 4
 
 
 def check_replaceable(target: Path, recognise: Callable[[bytes, Path], object]) -> None:
-    """Only nothing, an empty folder or an artifact of ours with nothing beside it may give way."""
-    refusal = f"Cannot save to {target}; expected a new folder or a saved explainer; got"
+    """Check that the target is absent, an empty folder, or an artifact with no other files."""
     if not target.exists():
         return
     if not target.is_dir():
-        raise ArtifactError(f"{refusal} a file.")
+        raise ArtifactError("artifact.target_is_a_file", path=str(target))
     inside = sorted(entry.name for entry in target.iterdir())
     if set(inside) - {ARRAYS, MANIFEST, *MODELS}:
-        raise ArtifactError(f"{refusal} a folder with {shorten(inside, 3)}.")
+        raise ArtifactError("artifact.target_has_files", path=str(target), received=inside)
     if inside:
         try:
             recognise(read(target / MANIFEST), target / MANIFEST)
         except ArtifactError as error:
-            raise ArtifactError(f"{refusal} a folder whose {MANIFEST} is missing or not ours.") from error
+            raise ArtifactError("artifact.target_is_foreign", path=str(target), manifest=MANIFEST) from error
 
 
 def replace_folder(target: Path, contents: Mapping[str, bytes]) -> None:
-    """Everything on the way lives in one hidden folder beside the target, which goes away whatever happens."""
+    """Write everything to a hidden folder beside the target, then rename it; the hidden folder is always removed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     new, old = staging / "new", staging / "old"
@@ -40,11 +40,11 @@ def replace_folder(target: Path, contents: Mapping[str, bytes]) -> None:
         new.mkdir()
         for name, content in contents.items():
             _write(new / name, content)
-        sync(new)
+        sync_folder(new)
         if target.exists():
             os.rename(target, old)
         os.rename(new, target)
-        sync(target.parent)
+        sync_folder(target.parent)
     finally:
         if old.exists() and not target.exists():
             os.rename(old, target)
@@ -52,33 +52,22 @@ def replace_folder(target: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
+    with new_file(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync(folder: Path) -> None:
-    """What was renamed in a folder stays renamed, whatever happens to the machine."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def read(path: Path) -> bytes:
     if not path.is_file():
-        raise unusable(path, "a file", "a folder" if path.is_dir() else "nothing")
+        raise unusable("not_a_file" if path.is_dir() else "no_file", path)
     try:
         size, most = path.stat().st_size, MOST_BYTES[path.name]
         if size > most:
-            raise unusable(path, f"at most {most} bytes", f"{size} bytes")
+            raise unusable("too_large", path, expected=most, received=size)
         return path.read_bytes()
     except OSError as error:
-        raise unusable(path, "a file that can be read", str(error)) from error
+        raise unusable("unreadable", path, error=str(error)) from error
 
 
-def unusable(path: Path, expected: str, got: str) -> ArtifactError:
-    return ArtifactError(f"No usable saved explainer at {path}; expected {expected}; got {got}.")
+def unusable(code: str, path: Path, **fields: object) -> ArtifactError:
+    """Return the error of an artifact that cannot be used."""
+    return ArtifactError(f"artifact.{code}", path=str(path), **fields)

@@ -1,21 +1,15 @@
-"""A hundred million rows overnight: files cut into shards, explained by many processes here or on Ray, each shard whole or
-not at all, and the same whoever does the work (docs/batch.md)."""
+"""Explain many files with many processes, on one machine or on Ray; see docs/batch.md."""
 
 from typing import TYPE_CHECKING
 
+import lazy_loader as lazy
+
 if TYPE_CHECKING:
     from fasterce.batch.report import BatchReport
-    from fasterce.batch.running import Standing, explain
+    from fasterce.batch.runner import BatchProgress, explain
 else:
-    from fasterce.lazily import attributes
-
-    __getattr__, __dir__ = attributes(
-        __name__,
-        {
-            "BatchReport": "fasterce.batch.report",
-            "Standing": "fasterce.batch.running",
-            "explain": "fasterce.batch.running",
-        },
+    __getattr__, __dir__, _ = lazy.attach(
+        __name__, submod_attrs={"report": ["BatchReport"], "runner": ["BatchProgress", "explain"]}
     )
 
-__all__ = ["BatchReport", "Standing", "explain"]
+__all__ = ["BatchProgress", "BatchReport", "explain"]

@@ -1,8 +1,7 @@
-"""Rows of a shard that are wanted, gathered into full batches: one call of the model asks about as many as it can."""
+"""The rows of a shard that pass the filter, joined into full batches: one model call evaluates as many as possible."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,41 +9,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fasterce.batch import where
-from fasterce.batch.where import SCORE, Name, Node
-from fasterce.errors import InputError, ModelError
+from fasterce.batch.where import evaluate
+from fasterce.config import BatchConfig
+from fasterce.constraints.filter import SCORE, ColumnName, Condition, names_of, parse_filter, split, with_classes
+from fasterce.errors import InputError, ModelError, Problem
 from fasterce.explainer import FasterCE
-from fasterce.predictor import FAILED, Predictor
-from fasterce.streams import Chunk
+from fasterce.io.source import table_without_columns
+from fasterce.models.predictions import FAILED
+from fasterce.models.predictor import Predictor
+from fasterce.typing import Mask
 
-Mask = NDArray[np.bool_]
-
-FEWEST_TO_TELL = 10
+FEWEST_FAILED = BatchConfig().min_failed_rows
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows: their positions in the whole input, the explainer's columns, ids, and the other columns read; `doubtful` are
-    those the model failed on when it was asked whether they are wanted."""
+    """Rows to explain.
+
+    Attributes
+    ----------
+    positions : int array
+        Positions in the whole input.
+    frame : DataFrame
+        The explainer's columns.
+    ids : Arrow array or None
+    columns : Arrow table
+        The other columns read.
+    unfiltered : bool array
+        Rows the model failed on when it was evaluated for the filter.
+    """
 
     positions: NDArray[np.int64]
     frame: pd.DataFrame
     ids: pa.Array | None
     columns: pa.Table
-    doubtful: Mask
+    unfiltered: Mask
 
     def __len__(self) -> int:
         return len(self.positions)
 
     @classmethod
-    def of(cls, chunk: Chunk, first: int) -> "Batch":
-        """A chunk whose first row has the position `first`."""
-        return cls.plain(np.arange(first, first + len(chunk.frame)), chunk.frame, chunk.ids, chunk.passthrough)
-
-    @classmethod
-    def plain(cls, positions: NDArray[np.int64], frame: pd.DataFrame, ids: pa.Array | None, columns: pa.Table) -> "Batch":
-        """Rows nothing was asked about yet."""
-        return cls(positions, frame, ids, columns, np.zeros(len(positions), dtype=bool))
+    def make(cls, first: int, frame: pd.DataFrame, ids: pa.Array | None, columns: pa.Table) -> "Batch":
+        """Return consecutive rows, the first at position `first`."""
+        return cls(np.arange(first, first + len(frame)), frame, ids, columns, np.zeros(len(frame), dtype=bool))
 
     @classmethod
     def join(cls, parts: Sequence["Batch"]) -> "Batch":
@@ -55,82 +62,79 @@ class Batch:
             pd.concat([part.frame for part in parts], ignore_index=True),
             None if parts[0].ids is None else pa.concat_arrays([part.ids for part in parts]),
             pa.concat_tables([part.columns for part in parts]),
-            np.concatenate([part.doubtful for part in parts]),
+            np.concatenate([part.unfiltered for part in parts]),
         )
 
     def take(self, rows: Mask | slice) -> "Batch":
-        if isinstance(rows, slice):
-            rows = np.isin(np.arange(len(self)), np.arange(len(self))[rows])
-        kept = pa.array(np.flatnonzero(rows))
-        columns = self.columns.take(kept) if self.columns.num_columns else empty_columns(len(kept))
+        kept = pa.array(np.arange(len(self))[rows])
+        columns = self.columns.take(kept) if self.columns.num_columns else table_without_columns(len(kept))
         ids = None if self.ids is None else self.ids.take(kept)
-        return Batch(self.positions[rows], self.frame[rows].reset_index(drop=True), ids, columns, self.doubtful[rows])
+        return Batch(self.positions[rows], self.frame[rows].reset_index(drop=True), ids, columns, self.unfiltered[rows])
 
     def column(self, name: str) -> pa.Array:
         return self.columns.column(name).combine_chunks() if len(self) else pa.array([], self.columns.field(name).type)
 
 
-def empty_columns(rows: int) -> pa.Table:
-    """A table of so many rows without a column."""
-    return pa.table({"": pa.nulls(rows)}).select([])
-
-
 @dataclass(frozen=True)
 class Filter:
-    """A condition, in the part the input answers and the part the model does; `score` is about the class at `position`."""
+    """A condition on rows, as a part on columns of the input and a part that needs the model.
 
-    given: Node | None = None
-    asked: Node | None = None
+    `position` is the class whose probability `score` is.
+    """
+
+    of_input: Condition | None = None
+    of_model: Condition | None = None
     position: int = 0
 
     @classmethod
-    def read(cls, text: str | None, explainer: FasterCE, target: Any) -> "Filter":
-        """What was typed, checked against the model."""
+    def parse(cls, text: str | None, explainer: FasterCE, target: object) -> "Filter":
+        """Parse a condition and check it against the model."""
         if text is None:
             return cls()
-        given, asked = where.split(where.parse(text))
-        if asked is None:
-            return cls(given)
-        if explainer.numbers_ is None:
-            asked = where.check_classes(asked, explainer.classes_)
-        of_scores = SCORE in {name.text for name in where.names(asked)}
-        return cls(given, asked, _position(explainer, target) if of_scores else 0)
+        of_input, of_model = split(parse_filter(text))
+        if of_model is None:
+            return cls(of_input)
+        if explainer.state_.numbers is None:
+            of_model = with_classes(of_model, explainer.classes_)
+        uses_score = SCORE in {name.text for name in names_of(of_model)}
+        return cls(of_input, of_model, _class_position(explainer, target) if uses_score else 0)
+
+    @property
+    def parts(self) -> list[Condition]:
+        return [part for part in (self.of_input, self.of_model) if part is not None]
 
     @property
     def columns(self) -> list[str]:
         """The columns of the input it needs."""
-        every = [part for part in (self.given, self.asked) if part is not None]
-        return sorted({name.text for part in every for name in where.names(part) if not name.asked})
+        return sorted({name.text for part in self.parts for name in names_of(part) if not name.from_model})
 
-    def wanted_before(self, batch: Batch) -> Mask:
-        """What the input says: only rows for which the condition is true."""
-        if self.given is None:
-            return np.ones(len(batch), dtype=bool)
-        return _mask(where.evaluate(self.given, lambda name: batch.column(name.text)), False)
+    def select(self, batch: Batch, predictor: Predictor) -> Batch:
+        """Return the rows for which the condition is true.
 
-    def wanted(self, batch: Batch, predictor: Predictor) -> Batch:
-        """The rows the model says are wanted; one it cannot be asked about stays, to be told by its status."""
-        if self.asked is None or not len(batch):
+        A row that cannot be read or evaluated is kept, to be reported by its status.
+        """
+        if self.of_input is not None:
+            batch = batch.take(_true(evaluate(self.of_input, lambda name: batch.column(name.text))))
+        if self.of_model is None or not len(batch):
             return batch
         reading = predictor.table.read(batch.frame)
-        sound = np.ones(len(batch), dtype=bool)
-        sound[list(reading.problems)] = False
-        said = _Said(predictor, predictor.table.frame(reading.codes[sound]), self.position)
-        part = batch.take(sound)
+        readable = np.ones(len(batch), dtype=bool)
+        readable[list(reading.problems)] = False
+        evaluated = _ModelColumns(predictor, predictor.table.frame(reading.codes[readable]), self.position)
+        part = batch.take(readable)
 
-        def column(name: Name) -> pa.Array:
-            return said.column(name.text) if name.asked else part.column(name.text)
+        def column(name: ColumnName) -> pa.Array:
+            return evaluated.column(name.text) if name.from_model else part.column(name.text)
 
-        keep = np.ones(len(batch), dtype=bool)
-        keep[sound] = _mask(where.evaluate(self.asked, column), False) | said.failed
-        check_answering(said.failed, predictor.failure)
-        doubtful = np.zeros(len(batch), dtype=bool)
-        doubtful[sound] = said.failed
-        return replace(batch, doubtful=doubtful).take(keep)
+        keep, unfiltered = np.ones(len(batch), dtype=bool), np.zeros(len(batch), dtype=bool)
+        keep[readable] = _true(evaluate(self.of_model, column)) | evaluated.failed
+        check_model_is_up(evaluated.failed, predictor.error().problem)
+        unfiltered[readable] = evaluated.failed
+        return replace(batch, unfiltered=unfiltered).take(keep)
 
 
-class _Said:
-    """What the model says about some rows, asked when it is needed."""
+class _ModelColumns:
+    """Predictions and scores of rows, evaluated when they are first needed."""
 
     def __init__(self, predictor: Predictor, frame: pd.DataFrame, position: int) -> None:
         self.predictor, self.frame, self.position = predictor, frame, position
@@ -140,27 +144,28 @@ class _Said:
     def column(self, name: str) -> pa.Array:
         if name not in self.known:
             raw = name == SCORE or self.predictor.numbers is not None
-            final = self.predictor.last_word(self.frame, raw)
-            failed = final.classes == FAILED
+            predictions = self.predictor.verify(self.frame, raw)
+            failed = predictions.classes == FAILED
             self.failed |= failed
             if raw:
                 place = 0 if self.predictor.numbers is not None else self.position
-                values = final.values[:, place] if final.values is not None else np.full(len(self.frame), np.nan)
-                self.known[name] = pa.array(values, mask=failed)
+                missing = np.full((len(self.frame), place + 1), np.nan)
+                values = missing if predictions.values is None else predictions.values
+                self.known[name] = pa.array(values[:, place], mask=failed)
             else:
                 labels = np.array([*map(str, self.predictor.classes), ""], dtype=object)
-                self.known[name] = pa.array(labels[final.classes], pa.string(), mask=failed)
+                self.known[name] = pa.array(labels[predictions.classes], pa.string(), mask=failed)
         return self.known[name]
 
 
-def check_answering(failed: Mask, said: str) -> None:
-    """A model that fails on a row is told by the row's status; one that fails on every row of many is down."""
-    if len(failed) >= FEWEST_TO_TELL and failed.all():
-        raise ModelError(f"The model must answer; it failed on all {len(failed)} rows of a batch: {said}")
+def check_model_is_up(failed: Mask, reason: Problem | str) -> None:
+    """Raise if a model fails on every one of many rows; a model that fails on some gives them a status."""
+    if len(failed) >= FEWEST_FAILED and failed.all():
+        raise ModelError("batch.model_down", rows=len(failed), reason=reason)
 
 
-def gathered(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
-    """The same rows in batches of `rows`, the last one of what is left."""
+def rebatch(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
+    """Yield the same rows in batches of `rows`; the last one has what is left."""
     waiting: list[Batch] = []
     for batch in batches:
         if not len(batch):
@@ -174,19 +179,19 @@ def gathered(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
         yield Batch.join(waiting)
 
 
-def _mask(found: pa.Array, unknown: bool) -> Mask:
-    return np.asarray(pc.fill_null(found, unknown).to_numpy(zero_copy_only=False), dtype=bool)
+def _true(found: pa.Array) -> Mask:
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _position(explainer: FasterCE, target: Any) -> int:
-    """The class a score is the chance of: the wanted one, or the second of two."""
-    if explainer.numbers_ is not None:
+def _class_position(explainer: FasterCE, target: object) -> int:
+    """Return the class whose probability `score` is: the target, or the second of two."""
+    if explainer.state_.numbers is not None:
         return 0
     predictor = explainer._predictor()
     if not (predictor.use_scores and predictor.has_chances):
-        raise InputError("where: score needs a model with predict_proba that agrees with its labels; this one has none.")
+        raise InputError("batch.no_scores", option="where")
     if target is not None and target in explainer.classes_:
         return predictor.position(target)
     if len(explainer.classes_) != 2:
-        raise InputError("where: score is the chance of the class wanted; expected a target, for there are more than two.")
+        raise InputError("batch.score_needs_target", option="where")
     return 1

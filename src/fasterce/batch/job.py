@@ -1,46 +1,56 @@
-"""What is to be done with every shard, as plain data that travels to the workers, and the explainer each of them opens."""
+"""What travels between the runner and its workers: the job, and what becomes of each shard."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
-from typing import Any
+from typing import Any, Protocol
 
-from fasterce import artifact
+from fasterce.artifact import OpenedExplainer, open_explainer
+from fasterce.batch.counts import BatchCounts
+from fasterce.batch.shards import Shard
+from fasterce.errors import FasterCEError, Problem
 from fasterce.explainer import FasterCE
-from fasterce.models import load_model
-from fasterce.streams import Rows, open_rows
+from fasterce.io import Rows, open_rows
+from fasterce.typing import JsonObject
+
+WORKER_DIED = "WorkerDied"
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Which model: None for the one the artifact brings, a file, import path or address, or the model itself."""
+    """Which model: None for the one in the artifact, a file, import path or address, or the model itself."""
 
-    given: Any = None
+    given: object = None
     trust_pickle: bool = False
     trusted: tuple[str, ...] = ()
     classes: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Opened:
-    """An explainer with its model, and the model's digest for the records."""
-
-    explainer: FasterCE
-    model_digest: str | None
-
-
-@dataclass(frozen=True)
 class Job:
     """All that a worker needs to know.
 
-    options       arguments of `explain`
-    where         which rows, as it was typed; None for all
-    id_column     a column that names the rows, and `keep`, those handed on
-    partition_by  columns of the output that make folders
-    group         the column by which cost is summed up
-    batch_rows    how many rows are explained at a time
-    output        the folder written to, and `token`, which of its runs this is
-    records       whether audit records are written too
+    Attributes
+    ----------
+    artifact, model
+        The explainer and its model; each worker loads them once.
+    output : str
+        The folder to write.
+    options : mapping
+        Arguments of `explain`.
+    where : str or None
+        Which rows to explain.
+    id_column : str or None
+        A column that names the rows.
+    keep, partition_by : tuple of str
+        Columns to copy to the output, and columns of the output that make folders.
+    group : str or None
+        The column by whose values cost is summed up.
+    batch_rows : int
+        Rows explained at a time.
+    records : bool
+        Whether audit records are written too.
+    token : str
+        Which run of the output folder this is.
     """
 
     artifact: str
@@ -58,15 +68,18 @@ class Job:
     records: bool = False
     token: str = ""
 
-    def open(self) -> Opened:
-        """The artifact and its model, loaded."""
-        return open_explainer(self.artifact, self.model)
+    def open(self) -> OpenedExplainer:
+        """Load the artifact and its model."""
+        model = self.model
+        return open_explainer(
+            self.artifact, model.given, trust_pickle=model.trust_pickle, trusted=model.trusted, classes=model.classes
+        )
 
     def rows(self, source: str, explainer: FasterCE, columns: Sequence[str]) -> Rows:
-        """A file of the input, read with these columns beside the explainer's."""
+        """Open a file of the input, with these columns beside those of the explainer."""
         return open_rows(
             source,
-            table=explainer.table_,
+            table=explainer.state_.table,
             chunk_rows=self.batch_rows,
             separator=self.separator,
             encoding=self.encoding,
@@ -75,18 +88,45 @@ class Job:
         )
 
 
-def open_explainer(folder: str | PathLike[str], model: ModelSource) -> Opened:
-    """The explainer of a folder, with the model named or else the one the folder brings."""
-    if model.given is None:
-        loaded = artifact.bundled_model(folder, trusted=model.trusted)
-        found, digest = loaded.model, loaded.digest
-    elif isinstance(model.given, (str, PathLike)):
-        loaded = load_model(
-            fspath(model.given), trust_pickle=model.trust_pickle, trusted=model.trusted, classes=model.classes
-        )
-        found, digest = loaded.model, loaded.digest
-    else:
-        found, digest = model.given, None
-    explainer = artifact.load(folder, found)
-    explainer.progress = False
-    return Opened(explainer, digest)
+@dataclass(frozen=True)
+class ShardProgress:
+    """The counts of a shard so far."""
+
+    number: int
+    counts: BatchCounts
+
+
+@dataclass(frozen=True)
+class ShardDone:
+    """A finished shard, with its description in the output folder."""
+
+    number: int
+    about: JsonObject
+
+
+@dataclass(frozen=True)
+class ShardFailed:
+    """A failed attempt; `kind` is the name of the exception, `final` whether the shard is given up."""
+
+    number: int
+    kind: str
+    problem: Problem
+    final: bool
+
+
+Event = ShardProgress | ShardDone | ShardFailed
+
+
+class Engine(Protocol):
+    """Explains every shard, each at most `1 + retries` times, and reports what becomes of it."""
+
+    def __call__(self, job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]: ...
+
+
+def describe_error(error: Exception) -> tuple[str, Problem]:
+    """Return the kind of an error and its problem, which any process can read."""
+    kind = type(error).__name__
+    if isinstance(error, FasterCEError):
+        # As plain data: what was received may be an object of the user's that cannot be pickled.
+        return kind, Problem.from_dict(error.problem.to_dict())
+    return kind, Problem("batch.unexpected_error", details={"kind": kind, "text": " ".join(str(error).split())[:300]})

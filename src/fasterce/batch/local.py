@@ -1,191 +1,198 @@
-"""The engine of one machine: worker processes, each with its own copy of the model; one that dies is replaced."""
+"""The engine of one machine: worker processes, each with its own copy of the model; a worker that dies is replaced."""
 
-import os
-import subprocess
-import sys
+import socket
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
-from typing import Any
+from multiprocessing.connection import wait
 
-from fasterce.batch.events import Done, Engine, Event, Failed, Underway
-from fasterce.batch.job import Job
-from fasterce.batch.shard import ONE_THREAD, Worker
+from fasterce.batch.job import (
+    WORKER_DIED,
+    Engine,
+    Event,
+    Job,
+    ShardDone,
+    ShardFailed,
+    ShardProgress,
+    describe_error,
+)
+from fasterce.batch.shard import ShardWorker
 from fasterce.batch.shards import Shard
-from fasterce.batch.worker import described
-from fasterce.errors import FasterCEError, ModelError
+from fasterce.batch.worker import DONE, PROGRESS, READY, UNUSABLE, receive_object, send_object
+from fasterce.errors import FasterCEError, ModelError, Problem
+from fasterce.io.processes import EXITED, ForkServer
 
-MOST_FALSE_STARTS = 3
-PATIENCE = 0.5
-LONGEST_PATIENCE = 30.0
-DIED = "WorkerDied"
+TARGET = "fasterce.batch.worker:run_worker"
+MAX_FAILED_STARTS = 3
+# Seconds: of waiting for an event, and before a failed shard is tried again (doubled each time, up to the second).
+PATIENCE, LONGEST_PAUSE = 0.5, 30.0
 
 
 @dataclass
-class Hand:
-    """A worker process, the pipe to it, and the shard it is at."""
+class PoolWorker:
+    """A worker process by its number, the socket to it, and its current shard."""
 
-    process: "subprocess.Popen[bytes]"
-    pipe: Connection
+    number: int
+    connection: socket.socket
     ready: bool = False
     shard: Shard | None = None
 
 
 @dataclass
-class Waiting:
-    """Shards still to do, with how often each was tried, and not before when it is tried again."""
+class ShardQueue:
+    """Shards to do, the number of failed attempts of each, and the earliest time of its next attempt."""
 
     shards: deque[Shard]
-    tries: dict[int, int] = field(default_factory=dict)
-    later: dict[int, float] = field(default_factory=dict)
+    attempts: dict[int, int] = field(default_factory=dict)
+    earliest: dict[int, float] = field(default_factory=dict)
 
     def take(self) -> Shard | None:
         now = time.monotonic()
         for _ in range(len(self.shards)):
             shard = self.shards.popleft()
-            if self.later.get(shard.number, 0.0) <= now:
+            if self.earliest.get(shard.number, 0.0) <= now:
                 return shard
             self.shards.append(shard)
         return None
 
-    def fail(self, shard: Shard, retries: int) -> bool:
-        """Put a shard back; False where it was tried often enough."""
-        tries = self.tries[shard.number] = self.tries.get(shard.number, 0) + 1
-        if tries > retries:
+    def put_back(self, shard: Shard, retries: int) -> bool:
+        """Queue a failed shard again; False if it has no attempts left."""
+        attempts = self.attempts[shard.number] = self.attempts.get(shard.number, 0) + 1
+        if attempts > retries:
             return False
-        self.later[shard.number] = time.monotonic() + min(PATIENCE * 2**tries, LONGEST_PATIENCE)
+        self.earliest[shard.number] = time.monotonic() + min(PATIENCE * 2**attempts, LONGEST_PAUSE)
         self.shards.append(shard)
         return True
 
 
 def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
-    """Every shard by some worker; what each does does not depend on the others."""
-    crew = Crew(job, min(workers, max(len(shards), 1)), Waiting(deque(shards)), retries)
+    """Explain every shard in worker processes; the result does not depend on which worker does what."""
+    pool = LocalPool(job, min(workers, max(len(shards), 1)), ShardQueue(deque(shards)), retries)
     try:
-        while crew.busy:
-            yield from crew.turn()
+        while pool.busy:
+            yield from pool.step()
     finally:
-        crew.end()
+        pool.close()
 
 
-def here(worker: Worker) -> Engine:
-    """The same without other processes: shard after shard in this one, which a model can hang or end."""
+def here(worker: ShardWorker) -> Engine:
+    """Return an engine that explains shard after shard in this process, which a model can hang or end."""
 
     def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
-        at_work = Worker(job, worker.opened)
+        own = ShardWorker(job, worker.opened)
         for shard in shards:
             for attempt in range(retries + 1):
-                event = _tried(at_work, shard, final=attempt == retries)
+                event = _attempt(own, shard, final=attempt == retries)
                 yield event
-                if isinstance(event, Done):
+                if isinstance(event, ShardDone):
                     break
                 time.sleep(PATIENCE)
 
     return run
 
 
-def _tried(worker: Worker, shard: Shard, final: bool) -> Event:
+def _attempt(worker: ShardWorker, shard: Shard, final: bool) -> Event:
     try:
-        return Done(shard.number, worker.do(shard))
+        return ShardDone(shard.number, worker.explain(shard))
     except Exception as error:
-        return Failed(shard.number, *described(error), final)
+        return ShardFailed(shard.number, *describe_error(error), final)
 
 
-class Crew:
-    """The workers of a run."""
+class LocalPool:
+    """The worker processes of a run."""
 
-    def __init__(self, job: Job, size: int, waiting: Waiting, retries: int) -> None:
-        self.job, self.size, self.waiting, self.retries = job, size, waiting, retries
-        self.hands: list[Hand] = []
-        self.false_starts = 0
+    def __init__(self, job: Job, size: int, queue: ShardQueue, retries: int) -> None:
+        self.job, self.size, self.queue, self.retries = job, size, queue, retries
+        self.server: ForkServer | None = None
+        self.workers: dict[int, PoolWorker] = {}
+        self.spawned = self.failed_starts = 0
 
     @property
     def busy(self) -> bool:
-        return bool(self.waiting.shards) or any(hand.shard for hand in self.hands)
+        return bool(self.queue.shards) or any(worker.shard for worker in self.workers.values())
 
-    def turn(self) -> Iterator[Event]:
-        """Fill the crew, give out shards, and hear what there is."""
-        while len(self.hands) < min(self.size, len(self.waiting.shards) + sum(hand.shard is not None for hand in self.hands)):
-            self.hands.append(_hire(self.job))
-        for hand in self.hands:
-            if hand.ready and hand.shard is None:
-                self._give(hand)
-        ready = wait([hand.pipe for hand in self.hands], timeout=PATIENCE)
-        for hand in [hand for hand in self.hands if hand.pipe in ready]:
-            yield from self._hear(hand)
+    def step(self) -> Iterator[Event]:
+        """Fill the pool, hand out shards, and yield what the workers report."""
+        server = self.server = self.server or ForkServer(TARGET)
+        needed = len(self.queue.shards) + sum(worker.shard is not None for worker in self.workers.values())
+        while len(self.workers) < min(self.size, needed):
+            self._spawn(server)
+        for worker in self.workers.values():
+            if worker.ready and worker.shard is None:
+                worker.shard = self.queue.take()
+                if worker.shard is not None:
+                    _send(worker.connection, "shard", worker.shard)
+        open_workers = {worker.connection: worker for worker in self.workers.values() if worker.connection.fileno() >= 0}
+        ready = wait([server.control, *open_workers], timeout=PATIENCE)
+        for connection, worker in open_workers.items():
+            if connection in ready:
+                yield from self._handle(worker)
+        if server.control in ready:
+            yield from self._reap_exited(server)
 
-    def _give(self, hand: Hand) -> None:
-        hand.shard = self.waiting.take()
-        if hand.shard is not None:
-            try:
-                hand.pipe.send(hand.shard)
-            except (BrokenPipeError, ConnectionResetError):
-                # That it died is heard next.
-                return
-
-    def _hear(self, hand: Hand) -> Iterator[Event]:
+    def _spawn(self, server: ForkServer) -> None:
+        self.spawned += 1
         try:
-            word, said = hand.pipe.recv()
-        except (EOFError, ConnectionResetError):
-            yield from self._bury(hand)
+            connection = server.spawn(self.spawned)
+        except OSError:  # the server is gone, which its socket reports
+            connection = socket.socket()
+        _send(connection, "job", self.job)
+        self.workers[self.spawned] = PoolWorker(self.spawned, connection)
+
+    def _handle(self, worker: PoolWorker) -> Iterator[Event]:
+        """Handle one message; a socket at its end is closed, and the exit of its worker is an event of the fork server."""
+        try:
+            kind, value = receive_object(worker.connection)
+        except (EOFError, OSError):
+            worker.connection.close()
             return
-        if word == "ready":
-            hand.ready, self.false_starts = True, 0
-        elif word == "unusable":
-            raise ModelError(f"A worker could not start: {said[1]}")
-        elif hand.shard is not None:
-            yield from self._heard(hand, hand.shard, word, said)
+        if kind == READY:
+            worker.ready, self.failed_starts = True, 0
+        elif kind == UNUSABLE:
+            raise ModelError("batch.worker_start", cause=value[1])
+        elif worker.shard is not None and kind == PROGRESS:
+            yield ShardProgress(worker.shard.number, value)
+        elif worker.shard is not None:
+            shard, worker.shard = worker.shard, None
+            yield ShardDone(shard.number, value) if kind == DONE else self._failed(shard, *value)
 
-    def _heard(self, hand: Hand, shard: Shard, word: str, said: Any) -> Iterator[Event]:
-        if word == "rows":
-            yield Underway(shard.number, said)
-            return
-        hand.shard = None
-        if word == "done":
-            yield Done(shard.number, said)
-        else:
-            kind, sentence = said
-            yield Failed(shard.number, kind, sentence, not self.waiting.fail(shard, self.retries))
+    def _failed(self, shard: Shard, kind: str, problem: Problem) -> ShardFailed:
+        return ShardFailed(shard.number, kind, problem, not self.queue.put_back(shard, self.retries))
 
-    def _bury(self, hand: Hand) -> Iterator[Event]:
-        """A worker that is gone makes room for another; its shard is done again."""
-        self.hands.remove(hand)
-        hand.pipe.close()
-        code = hand.process.wait()
-        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-        if not hand.ready:
-            self.false_starts += 1
-            if self.false_starts >= MOST_FALSE_STARTS:
-                raise FasterCEError(
-                    f"Workers must start; {self.false_starts} in a row ended before they had, the last {how}."
-                )
-        if hand.shard is not None:
-            final = not self.waiting.fail(hand.shard, self.retries)
-            yield Failed(hand.shard.number, DIED, f"The worker at work on it ended {how}.", final)
+    def _reap_exited(self, server: ForkServer) -> Iterator[Event]:
+        events = server.events()
+        if events is None:
+            server.close()
+            self.server, code = None, server.process.wait()
+            events = [(EXITED, number, code) for number in self.workers]
+        for what, number, code in events:
+            if what == EXITED and number in self.workers:
+                yield from self._reap(self.workers[number], code)
 
-    def end(self) -> None:
-        for hand in self.hands:
-            hand.pipe.close()
-            hand.process.kill()
-        for hand in self.hands:
-            hand.process.wait()
-        self.hands = []
+    def _reap(self, worker: PoolWorker, code: int) -> Iterator[Event]:
+        """Remove a worker that has exited, after its last messages; its shard is explained again."""
+        while worker.connection.fileno() >= 0:
+            yield from self._handle(worker)
+        del self.workers[worker.number]
+        how = Problem("batch.ended_by_signal" if code < 0 else "batch.ended_with_code", details={"code": abs(code)})
+        if not worker.ready:
+            self.failed_starts += 1
+            if self.failed_starts >= MAX_FAILED_STARTS:
+                raise FasterCEError("batch.workers_never_start", times=self.failed_starts, how=how)
+        if worker.shard is not None:
+            yield self._failed(worker.shard, WORKER_DIED, Problem("batch.worker_died", details={"how": how}))
+
+    def close(self) -> None:
+        for worker in self.workers.values():
+            worker.connection.close()
+        if self.server is not None:
+            self.server.close()
+            self.server.process.wait()
+        self.workers, self.server = {}, None
 
 
-def _hire(job: Job) -> Hand:
-    ours, theirs = Pipe()
-    command = [sys.executable, "-m", "fasterce.batch.worker", str(theirs.fileno()), str(os.getpid())]
-    environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1"), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.Popen(
-        command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
-    theirs.close()
-    try:
-        ours.send(sys.path)
-        ours.send(job)
-    except (BrokenPipeError, ConnectionResetError):
-        pass
-    return Hand(process, ours)
+def _send(connection: socket.socket, kind: str, value: object) -> None:
+    with suppress(OSError):  # a worker that has died is reaped
+        send_object(connection, kind, value)

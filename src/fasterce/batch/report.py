@@ -1,44 +1,63 @@
-"""What a whole batch came to."""
+"""The report of a batch."""
 
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from fasterce.batch.tally import Cost, Tally
-from fasterce.explanation import ALREADY_TARGET, FOUND, INVALID_INPUT
+from fasterce.batch.counts import BatchCounts, RecourseCost
+from fasterce.errors import Problem
+from fasterce.explanation import ALREADY_TARGET, INVALID_INPUT
+from fasterce.typing import JsonObject
 
 
 @dataclass(frozen=True)
 class ShardFailure:
-    """A shard that could not be done: which rows, and why the last try failed."""
+    """A shard that could not be explained: its rows, and why the last attempt failed."""
 
     number: int
     source: str
     first: int
     rows: int
     kind: str
-    said: str
+    problem: Problem
+
+    @property
+    def reason(self) -> str:
+        return self.problem.text()
+
+    def to_dict(self) -> JsonObject:
+        return {**vars(self), "problem": self.problem.to_dict(), "reason": self.reason}
 
 
 @dataclass(frozen=True)
 class BatchReport:
     """The result of `fasterce.batch.explain`.
 
-    output     the folder written
-    tally      counts over all finished shards (`tally.summary` as in `fasterce.streams`)
-    rows       rows of the input, those of failed shards too
-    shards     how many there are; `resumed` of them were finished by an earlier run
-    failed     shards that could not be done; empty if all is well
-    retried    how often a shard had to be tried again
-    seconds    time this run took, on `workers` workers of an `engine`
-    group      the column by which cost was summed up
-    about      what it rests on: files, digests, options
+    Attributes
+    ----------
+    output : str
+        The folder written.
+    counts : BatchCounts
+        Counts over all finished shards; `counts.summary` is that of `fasterce.io`.
+    rows : int
+        Rows of the input, those of failed shards included.
+    shards, resumed : int
+        Shards, and how many of them an earlier run had finished.
+    failed : tuple of ShardFailure
+        Shards that could not be explained; empty if the output is complete.
+    retried : int
+        How often a shard was tried again.
+    seconds, workers, engine
+        Time of this run, the number of workers and what ran them.
+    group : str or None
+        The column by whose values cost is summed up.
+    about : mapping
+        What the report is based on: files, digests, options.
     """
 
     output: str
-    tally: Tally
+    counts: BatchCounts
     rows: int
     shards: int
     resumed: int
@@ -52,45 +71,45 @@ class BatchReport:
 
     @property
     def complete(self) -> bool:
-        """Whether every row of the input is told in the output."""
+        """Whether every row of the input is in the output."""
         return not self.failed
 
     @property
     def found(self) -> int:
-        return self.tally.summary.statuses.get(FOUND, 0)
+        return self.counts.summary.found
 
     def __str__(self) -> str:
-        summary = self.tally.summary
+        summary = self.counts.summary
         counts = ", ".join(f"{count:,} {word}" for word, count in summary.statuses.items()) or "none explained"
-        said = f"{self.rows:,} rows in {self.shards:,} shards, {self.seconds:,.1f} s: {counts}"
-        said += f"; {self.tally.filtered:,} filtered out" if self.tally.filtered else ""
-        said += f"; {self.resumed:,} shards were there already" if self.resumed else ""
+        text = f"{self.rows:,} rows in {self.shards:,} shards, {self.seconds:,.1f} s: {counts}"
+        text += f"; {self.counts.filtered:,} filtered out" if self.counts.filtered else ""
+        text += f"; {self.resumed:,} shards were there already" if self.resumed else ""
         lost = sum(failure.rows for failure in self.failed)
-        return said + (f"; {len(self.failed):,} shards with {lost:,} rows FAILED" if self.failed else "")
+        return text + (f"; {len(self.failed):,} shards with {lost:,} rows FAILED" if self.failed else "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        summary = self.tally.summary
+    def to_dict(self) -> JsonObject:
+        """Return plain values for JSON."""
+        summary = self.counts.summary
         return {
             "complete": self.complete,
             "output": self.output,
             "rows": self.rows,
-            "filtered": self.tally.filtered,
+            "filtered": self.counts.filtered,
             "explained": summary.rows,
             "lines": summary.lines,
             "statuses": dict(summary.statuses),
-            "without_recourse": _sound(self.tally.cost.without),
+            "without_recourse": _finite(self.counts.cost.without),
             "already_target": summary.statuses.get(ALREADY_TARGET, 0),
             "invalid_input": summary.statuses.get(INVALID_INPUT, 0),
-            "cost": _costs(self.tally.cost),
+            "cost": _costs(self.counts.cost),
             "group": self.group,
-            "groups": {name: _costs(cost) for name, cost in self.tally.groups.items()},
+            "groups": {name: _costs(cost) for name, cost in self.counts.groups.items()},
             "changed": dict(summary.changed),
-            "moved": self.tally.moved,
-            "features_changed": dict(self.tally.sizes),
-            "blocking": dict(self.tally.blocking),
+            "moved": self.counts.moved,
+            "features_changed": dict(self.counts.sizes),
+            "blocking": dict(self.counts.blocking),
             "calls": summary.calls,
-            "rows_asked": summary.rows_asked,
+            "model_rows": summary.model_rows,
             "engine": self.engine,
             "workers": self.workers,
             "seconds": round(self.seconds, 3),
@@ -98,7 +117,7 @@ class BatchReport:
             "shards": self.shards,
             "resumed": self.resumed,
             "retried": self.retried,
-            "failed": [vars(failure) for failure in self.failed],
+            "failed": [failure.to_dict() for failure in self.failed],
             "about": dict(self.about),
         }
 
@@ -106,16 +125,16 @@ class BatchReport:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
 
 
-def _costs(cost: Cost) -> dict[str, Any]:
+def _costs(cost: RecourseCost) -> JsonObject:
     return {
         "wanting": cost.wanting,
         "found": cost.found,
-        "without_recourse": _sound(cost.without),
-        "mean_distance": _sound(cost.mean),
-        "plus_minus": _sound(cost.spread),
-        "mean_features_changed": _sound(cost.features),
+        "without_recourse": _finite(cost.without),
+        "mean_distance": _finite(cost.mean),
+        "plus_minus": _finite(cost.spread),
+        "mean_features_changed": _finite(cost.features),
     }
 
 
-def _sound(number: float) -> float | None:
+def _finite(number: float) -> float | None:
     return float(f"{number:.9g}") if math.isfinite(number) else None

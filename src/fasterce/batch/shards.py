@@ -1,4 +1,4 @@
-"""The input cut into shards: by its files and their rows alone, never by who does the work."""
+"""Cut the input into shards, by its files and their rows alone, never by who does the work."""
 
 import glob
 import re
@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import pyarrow.fs as filesystems
 
-from fasterce.errors import InputError, shorten
-from fasterce.streams import identity, places
+from fasterce.errors import InputError
+from fasterce.io import locations
+from fasterce.io.atomic import cause
+from fasterce.io.resumable import file_digest
+from fasterce.typing import JsonObject
 
 KNOWN = re.compile(r".*\.(parquet|pq|csv|tsv|csv\.gz|tsv\.gz)", re.IGNORECASE)
 WILD = re.compile(r"[*?\[]")
@@ -21,7 +23,7 @@ Sources = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Shard:
-    """Some rows of one file: `rows` of them from row `start` on; `first` is the position of the first in the whole input."""
+    """Consecutive rows of one file: `rows` of them from row `start` on, the first at position `first` of the whole input."""
 
     number: int
     source: str
@@ -32,7 +34,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Extent:
-    """How long a file is: its rows, and those of its row groups where it has any."""
+    """The length of a file: its rows, and those of its row groups if it has any."""
 
     source: str
     rows: int
@@ -40,19 +42,19 @@ class Extent:
 
 
 def find_files(source: Sources) -> list[str]:
-    """The files meant by names, folders, patterns and addresses, each pattern's in alphabetical order."""
+    """Return the files of names, folders, patterns and addresses, those of each pattern in alphabetical order."""
     given = [source] if isinstance(source, (str, Path)) else list(source)
     found = [file for one in given for file in _files(str(one))]
     if not found:
-        raise InputError(f"input must name at least one CSV or Parquet file; got none by {shorten(map(str, given))}.")
-    twice = [file for file in dict.fromkeys(found) if found.count(file) > 1]
-    if twice:
-        raise InputError(f"input must name every file once; got {shorten(twice)} more than once.")
+        raise InputError("batch.no_files", option="input", received=[str(one) for one in given])
+    repeated = [file for file in dict.fromkeys(found) if found.count(file) > 1]
+    if repeated:
+        raise InputError("batch.repeated_files", option="input", received=repeated)
     return found
 
 
 def cut(extents: Iterable[Extent], shard_rows: int, limit: int | None = None) -> list[Shard]:
-    """Shards of at most `shard_rows` rows: whole row groups together while they fit, larger ones in pieces."""
+    """Return shards of at most `shard_rows` rows: whole row groups while they fit, larger ones in pieces."""
     made: list[Shard] = []
     first = 0
     every = list(extents)
@@ -63,15 +65,15 @@ def cut(extents: Iterable[Extent], shard_rows: int, limit: int | None = None) ->
                 return made
             made.append(Shard(len(made), extent.source, start, taken, first))
             first += taken
-    # Nothing in, nothing out, but with its columns.
+    # An input without rows has an output with columns.
     return made or [Shard(0, every[0].source, 0, 0, 0)]
 
 
-def identify(source: str) -> dict[str, Any]:
-    """What tells a file from another: all of its bytes, or for one elsewhere its size and the time it was last changed."""
-    if not places.is_address(source):
-        return {"name": source, **identity.of_file(source)}
-    size, changed = places.stamp(source) or (0, 0)
+def identify(source: str) -> JsonObject:
+    """Return what identifies a file: a digest of its bytes, or at an address its size and the time of its last change."""
+    if not locations.is_address(source):
+        return {"name": source, **file_digest(source)}
+    size, changed = locations.stamp(source) or (0, 0)
     return {"name": source, "bytes": size, "changed": changed}
 
 
@@ -93,8 +95,8 @@ def _ranges(extent: Extent, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _files(source: str) -> list[str]:
-    if places.is_address(source):
-        return _elsewhere(source)
+    if locations.is_address(source):
+        return _files_at(source)
     path = Path(source)
     if path.is_file():
         return [source]
@@ -103,25 +105,23 @@ def _files(source: str) -> list[str]:
         return sorted(str(file) for file in inside if not _hidden(file.relative_to(path).parts))
     if WILD.search(source):
         return sorted(file for file in glob.glob(source, recursive=True) if Path(file).is_file())
-    raise InputError(
-        f"Cannot read {source}; expected a file, a folder or a pattern such as 'rows/*.parquet'; got nothing there."
-    )
+    raise InputError("batch.nothing_there", path=source)
 
 
-def _elsewhere(address: str) -> list[str]:
-    """Files at an address: one, all of a folder, or those of a pattern in the part after its last plain folder."""
+def _files_at(address: str) -> list[str]:
+    """Return the files at an address: one, all of a folder, or those of a pattern after its last plain folder."""
     plain = WILD.split(address, maxsplit=1)[0]
     base = address if plain == address else plain.rpartition("/")[0]
-    system, path = places.at(base)
+    system, path = locations.filesystem_of(base)
     try:
-        told = system.get_file_info(path)
-        if told.type == filesystems.FileType.File:
+        info = system.get_file_info(path)
+        if info.type == filesystems.FileType.File:
             return [address]
-        if told.type != filesystems.FileType.Directory:
-            raise InputError(f"Cannot read {address}; expected a file or a folder; got nothing there.")
+        if info.type != filesystems.FileType.Directory:
+            raise InputError("batch.nothing_there", path=address)
         inside = system.get_file_info(filesystems.FileSelector(path, recursive=True))
     except OSError as error:
-        raise InputError(f"Cannot read {address}; expected a file or a folder; got {str(error)[:200]}.") from error
+        raise InputError("io.cannot_read", path=address, cause=cause(error)) from error
     files = {one.path[len(path) :].lstrip("/"): one for one in inside if one.type == filesystems.FileType.File}
     if plain == address:
         chosen = [name for name in files if KNOWN.fullmatch(name) and not _hidden(name.split("/"))]
@@ -132,5 +132,5 @@ def _elsewhere(address: str) -> list[str]:
 
 
 def _hidden(parts: Iterable[str]) -> bool:
-    """Names that readers of such folders pass over by custom."""
+    """Find names that readers of Parquet folders skip."""
     return any(part.startswith(("_", ".")) for part in parts)

@@ -1,69 +1,59 @@
-"""A worker process of the local engine: `python -m fasterce.batch.worker FD`, told what to do through a pipe."""
+"""A worker process of the local engine: shards in, progress and results out, over a socket."""
 
-import ctypes
-import os
-import signal
-import sys
+import gc
+import pickle
+import socket
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from typing import Any
 
-DEATH_OF_PARENT = 1
+from fasterce.batch.job import describe_error
+from fasterce.batch.shard import ShardWorker, limit_threads
+from fasterce.batch.shards import Shard
+from fasterce.io.processes import packed, receive
+
+READY, UNUSABLE, PROGRESS, DONE, FAILED = "ready", "unusable", "progress", "done", "failed"
 
 
-def main(descriptor: int, parent: int) -> None:
-    """Until the pipe is closed: a shard in; how far it is, and that it is done or what went wrong, out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with(parent)
-    pipe = Connection(descriptor)
+def run_worker(connection: socket.socket) -> None:
+    """Load the explainer of the job received, then work on shards until the socket is closed."""
+    gc.enable()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        sys.path[:] = pipe.recv()
-        worker = _start(pipe)
+        worker = _start(connection)
         while worker is not None:
-            _do(worker, pipe.recv(), pipe)
+            _explain_shard(worker, receive_object(connection)[1], connection)
 
 
-def _start(pipe: Connection) -> Any:
-    """The explainer, loaded; None where that fails, after saying why."""
+def _start(connection: socket.socket) -> ShardWorker | None:
+    """Return the worker, or None after reporting why the explainer could not be loaded."""
     try:
-        from fasterce.batch.shard import Worker, on_one_thread  # noqa: PLC0415 - after the path and the threads were set
-
-        on_one_thread()
-        worker = Worker(pipe.recv())
+        limit_threads()
+        worker = ShardWorker(receive_object(connection)[1])
+    except EOFError:
+        raise
     except Exception as error:
-        pipe.send(("unusable", described(error)))
+        send_object(connection, UNUSABLE, describe_error(error))
         return None
-    pipe.send(("ready", None))
+    send_object(connection, READY)
     return worker
 
 
-def _do(worker: Any, shard: Any, pipe: Connection) -> None:
+def _explain_shard(worker: ShardWorker, shard: Shard, connection: socket.socket) -> None:
     try:
-        about = worker.do(shard, lambda tally: pipe.send(("rows", tally)))
+        about = worker.explain(shard, lambda counts: send_object(connection, PROGRESS, counts))
     except (BrokenPipeError, ConnectionResetError):
         raise
     except Exception as error:
-        pipe.send(("failed", described(error)))
+        send_object(connection, FAILED, describe_error(error))
     else:
-        pipe.send(("done", about))
+        send_object(connection, DONE, about)
 
 
-def described(error: Exception) -> tuple[str, str]:
-    """The kind of an error and one sentence, which any process can read."""
-    from fasterce.errors import FasterCEError  # noqa: PLC0415
-
-    said = " ".join(str(error).split())
-    kind = type(error).__name__
-    return kind, said if isinstance(error, FasterCEError) else f"{kind}: {said[:300]}"
+def send_object(connection: socket.socket, kind: str, value: object = None) -> None:
+    """Send a message with a pickled value: both sides are processes of one run."""
+    connection.sendall(packed({"kind": kind}, pickle.dumps(value)))
 
 
-def _end_with(parent: int) -> None:
-    """However the process that started us ends, we end too: a model that hangs must not be left behind."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(DEATH_OF_PARENT, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+def receive_object(connection: socket.socket) -> tuple[str, Any]:
+    """Wait for a message and return its kind and value; EOFError once the other side is gone."""
+    header, body = receive(connection)
+    return header["kind"], pickle.loads(body)

@@ -1,88 +1,64 @@
-"""A shard's lines on their way to the disk: row groups of a fixed length, a file a partition, nothing under its last name."""
+"""Write the lines of a shard: row groups of a fixed length, one file per partition, staged until the shard is whole."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fasterce.batch.folder import RECORDS, Folder
-from fasterce.errors import InputError, shorten, unknown_name
-from fasterce.streams import commit, formats
+from fasterce.config import BatchConfig
+from fasterce.errors import InputError, unknown
+from fasterce.io import atomic, formats
+from fasterce.io.resumable import RECORDS, ResumableFolder
 
-GROUP_LINES = 50_000
-MOST_PARTITIONS = 1000
+GROUP_LINES, MOST_PARTITIONS = BatchConfig().row_group_lines, BatchConfig().max_partitions
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
-class SteadySink:
-    """A Parquet file whose row groups do not depend on the pieces it was handed."""
-
-    def __init__(self, file: IO[bytes], fields: pa.Schema) -> None:
-        self.sink = formats.FORMATS["parquet"].sink(file, fields)
-        self.waiting: list[pa.Table] = []
-        self.fields = fields
-
-    def write(self, lines: pa.Table) -> None:
-        self.waiting.append(lines)
-        while sum(map(len, self.waiting)) >= GROUP_LINES:
-            joined = pa.concat_tables(self.waiting)
-            self._put(joined.slice(0, GROUP_LINES))
-            self.waiting = [joined.slice(GROUP_LINES)]
-
-    def close(self) -> None:
-        if sum(map(len, self.waiting)):
-            self._put(pa.concat_tables(self.waiting))
-        self.sink.close()
-
-    def _put(self, lines: pa.Table) -> None:
-        self.sink.write(lines.combine_chunks())
-
-
 class ShardWriter:
-    """The files of one shard, staged; `close` says what they are to be called."""
+    """The files of one shard, staged; `close` returns them by their names in the folder."""
 
-    def __init__(self, folder: Folder, number: int, fields: pa.Schema, by: Sequence[str], records: bool) -> None:
+    def __init__(self, folder: ResumableFolder, number: int, fields: pa.Schema, by: Sequence[str], records: bool) -> None:
         self.folder, self.name, self.by = folder, f"part-{number:06d}", tuple(by)
         self.inner = pa.schema([field for field in fields if field.name not in by])
-        self.sinks: dict[str, SteadySink] = {}
+        self.writers: dict[str, formats.ParquetWriter] = {}
         self.staged: dict[str, Path] = {}
         self.files = ExitStack()
         self.records = self._open(f"{RECORDS}/{self.name}.jsonl") if records else None
         if not by:
-            self._sink(f"{self.name}.parquet")
+            self._writer(f"{self.name}.parquet")
 
-    def write(self, lines: pa.Table, records: Sequence[Mapping[str, Any]] | None) -> None:
-        with commit.told(self.folder.path):
-            for name, part in self._parted(lines):
-                self._sink(name).write(part)
+    def write(self, lines: pa.Table, records: Sequence[Mapping[str, object]] | None) -> None:
+        with atomic.write_errors(self.folder.path):
+            for name, part in self._by_file(lines):
+                self._writer(name).write(part)
             if self.records is not None:
-                formats.JsonLines().objects(self.records, records or ())
+                formats.write_objects(self.records, records or ())
 
     def close(self) -> dict[str, Path]:
-        """All of it on the disk, still under other names."""
-        with commit.told(self.folder.path):
-            for sink in self.sinks.values():
-                sink.close()
+        """Finish the files, still under other names."""
+        with atomic.write_errors(self.folder.path):
+            for writer in self.writers.values():
+                writer.close()
             self.files.close()
         return self.staged
 
     def drop(self) -> None:
-        """Away with what was not finished."""
-        for sink in self.sinks.values():
+        """Remove what was not finished."""
+        for writer in self.writers.values():
             with suppress(OSError, ValueError, pa.ArrowException):
-                sink.sink.close()
+                writer.discard()
         with suppress(OSError, ValueError):
             self.files.close()
         for path in self.staged.values():
             path.unlink(missing_ok=True)
 
-    def _parted(self, lines: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        """Lines by the file they go to, in their order."""
+    def _by_file(self, lines: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the lines by the file they belong to, in their order."""
         if not self.by:
             yield f"{self.name}.parquet", lines
             return
@@ -92,42 +68,42 @@ class ShardWriter:
             here = pc.equal(encoded.indices, place)
             yield f"{key}/{self.name}.parquet", lines.filter(here).select(self.inner.names)
 
-    def _sink(self, name: str) -> SteadySink:
-        if name not in self.sinks:
-            if len(self.sinks) >= MOST_PARTITIONS:
+    def _writer(self, name: str) -> formats.ParquetWriter:
+        if name not in self.writers:
+            if len(self.writers) >= MOST_PARTITIONS:
                 raise InputError(
-                    f"partition_by must make at most {MOST_PARTITIONS} folders of a shard; got more by {shorten(self.by)}."
+                    "batch.too_many_partitions", option="partition_by", expected=MOST_PARTITIONS, columns=self.by
                 )
-            self.sinks[name] = SteadySink(self._open(name), self.inner)
-        return self.sinks[name]
+            self.writers[name] = formats.ParquetWriter(self._open(name), self.inner, GROUP_LINES)
+        return self.writers[name]
 
     def _open(self, name: str) -> IO[bytes]:
-        with commit.told(self.folder.path):
+        with atomic.write_errors(self.folder.path):
             path = self.folder.stage()
-            file = self.files.enter_context(commit.synced(path))
+            file = self.files.enter_context(atomic.new_file(path))
         self.staged[name] = path
         return file
 
 
 def check_partitions(fields: pa.Schema, by: Sequence[str]) -> None:
-    """Folders can be made of text, whole numbers and booleans."""
+    """Raise for columns folders cannot be named after: those of other types than text, whole numbers and booleans."""
     for name in by:
         if name not in fields.names:
-            raise InputError(f"partition_by: {unknown_name('column of the output', name, fields.names)}")
+            raise InputError(unknown("batch.unknown_partition", name, fields.names, option="partition_by"))
         kind = fields.field(name).type
         if pa.types.is_floating(kind) or pa.types.is_nested(kind):
-            raise InputError(f"partition_by must name columns of text, whole numbers or booleans; got {name!r} of {kind}.")
+            raise InputError("batch.partition_type", option="partition_by", column=name, type=str(kind))
     if len(set(by)) < len(by):
-        raise InputError(f"partition_by must name every column once; got {shorten(by)}.")
+        raise InputError("batch.repeated_partition", option="partition_by", received=list(by))
 
 
 def _folders(lines: pa.Table, name: str) -> pa.Array:
-    """`name=value` for every line, as Hive writes it."""
+    """Return `name=value` for every line, as Hive writes it."""
     encoded = lines.column(name).combine_chunks().dictionary_encode()
     values = [f"{quote(name)}={_written(value)}" for value in encoded.dictionary.to_pylist()]
     texts = pa.array([*values, f"{quote(name)}={NO_VALUE}"])
     return texts.take(pc.fill_null(encoded.indices, len(values)))
 
 
-def _written(value: Any) -> str:
+def _written(value: str | int | bool) -> str:
     return quote(json.dumps(value) if isinstance(value, bool) else str(value), safe="") or NO_VALUE

@@ -1,4 +1,4 @@
-"""`fasterce batch`: many files, many workers, a folder of answers."""
+"""`fasterce batch`: many files, many workers, a folder of counterfactuals."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,119 +8,92 @@ from rich.markup import escape
 
 from fasterce import batch as batches
 from fasterce.batch.report import BatchReport
+from fasterce.batch.runner import BATCH_ROWS, SHARD_ROWS
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, say
-from fasterce.cli.exits import Exit, guarded
-from fasterce.cli.loading import Trust, open_explainer, wanted
+from fasterce.cli.exits import EXITS, Exit, guarded, show_error
+from fasterce.cli.loading import read_subject
 from fasterce.cli.progress import batch_bar
 from fasterce.cli.values import class_names
-from fasterce.display.wording import counted
+from fasterce.viz.formatting import counted
 
-WORK = "Work"
-MOST_TOLD = 5
-ENDS = {"ModelError": Exit.MODEL, "ArtifactError": Exit.ARTIFACT, "InputError": Exit.INPUT, "SchemaError": Exit.INPUT}
+MOST_FAILURES_SHOWN = 5
 
-
-def _work(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=WORK, **more)
+work_option: Any = options.in_panel("Work")
 
 
 @guarded
+@options.with_options
 def batch(
     artifact: Annotated[Path, typer.Argument(help="Folder written by `fasterce fit`.")],
-    input: Annotated[
+    source: Annotated[
         list[str],
         options.file_option(
             "--input", "-i", help="Files, folders, 'patterns/*.parquet' or addresses such as s3://… (repeat)."
         ),
     ],
-    output: Annotated[
-        str, options.file_option("--output", "-o", help="Folder to write; one of an earlier run is gone on with.")
-    ],
+    output: Annotated[str, options.file_option("--output", "-o", help="Folder to write; an existing run is resumed.")],
     model: options.Model = None,
     engine: Annotated[
-        Literal["local", "ray"], _work("--engine", help="Processes of this machine, or actors on Ray.")
+        Literal["local", "ray"], work_option("--engine", help="Processes on this machine, or actors on Ray.")
     ] = "local",
     address: Annotated[
-        str | None, _work("--address", help="Of a running Ray cluster; without it one is started here.")
+        str | None, work_option("--address", help="Of a running Ray cluster; without it one is started here.")
     ] = None,
     workers: Annotated[
-        int | None, _work("--workers", "-w", min=0, help="How many work at once; all cores if left out.")
+        int | None, work_option("--workers", "-w", min=0, help="Number of workers; all cores if left out.")
     ] = None,
-    retries: Annotated[int, _work("--retries", min=0, help="How often a shard that failed is tried again.")] = 2,
-    shard_rows: Annotated[int, _work("--shard-rows", min=1, help="The most rows of a shard, which is done or not.")] = 50_000,
-    batch_rows: Annotated[int, _work("--batch-rows", min=1, help="Rows explained at a time.")] = 5_000,
+    retries: Annotated[int, work_option("--retries", min=0, help="How often a shard that failed is tried again.")] = 2,
+    shard_rows: Annotated[
+        int, work_option("--shard-rows", min=1, help="Largest number of rows per shard, the unit of resuming.")
+    ] = SHARD_ROWS,
+    batch_rows: Annotated[int, work_option("--batch-rows", min=1, help="Rows explained at a time.")] = BATCH_ROWS,
     where: Annotated[
-        str | None, options.wanted("--where", help='Which rows: "prediction = \'bad\' and age >= 30", "score < 0.4".')
+        str | None, work_option("--where", help='Which rows: "prediction = \'bad\' and age >= 30", "score < 0.4".')
     ] = None,
-    method: options.Method = "closest",
-    n: options.Count = 1,
-    target: options.Target = None,
-    target_score: options.TargetScore = None,
-    freeze: options.Freeze = None,
-    vary: options.Vary = None,
-    range_: options.Range = None,
-    rules: options.RulesFile = None,
-    robust: options.Robust = None,
-    distance: options.Distance = "percentile",
-    realism: options.Realism = 0.5,
-    budget: options.Budget = None,
-    why_not: options.WhyNot = True,
     id_column: options.IdColumn = None,
-    keep: Annotated[
-        list[str] | None, options.file_option("--keep", help="A column to hand on to the output (repeat).")
-    ] = None,
+    keep: options.Keep = None,
     partition_by: Annotated[
         list[str] | None,
         options.file_option("--partition-by", help="A column of the output that makes folders, column=value (repeat)."),
     ] = None,
     group: Annotated[
-        str | None, options.file_option("--group", help="A column by whose values the report sums up cost.")
+        str | None, options.file_option("--group", help="A column by whose values the report groups the distance.")
     ] = None,
     records: Annotated[
-        bool, options.file_option("--records", help="Write an audit record a row too, into _records/.")
+        bool, options.file_option("--records", help="Write one audit record per row too, into _records/.")
     ] = False,
-    limit: Annotated[int | None, options.file_option("--limit", min=1, help="Only the first rows.")] = None,
-    fresh: Annotated[bool, options.file_option("--fresh", help="Do not go on with what is there: begin anew.")] = False,
+    limit: options.Limit = None,
+    fresh: Annotated[bool, options.file_option("--fresh", help="Start again instead of resuming.")] = False,
     trust_pickle: options.TrustPickle = False,
     trusted: options.Trusted = None,
     classes: options.Classes = None,
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
+    **texts: object,
 ) -> None:
-    """Explain every row of many files, on all cores or a Ray cluster: a hundred million rows overnight.
+    """Explain every row of many files, on all cores or a Ray cluster.
 
-    The input is cut into shards; each is explained, written whole or not at all, and skipped by a later run. What cannot be
-    done is tried again, then told: the command ends with an error and there is no _SUCCESS in the folder.
+    The input is cut into shards; each is explained, written whole or not at all, and skipped by a later run. A shard that
+    fails is tried again, then reported: the command ends with an error and there is no _SUCCESS in the folder.
     """
     be_quiet(quiet)
-    opened = open_explainer(artifact, model, Trust(trust_pickle, trusted, classes))
-    asked = wanted(
-        opened.explainer,
-        target=target,
-        target_score=target_score,
-        freeze=freeze,
-        vary=vary,
-        range_=range_,
-        rules=rules,
-        **{"method": method, "n": n, "robust": robust, "distance": distance},
-        **{"realism": realism, "budget": budget, "why_not": why_not},
-    )
+    arguments = read_subject(artifact).arguments(texts)
     with batch_bar("Explaining") as advance:
         report = batches.explain(
             artifact,
-            input,
+            source,
             output,
             model=model,
             engine=engine,
             workers=workers,
             address=address,
-            options=asked,
+            options=arguments,
             where=where,
             id_column=id_column,
             keep=keep or (),
-            partition_by=_several(partition_by),
+            partition_by=[name.strip() for text in partition_by or [] for name in text.split(",")],
             group=group,
             shard_rows=shard_rows,
             batch_rows=batch_rows,
@@ -135,25 +108,17 @@ def batch(
             classes=class_names(classes),
             progress=advance,
         )
-    _tell(report)
+    _show(report)
 
 
-def _several(given: list[str] | None) -> list[str]:
-    return [name.strip() for text in given or [] for name in text.split(",")]
-
-
-def _tell(report: BatchReport) -> None:
+def _show(report: BatchReport) -> None:
     say(escape(str(report)))
-    say(escape(f"Written to {report.output} (_report.html sums it up)."))
+    say(escape(f"Written to {report.output} (_report.html is a summary)."))
     if report.complete:
         return
-    for failure in report.failed[:MOST_TOLD]:
+    for failure in report.failed[:MOST_FAILURES_SHOWN]:
         rows = f"rows {failure.first:,} to {failure.first + failure.rows - 1:,}"
-        say(escape(f"Shard {failure.number} ({failure.source}, {rows}): {failure.said}"), always=True)
-    left = len(report.failed) - MOST_TOLD
-    say(
-        f"[bold red]Error:[/bold red] {counted(len(report.failed), 'shard')} could not be done"
-        f"{f' (the first {MOST_TOLD} are told)' if left > 0 else ''}; the same command tries them again.",
-        always=True,
-    )
-    raise typer.Exit(ENDS.get(report.failed[0].kind, Exit.BUG))
+        say(escape(f"Shard {failure.number} ({failure.source}, {rows}): {failure.reason}"), always=True)
+    shown = f" (the first {MOST_FAILURES_SHOWN} are shown)" if len(report.failed) > MOST_FAILURES_SHOWN else ""
+    show_error(f"{counted(len(report.failed), 'shard')} could not be explained{shown}; the same command tries them again.")
+    raise typer.Exit(EXITS.get(report.failed[0].kind, Exit.BUG))

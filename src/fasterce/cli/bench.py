@@ -1,4 +1,4 @@
-"""`fasterce bench`: the benchmark of a clone of the repository."""
+"""`fasterce bench`: the benchmark, in a clone of the repository."""
 
 import sys
 from importlib import import_module
@@ -14,10 +14,8 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 @guarded
 def bench(context: typer.Context) -> None:
-    """Run the benchmark beside the rivals; what follows is handed on (try --quick, --help)."""
+    """Run the benchmark against other libraries; further arguments are passed on (try --quick, --help)."""
     if not (BENCHMARKS / "bench.py").is_file():
-        raise InputError(
-            "The benchmark is not part of the installed package; expected a clone of the repository (make bench)."
-        )
+        raise InputError("cli.no_benchmark")
     sys.path.insert(0, str(BENCHMARKS.parent))
     raise typer.Exit(import_module("benchmarks.bench").main(context.args) or Exit.DONE)

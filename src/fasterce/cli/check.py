@@ -1,4 +1,4 @@
-"""`fasterce check`: does an artifact still agree with a model and with the data of today?"""
+"""`fasterce check`: compare an artifact with a model and with recent data."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ import typer
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, say, show
 from fasterce.cli.exits import Exit, guarded
-from fasterce.cli.loading import Trust, open_explainer, read_rows
+from fasterce.cli.loading import ModelOptions, open_explainer, read_rows
 
 
 @guarded
@@ -22,13 +22,13 @@ def check(
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say whether the artifact still agrees with this model and these rows; exit code 6 if it does not."""
+    """Compare the artifact with this model and these rows; exit code 6 if they differ."""
     be_quiet(quiet)
-    opened = open_explainer(artifact, model, Trust(trust_pickle, trusted, classes))
+    opened = open_explainer(artifact, model, ModelOptions(trust_pickle, trusted, classes))
     agreement = opened.explainer.agreement()
-    rows = read_rows(data, opened.explainer.table_, separator=separator, encoding=encoding)
+    rows = read_rows(data, opened.explainer.state_.table, separator=separator, encoding=encoding)
     drift = opened.explainer.drift(rows)
     show(drift)
-    say(f"The model says what it said when the explainer was fitted on {agreement:.1%} of the stored examples.")
+    say(f"The model predicts the same as when the explainer was fitted for {agreement:.1%} of the stored examples.")
     if drift.drifted or agreement < 1:
         raise typer.Exit(Exit.DISAGREES)

@@ -1,16 +1,18 @@
-"""Where each command is, so that a call imports the one it needs and not NumPy for `fasterce serve` or `--version`."""
+"""The module of each command: a call imports only the one it runs, and no NumPy for `fasterce serve` or `--version`."""
 
 from collections.abc import Iterable
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
+import fasterce
+
 EPILOG = (
-    "Exit codes: 0 done, 1 an unforeseen error, 2 wrong usage, 3 bad input, 4 the model, 5 the artifact, "
+    "Exit codes: 0 done, 1 an unexpected error, 2 wrong usage, 3 bad input, 4 the model, 5 the artifact, "
     "6 check or replay found a difference, 7 an extra is not installed, 130 interrupted."
 )
-# In the order a person needs them; a function is a command, a Typer a group of them.
+# In the order of use; a function is a command, a Typer a group of them.
 COMMANDS = {
     "demo": "fasterce.cli.demo:demo",
     "inspect": "fasterce.cli.inspect:inspect",
@@ -24,12 +26,12 @@ COMMANDS = {
     "bench": "fasterce.cli.bench:bench",
     "keys": "fasterce.cli.keys:keys",
 }
-PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-SETTINGS = {"bench": PASSED_ON}
+PASS_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+SETTINGS = {"bench": PASS_ARGUMENTS}
 
 
-def needed(arguments: list[str]) -> list[str]:
-    """The commands that these arguments can mean: all of them, if it takes all to answer (help, completion, a slip)."""
+def required_commands(arguments: list[str]) -> list[str]:
+    """Return the command these arguments name, or all of them for help, completion and misspelt names."""
     first = arguments[0] if arguments else ""
     if first == "--version":
         return []
@@ -37,10 +39,10 @@ def needed(arguments: list[str]) -> list[str]:
 
 
 def make_app(names: Iterable[str]) -> typer.Typer:
-    """The command line with these commands alone."""
+    """Return the command line with these commands only."""
     app = typer.Typer(
         name="fasterce",
-        help="Counterfactual explanations: what would have had to be different?",
+        help="Counterfactual explanations: what would have to be different?",
         epilog=EPILOG,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -58,15 +60,13 @@ def make_app(names: Iterable[str]) -> typer.Typer:
     return app
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"fasterce {metadata.version('fasterce')}")
+def _version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"fasterce {fasterce.__version__}")
         raise typer.Exit
 
 
 def _about(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     pass

@@ -1,7 +1,6 @@
-"""What is said beside the results: always on stderr, so that stdout can be piped."""
+"""Messages on stderr and results on stdout, so that results can be piped."""
 
 import sys
-from typing import Any
 
 from rich.console import Console
 
@@ -9,7 +8,7 @@ _quiet = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """Whether only errors and warnings are said from now on."""
+    """Print errors and warnings only, from now on."""
     global _quiet  # noqa: PLW0603 - one process runs one command
     _quiet = quiet
 
@@ -18,14 +17,14 @@ def is_quiet() -> bool:
     return _quiet
 
 
-def say(*parts: Any, always: bool = False) -> None:
-    """A line on stderr, unless the user wants quiet."""
+def say(*parts: object, always: bool = False) -> None:
+    """Print a line on stderr, unless the user chose --quiet."""
     if always or not _quiet:
         Console(file=sys.stderr, soft_wrap=True, highlight=False).print(*parts)
 
 
-def show(*parts: Any) -> None:
-    """The result itself, on stdout."""
+def show(*parts: object) -> None:
+    """Print a result on stdout."""
     Console(file=sys.stdout, highlight=False).print(*parts)
 
 

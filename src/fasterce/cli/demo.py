@@ -12,7 +12,7 @@ from fasterce.cli.exits import guarded
 def demo(
     page: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("demo.html"),
 ) -> None:
-    """Train a black box on the bundled Adult data, explain a few people, write demo.html."""
-    from fasterce.demo import main  # noqa: PLC0415 - brings in scikit-learn's training side
+    """Train a model on the bundled Adult data, explain a few rows, write demo.html."""
+    from fasterce.cli.adult_demo import main  # noqa: PLC0415 - brings in scikit-learn's training side
 
     main(page)

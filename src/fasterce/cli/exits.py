@@ -1,10 +1,9 @@
-"""What a command ends with: one exit code a kind of trouble, one sentence on stderr."""
+"""How a command ends: one exit code per kind of error, one sentence on stderr."""
 
 import os
-import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
@@ -14,11 +13,14 @@ import typer
 from rich.markup import escape
 
 from fasterce.cli.console import say
-from fasterce.errors import ArtifactError, FasterCEError, MissingExtraError, ModelError
+from fasterce.cli.options import flags_of
+from fasterce.errors import FasterCEError
 
 TRACEBACK = "FASTERCE_TRACEBACK"
+# What problems say in terms of Python that no command has as a parameter.
+FLAGS = {"resume=False": "--fresh", "trust_pickle=True": "--trust-pickle", "X": "--data"}
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class Exit(IntEnum):
@@ -35,76 +37,63 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-def code_of(error: BaseException) -> Exit:
-    """Which exit code an error ends with; one told by another process says its kind by name."""
-    kinds = ((MissingExtraError, Exit.MISSING_EXTRA), (ArtifactError, Exit.ARTIFACT), (ModelError, Exit.MODEL))
-    for kind, code in kinds:
-        if isinstance(error, kind) or getattr(error, "kind", "") == kind.__name__:
-            return code
-    return Exit.INPUT if isinstance(error, (FasterCEError, OSError)) else Exit.BUG
+EXITS = {
+    "MissingExtraError": Exit.MISSING_EXTRA,
+    "ArtifactError": Exit.ARTIFACT,
+    "ModelError": Exit.MODEL,
+    "InputError": Exit.INPUT,
+    "SchemaError": Exit.INPUT,
+}
+
+
+def exit_of(error: BaseException) -> Exit:
+    """Return the exit code for an error; one of another process carries the name of its class as `kind`."""
+    names = [getattr(error, "kind", ""), *(kind.__name__ for kind in type(error).__mro__)]
+    expected = Exit.INPUT if isinstance(error, (FasterCEError, OSError)) else Exit.BUG
+    return next((EXITS[name] for name in names if name in EXITS), expected)
 
 
 def guarded(command: Command) -> Command:
-    """The command with errors told in one sentence and warnings in one line each."""
+    """Return the command with errors shown as one sentence and warnings as one line each."""
 
     @wraps(command)
-    def run(*arguments: Any, **options: Any) -> Any:
+    def run(**options: Any) -> None:
         try:
-            with _warnings_in_a_line():
-                return command(*arguments, **options)
+            with _warnings_in_one_line():
+                command(**options)
         except BrokenPipeError:
-            _leave_quietly()
+            _end_quietly()
         except KeyboardInterrupt:
             say("[bold]Stopped.[/bold]", always=True)
             raise typer.Exit(Exit.INTERRUPTED) from None
         except (FasterCEError, OSError) as error:
-            _tell(in_words_of_the_command_line(error))
-            raise typer.Exit(code_of(error)) from None
+            show_error(sentence_of(error, {**flags_of(command), **FLAGS}))
+            raise typer.Exit(exit_of(error)) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
             if os.environ.get(TRACEBACK):
                 raise
-            _tell(f"{type(error).__name__}: {error} (not foreseen; set {TRACEBACK}=1 to see where).")
+            show_error(f"{type(error).__name__}: {error} (unexpected; set {TRACEBACK}=1 for a traceback).")
             raise typer.Exit(Exit.BUG) from None
 
     return run  # type: ignore[return-value]
 
 
-# What Python calls one thing and the command line another.
-WORDS = (
-    (r"trust_pickle=True", "--trust-pickle"),
-    (r"\bresume=False", "--fresh"),
-    (r"\bencoding='?([\w-]+)'?", r"--encoding \1"),
-    (r"\bkind='?(\w+)'?", r"a name that ends as \1 files do"),
-    (r"\bfeatures_to_vary\b", "--vary"),
-    (r"\bpermitted_range\b", "--range"),
-    (r"\btarget_score\b", "--target-score"),
-    (r"\btarget must be \(low, high\), None for an open end; got None", "--target must be LOW:HIGH; got none"),
-    (r"\brules: Frozen\b", "--freeze"),
-    (r"^X must\b", "The data must"),
-    (r"^n must\b", "--n must"),
-    (r"^(where|input|output|keep|workers|address|retries|limit)\b(?=:? |, in)", r"--\1"),
-    (r"^(partition_by|shard_rows|batch_rows)\b", lambda found: f"--{found[1].replace('_', '-')}"),
-    (r"^(robust|realism|budget|distance) must\b", r"--\1 must"),
-)
+def sentence_of(error: Exception, flags: Mapping[str, str]) -> str:
+    """Return one sentence that calls options by their flags."""
+    if isinstance(error, FasterCEError):
+        return error.problem.text(names=flags)
+    where = getattr(error, "filename", None)
+    return f"{getattr(error, 'strerror', None) or error}{f': {where}' if where else ''}."
 
 
-def in_words_of_the_command_line(error: Exception) -> str:
-    if isinstance(error, OSError) and not isinstance(error, FasterCEError):
-        return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}."
-    said = str(error)
-    for python, command in WORDS:
-        said = re.sub(python, command, said)
-    return said
-
-
-def _tell(sentence: str) -> None:
+def show_error(sentence: str) -> None:
     say(f"[bold red]Error:[/bold red] {escape(' '.join(sentence.split()))}", always=True)
 
 
 @contextmanager
-def _warnings_in_a_line() -> Iterator[None]:
+def _warnings_in_one_line() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = lambda message, *_: say(
@@ -113,7 +102,7 @@ def _warnings_in_a_line() -> Iterator[None]:
         yield
 
 
-def _leave_quietly() -> None:
-    """Whoever read our output has seen enough; nothing may be flushed into the closed pipe on the way out."""
+def _end_quietly() -> None:
+    """End after the reader of stdout has closed it; nothing may be flushed into the closed pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(Exit.DONE)

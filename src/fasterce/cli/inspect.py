@@ -1,4 +1,4 @@
-"""`fasterce inspect`: what is in a table, as a schema to edit."""
+"""`fasterce inspect`: the columns of a table, as a schema to edit."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +9,15 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fasterce import streams
+from fasterce import io
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, say, show
 from fasterce.cli.exits import guarded
 from fasterce.cli.values import names_of
-from fasterce.display.wording import bounds, cut
+from fasterce.data.schema import Feature, Schema
+from fasterce.data.schema_io import save_schema
 from fasterce.errors import InputError
-from fasterce.schema import Feature, Schema
-from fasterce.schema_file import save_schema
+from fasterce.viz.formatting import bounds, cut
 
 MOST_CATEGORIES = 8
 MANY_CATEGORIES = 50
@@ -28,14 +28,15 @@ def inspect(
     data: Annotated[str, typer.Argument(help="A CSV or Parquet file of training rows; - reads CSV from stdin.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the schema to this .yaml or .json file.")] = None,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="A column the model does not get: the label, an id: a,b (or repeat).")
+        list[str] | None,
+        typer.Option("--drop", help="A column the model does not use, the label or an id: a,b (or repeat)."),
     ] = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option("--categorical", help="Numbers that are names, not amounts: a,b (or repeat)."),
+        typer.Option("--categorical", help="Numbers that are codes, not amounts: a,b (or repeat)."),
     ] = None,
-    freeze: Annotated[list[str] | None, typer.Option("--freeze", help="What cannot change: a,b (or repeat).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a schema file that is there.")] = False,
+    freeze: Annotated[list[str] | None, typer.Option("--freeze", help="Columns that cannot change: a,b (or repeat).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing schema file.")] = False,
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
@@ -43,57 +44,55 @@ def inspect(
     """Infer a schema from a table, show it, and write it as a YAML file to edit."""
     be_quiet(quiet)
     if out is not None and out.exists() and not force:
-        raise InputError(
-            f"{out} is there already and may have been edited; expected another --out, or --force to write over it."
-        )
-    frame = streams.read_table(data, separator=separator, encoding=encoding)
+        raise InputError("cli.schema_exists", option="out", received=str(out))
+    frame = io.read_table(data, separator=separator, encoding=encoding)
     kept = without(frame, drop or [])
     schema = Schema.infer(
         kept,
-        categorical=names_of(kept.columns, categorical or [], "--categorical"),
-        immutable=names_of(kept.columns, freeze or [], "--freeze"),
+        categorical=names_of(kept.columns, categorical or [], "categorical"),
+        immutable=names_of(kept.columns, freeze or [], "freeze"),
     )
-    show(_drawn(schema, len(frame)))
+    show(_drawing(schema, len(frame)))
     for line in remarks(schema, len(frame)):
-        say(f"[yellow]Look at[/yellow] {line}")
+        say(f"[yellow]Check[/yellow] {line}")
     if out is not None:
         save_schema(schema, out, f"Columns of {Path(data).name if data != '-' else 'stdin'}, {len(frame)} rows.")
         say(f"Written to {out}: edit it, then fasterce fit --schema {out} …")
 
 
 def without(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The table without some columns, which must be there."""
-    return frame.drop(columns=names_of(frame.columns, names, "--drop"))
+    """Return the table without some of its columns."""
+    return frame.drop(columns=names_of(frame.columns, names, "drop"))
 
 
 def remarks(schema: Schema, rows: int) -> list[str]:
-    """What a person should look at: columns that are probably not what they seem."""
-    said = []
+    """Return hints about columns that are probably not what they seem."""
+    found = []
     for feature in schema.features:
         if not feature.numeric and len(feature.categories) > max(MANY_CATEGORIES, rows // 2):
-            said.append(
+            found.append(
                 f"{feature.name}: {len(feature.categories)} different texts in {rows} rows; an id or a date? (--drop)"
             )
         elif feature.numeric and feature.lower == feature.upper:
-            said.append(f"{feature.name}: always {feature.lower:.15g}; it cannot explain anything")
+            found.append(f"{feature.name}: always {feature.lower:.15g}; it cannot explain anything")
         elif (
             feature.integer and feature.upper - feature.lower >= rows - 1 > 0 and "id" in str(feature.name).lower().split("_")
         ):
-            said.append(f"{feature.name}: as many values as rows; an id? (--drop)")
-    return said
+            found.append(f"{feature.name}: as many values as rows; an id? (--drop)")
+    return found
 
 
-def _drawn(schema: Schema, rows: int) -> RichTable:
-    drawn = RichTable(
+def _drawing(schema: Schema, rows: int) -> RichTable:
+    drawing = RichTable(
         box=box.SIMPLE_HEAD, title=f"{len(schema)} columns, {rows:,} rows", title_justify="left", title_style="bold"
     )
     for name in ("column", "kind", "values", "change", "missing"):
-        drawn.add_column(name, overflow="fold")
+        drawing.add_column(name, overflow="fold")
     for feature in schema.features:
         change = feature.direction if feature.mutable else "never"
-        line = (str(feature.name), _kind(feature), _values(feature), change, "" if not feature.gappy else feature.missing)
-        drawn.add_row(*map(Text, line))
-    return drawn
+        line = (str(feature.name), _kind(feature), _values(feature), change, "" if not feature.nullable else feature.missing)
+        drawing.add_row(*map(Text, line))
+    return drawing
 
 
 def _kind(feature: Feature) -> str:

@@ -1,4 +1,4 @@
-"""`fasterce keys`: who may ask the service, and for what."""
+"""`fasterce keys`: API keys of the service."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from fasterce.cli.console import say, show
 from fasterce.cli.exits import guarded
 from fasterce.serve import keys as known
 
-keys = typer.Typer(name="keys", help="Who may ask `fasterce serve`, and for what.", no_args_is_help=True)
+keys = typer.Typer(name="keys", help="API keys of `fasterce serve`.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The file of keys, as given to `fasterce serve --keys`.")]
 
@@ -20,11 +20,11 @@ File = Annotated[Path, typer.Argument(help="The file of keys, as given to `faste
 @guarded
 def new(
     file: File,
-    name: Annotated[str, typer.Option(help="Whose key it is; shown in logs, so no secret.")],
-    scope: Annotated[list[str], typer.Option(help=f"What for: {', '.join(known.SCOPES)}. Can be given several times.")],
-    expires: Annotated[str | None, typer.Option(help="The last day it is good for, such as 2030-12-31 (UTC).")] = None,
+    name: Annotated[str, typer.Option(help="Owner of the key; shown in logs.")],
+    scope: Annotated[list[str], typer.Option(help=f"One of {', '.join(known.SCOPES)} (repeat).")],
+    expires: Annotated[str | None, typer.Option(help="Last day it is valid, such as 2030-12-31 (UTC).")] = None,
 ) -> None:
-    """Make a key, shown once, and add its hash to the file."""
+    """Create a key, shown once, and add its hash to the file."""
     token = known.new_key(file, name, scope, expires)
     typer.echo(token)
     say("This is the only time the key is shown; the file has its hash.")
@@ -33,7 +33,7 @@ def new(
 @keys.command(name="list")
 @guarded
 def list_keys(file: File) -> None:
-    """Show whose keys there are, what for and until when."""
+    """List the keys with their scopes and expiry dates."""
     found = known.read(file)
     table = Table("name", "scopes", "expires", "created")
     today = datetime.now(UTC).date()
@@ -46,9 +46,9 @@ def list_keys(file: File) -> None:
 @keys.command()
 @guarded
 def revoke(
-    name: Annotated[str, typer.Argument(help="Whose key is taken away; servers notice within a second.")],
+    name: Annotated[str, typer.Argument(help="Owner of the key; servers notice within a second.")],
     file: File,
 ) -> None:
-    """Take a key out of the file."""
+    """Remove a key from the file."""
     known.revoke_key(file, name)
-    say(f"The key of {name!r} is no longer good.")
+    say(f"The key of {name!r} is no longer valid.")

@@ -1,99 +1,94 @@
-"""What most commands begin with: the model, the explainer, and what is wanted of it."""
+"""What most commands begin with: the model, the explainer, and rows to explain."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
 
-from fasterce import artifact, streams
-from fasterce.cli import values
-from fasterce.constraints import Frozen
-from fasterce.constraints.files import load as load_rules
+from fasterce import artifact, io
+from fasterce.artifact import OpenedExplainer
+from fasterce.artifact.folder import MANIFEST, read
+from fasterce.artifact.manifest import parse
+from fasterce.cli.values import Subject, class_names
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 from fasterce.errors import InputError
 from fasterce.explainer import FasterCE
-from fasterce.models import LoadedModel, load_model
-from fasterce.table import Table
+from fasterce.models.files.load import LoadedModel, load_model
+
+
+class LoadArguments(TypedDict):
+    trust_pickle: bool
+    trusted: tuple[str, ...]
+    classes: Sequence[Hashable] | None
 
 
 @dataclass(frozen=True)
-class Trust:
-    """What the user said about the model file."""
+class ModelOptions:
+    """The options about a model file."""
 
     trust_pickle: bool = False
     trusted: Sequence[str] | None = None
     classes: str | None = None
 
     def load(self, source: str) -> LoadedModel:
-        """The model named; modules of one's own are looked for in the current folder too."""
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        return load_model(
-            source,
-            trust_pickle=self.trust_pickle,
-            trusted=tuple(self.trusted or ()),
-            classes=values.class_names(self.classes),
-        )
+        """Load the model named; modules are looked for in the current folder too."""
+        _import_from_here()
+        return load_model(source, **self.arguments())
+
+    def arguments(self) -> LoadArguments:
+        """Return the arguments of `load_model`."""
+        return {
+            "trust_pickle": self.trust_pickle,
+            "trusted": tuple(self.trusted or ()),
+            "classes": class_names(self.classes),
+        }
 
 
-@dataclass(frozen=True)
-class Opened:
-    """An explainer with its model, and the model's digest for the records."""
-
-    explainer: FasterCE
-    model_digest: str | None
-    model_source: str
+def _import_from_here() -> None:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
 
 
-def open_explainer(folder: Path, model: str | None, trust: Trust) -> Opened:
-    """The explainer of a folder, with the model named or else the one the folder brings."""
-    loaded = _bundled(folder, trust) if model is None else trust.load(model)
-    explainer = artifact.load(folder, loaded.model)
-    explainer.progress = False
-    return Opened(explainer, loaded.digest, loaded.source)
+def subject_of(explainer: FasterCE) -> Subject:
+    """Return what options refer to."""
+    state = explainer.state_
+    return Subject(state.table.schema, state.classes, state.numbers is not None)
 
 
-def _bundled(folder: Path, trust: Trust) -> LoadedModel:
-    if trust.trust_pickle or trust.classes is not None:
-        raise InputError("--trust-pickle and --classes are about a model file; expected --model too, or neither.")
-    return artifact.bundled_model(folder, trusted=tuple(trust.trusted or ()))
+def read_subject(folder: Path) -> Subject:
+    """Read what options refer to from an artifact, without loading arrays or the model."""
+    manifest = parse(read(folder / MANIFEST), folder / MANIFEST)
+    return Subject(Schema.from_dict(manifest["schema"]), manifest["classes"], manifest["numbers"] is not None)
 
 
-def read_rows(source: str, table: Table, limit: int | None = None, **reading: Any) -> pd.DataFrame:
-    """Rows for an explainer, all at once: the first `limit` of them, named by the id column if there is one."""
-    with streams.open_rows(source, table=table, limit=limit, **reading) as rows:
-        chunks = [_named(chunk) for chunk in rows]
+def open_explainer(folder: Path, model: str | None, options: ModelOptions) -> OpenedExplainer:
+    """Open the explainer of a folder, with the model named or else the one in the folder."""
+    if model is None and (options.trust_pickle or options.classes is not None):
+        raise InputError("cli.no_model_file")
+    _import_from_here()
+    return artifact.open_explainer(folder, model, **options.arguments())
+
+
+def read_rows(
+    source: str,
+    table: Table,
+    *,
+    separator: str | None,
+    encoding: str | None,
+    ids: str | None = None,
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """Read the first `limit` rows for an explainer at once, with the id column as their index."""
+    with io.open_rows(source, table=table, limit=limit, ids=ids, separator=separator, encoding=encoding) as rows:
+        chunks = [_indexed(chunk) for chunk in rows]
     return pd.concat(chunks) if chunks else table.frame(np.zeros((0, len(table.schema))))
 
 
-def _named(chunk: streams.Chunk) -> pd.DataFrame:
-    places = range(chunk.first, chunk.first + len(chunk.frame))
-    return chunk.frame.set_axis(places if chunk.ids is None else chunk.ids.to_pylist())
-
-
-def wanted(
-    explainer: FasterCE,
-    *,
-    target: str | None,
-    target_score: str | None,
-    freeze: Sequence[str] | None,
-    vary: Sequence[str] | None,
-    range_: Sequence[str] | None,
-    rules: Path | None,
-    **plain: Any,
-) -> dict[str, Any]:
-    """The options of `explain` from what was typed."""
-    schema = explainer.schema_
-    given = list(load_rules(rules)) if rules is not None else []
-    frozen = values.columns(schema, freeze or [], "--freeze")
-    return {
-        "target": values.target(explainer.classes_, target, explainer.numbers_ is not None),
-        "target_score": None if target_score is None else values.interval(target_score, "--target-score"),
-        "features_to_vary": values.columns(schema, vary, "--vary") if vary else None,
-        "permitted_range": values.ranges(schema, range_ or []) or None,
-        "rules": [*given, *([Frozen(*frozen)] if frozen else [])],
-        **plain,
-    }
+def _indexed(chunk: io.Chunk) -> pd.DataFrame:
+    positions = range(chunk.first, chunk.first + len(chunk.frame))
+    return chunk.frame.set_axis(positions if chunk.ids is None else chunk.ids.to_pylist())

@@ -1,20 +1,44 @@
-"""Options that several commands share."""
+"""Options that several commands share, and those of `explain` as `fasterce.options` declares them."""
 
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from operator import getitem
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
-FILES, MODEL, WHAT = "Files", "Model", "What is wanted"
+from fasterce.options import Kind, Option, offered
+
+FILES, MODEL, SEARCH = "Files", "Model", "Counterfactuals"
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+# How the text of an option is given on the command line, by the kind of its value.
+TYPES = {
+    Kind.TARGET: str | None,
+    Kind.BOUNDS: str | None,
+    Kind.COLUMNS: list[str] | None,
+    Kind.RANGES: list[str] | None,
+    Kind.CONSTRAINTS: Path | None,
+}
+FORMATS = {
+    Kind.TARGET: "A class, or LOW:HIGH.",
+    Kind.BOUNDS: "LOW:HIGH, either end may be left out.",
+    Kind.COLUMNS: "a,b (or repeat).",
+    Kind.RANGES: "hours=20:40, hours=:40 or housing=own,rent (repeat).",
+    Kind.CONSTRAINTS: "A .yaml or .json file, see docs/constraints.md.",
+}
 
 
-def file_option(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=FILES, **more)
+def in_panel(panel: str) -> Callable[..., Any]:
+    """Return `typer.Option` for one panel of the help."""
+    return lambda *flags, help, **more: typer.Option(*flags, help=help, rich_help_panel=panel, **more)
 
 
-def model_option(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=MODEL)
-
+file_option, model_option = in_panel(FILES), in_panel(MODEL)
 
 MODEL_SOURCE = model_option(
     "--model",
@@ -25,7 +49,7 @@ MODEL_SOURCE = model_option(
 Artifact = Annotated[Path, file_option("--artifact", "-a", help="Folder written by `fasterce fit`.")]
 Rows = Annotated[str, file_option("--rows", "-r", help="CSV or Parquet file of rows; - reads CSV from stdin.")]
 Model = Annotated[str | None, MODEL_SOURCE]
-NeededModel = Annotated[str, MODEL_SOURCE]
+RequiredModel = Annotated[str, MODEL_SOURCE]
 TrustPickle = Annotated[
     bool,
     model_option(
@@ -34,36 +58,50 @@ TrustPickle = Annotated[
     ),
 ]
 Trusted = Annotated[
-    list[str] | None, model_option("--trusted", help="A type a .skops file may bring in, such as my_code.MyScaler (repeat).")
+    list[str] | None, model_option("--trusted", help="A type a .skops file may use, such as my_code.MyScaler (repeat).")
 ]
 Classes = Annotated[str | None, model_option("--classes", help="Names of the model's classes 0, 1, …: refused,granted.")]
-Separator = Annotated[
-    str | None, file_option("--separator", help="Between the cells of a CSV file; found by itself if left out.")
-]
+Separator = Annotated[str | None, file_option("--separator", help="Between the cells of a CSV file; detected if left out.")]
 Encoding = Annotated[str | None, file_option("--encoding", help="Of a CSV file; utf-8 if left out.")]
-IdColumn = Annotated[str | None, file_option("--id", help="A column that names the rows.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and warnings.")]
+IdColumn = Annotated[str | None, file_option("--id", help="A column with an identifier of each row.")]
+Keep = Annotated[list[str] | None, file_option("--keep", help="A column of the input to copy to the output (repeat).")]
+Limit = Annotated[int | None, file_option("--limit", min=1, help="Only the first rows.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")]
 
 
-def wanted(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=WHAT)
+def with_options(command: Command, offered_options: Iterable[Option] | None = None, panel: str | None = SEARCH) -> Command:
+    """Replace the last `**parameters` of a command by one parameter per declared option, by default those of `explain`."""
+    signature = inspect.signature(command)
+    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    added = [parameter(one, panel) for one in (offered("cli") if offered_options is None else offered_options)]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        command(**values)
+
+    run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
+    return run  # type: ignore[return-value]
 
 
-Method = Annotated[
-    Literal["closest", "sparse", "realistic", "all"],
-    wanted("--method", "-m", help="The smallest change, as few features as possible, like others, or all."),
-]
-Count = Annotated[int, wanted("--n", "-n", help="How many different answers a row.")]
-Target = Annotated[str | None, wanted("--target", help="The wanted class, or LOW:HIGH for a model that answers numbers.")]
-TargetScore = Annotated[str | None, wanted("--target-score", help="The wanted chance of the class, LOW:HIGH.")]
-Freeze = Annotated[list[str] | None, wanted("--freeze", help="Columns that may not change: a,b (or repeat).")]
-Vary = Annotated[list[str] | None, wanted("--vary", help="The only columns that may change: a,b (or repeat).")]
-Range = Annotated[
-    list[str] | None, wanted("--range", help="hours=20:40, hours=:40 or housing=own,rent (repeat): where an answer must be.")
-]
-RulesFile = Annotated[Path | None, wanted("--rules", help="A .yaml or .json file of rules (docs/constraints.md).")]
-Robust = Annotated[float | None, wanted("--robust", help="The share of small shakes an answer must stand, such as 0.95.")]
-Distance = Annotated[Literal["percentile", "gower", "mad"], wanted("--distance", help="What counts as far.")]
-Realism = Annotated[float, wanted("--realism", help="For realistic: 0 near the row, 1 near people with the wanted answer.")]
-Budget = Annotated[int | None, wanted("--budget", help="The most rows asked of the model for an explanation.")]
-WhyNot = Annotated[bool, wanted("--why-not/--no-why-not", help="Find out what stands in the way of rows without an answer.")]
+def parameter(option: Option, panel: str | None) -> inspect.Parameter:
+    """Return the parameter of a command for one declared option."""
+    annotation = TYPES.get(option.kind, option.annotation)
+    if option.kind is Kind.FACTORS:
+        annotation = Literal[option.choices]
+    default = None if option.kind in TYPES else option.default
+    help = " ".join(part for part in (option.help, FORMATS.get(option.kind, "")) if part)
+    described = getitem(Annotated, (annotation, typer.Option(*option.cli, help=help, rich_help_panel=panel)))
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=described)
+
+
+def flags_of(command: Callable[..., object]) -> dict[str, str]:
+    """Return the first flag of each option of a command, by the name of its parameter."""
+    found = {}
+    for name, one in inspect.signature(command).parameters.items():
+        for described in getattr(one.annotation, "__metadata__", ()):
+            if isinstance(described, OptionInfo):
+                # In an annotation, the first flag comes as the default.
+                flags = (described.default, *(described.param_decls or ()), f"--{name.replace('_', '-')}")
+                found[name] = next(flag.split("/")[0] for flag in flags if isinstance(flag, str) and flag.startswith("--"))
+    return found

@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on stderr, in a terminal only."""
+"""Progress of a long command: a bar on stderr, in a terminal only."""
 
 import sys
 import time
@@ -12,21 +12,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fasterce.cli.console import is_quiet
 
 if TYPE_CHECKING:
-    from fasterce.batch import Standing
+    from fasterce.batch import BatchProgress
 
 Advance = Callable[[int, int | None, int, float], None]
 
 
 @contextmanager
-def rows_bar(said: str) -> Iterator[Advance]:
-    """Hands out a function of rows done, rows in all (None if unknown) and answers found."""
-    columns = (TextColumn(said), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
+def rows_bar(label: str) -> Iterator[Advance]:
+    """Yield a function of the rows done, the rows in all (None if unknown), the rows with a counterfactual, and seconds."""
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
     console = Console(file=sys.stderr)
     shown = not is_quiet() and console.is_terminal
     with Progress(
         *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown, transient=True
     ) as bar:
-        task = bar.add_task(said, total=None, speed="")
+        task = bar.add_task(label, total=None, speed="")
 
         def advance(done: int, total: int | None, found: int, seconds: float) -> None:
             speed = f"{done / seconds:,.0f} rows/s, {found:,} found" if seconds else ""
@@ -36,29 +36,29 @@ def rows_bar(said: str) -> Iterator[Advance]:
 
 
 @contextmanager
-def batch_bar(said: str, every: float = 30.0) -> Iterator[Callable[["Standing"], None]]:
-    """The same for a batch; where nobody looks at a terminal, a line on stderr every half minute."""
+def batch_bar(label: str, every: float = 30.0) -> Iterator[Callable[["BatchProgress"], None]]:
+    """Yield a function of the progress of a batch; without a terminal it prints a line every `every` seconds."""
     console = Console(file=sys.stderr, soft_wrap=True, highlight=False)
     if is_quiet():
         yield lambda standing: None
     elif console.is_terminal:
-        columns = (TextColumn(said), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[told]}"))
+        columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
         with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-            task = bar.add_task(said, total=None, told="")
-            yield lambda standing: bar.update(task, completed=standing.done, total=standing.rows, told=in_words(standing))
+            task = bar.add_task(label, total=None, state="")
+            yield lambda standing: bar.update(task, completed=standing.done, total=standing.rows, state=in_words(standing))
     else:
         last = [time.monotonic()]
 
-        def line(standing: "Standing") -> None:
+        def line(standing: "BatchProgress") -> None:
             if time.monotonic() - last[0] >= every:
                 last[0] = time.monotonic()
-                console.print(f"{said}: {standing.done:,} of {standing.rows:,} rows, {in_words(standing)}")
+                console.print(f"{label}: {standing.done:,} of {standing.rows:,} rows, {in_words(standing)}")
 
         yield line
 
 
-def in_words(standing: "Standing") -> str:
-    """How fast it goes, when it will be done, and what was found."""
+def in_words(standing: "BatchProgress") -> str:
+    """Describe speed, remaining time and results."""
     fresh = standing.done - standing.done_before
     speed = fresh / standing.seconds if standing.seconds else 0.0
     explained = standing.done - standing.filtered
@@ -74,7 +74,7 @@ def in_words(standing: "Standing") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds, as far as they matter."""
+    """Format seconds as hours and minutes, minutes and seconds, or seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

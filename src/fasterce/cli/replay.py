@@ -1,4 +1,4 @@
-"""`fasterce replay`: can the records be made again?"""
+"""`fasterce replay`: reproduce recorded explanations."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from fasterce import records
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet, show
 from fasterce.cli.exits import Exit, guarded
-from fasterce.cli.loading import Trust, open_explainer
+from fasterce.cli.loading import ModelOptions, open_explainer
 
 
 @guarded
@@ -24,7 +24,7 @@ def replay(
 ) -> None:
     """Explain the recorded rows again and compare; exit code 6 if anything differs."""
     be_quiet(quiet)
-    opened = open_explainer(artifact, model, Trust(trust_pickle, trusted, classes))
+    opened = open_explainer(artifact, model, ModelOptions(trust_pickle, trusted, classes))
     result = records.replay(records.read(file), opened.explainer, model_digest=opened.model_digest)
     show(result)
     if not result.same:

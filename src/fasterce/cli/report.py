@@ -1,38 +1,32 @@
-"""`fasterce report`: a batch of explanations as one page with pictures."""
+"""`fasterce report`: a page with pictures about the explanations of many rows."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from fasterce import artifact as artifacts
+from fasterce.artifact import OpenedExplainer
 from fasterce.cli import options
 from fasterce.cli.console import be_quiet
 from fasterce.cli.exits import guarded
-from fasterce.cli.explain import explain_few, real_target, write_whole
-from fasterce.cli.loading import Opened, Trust, open_explainer, wanted
-from fasterce.display import batch
+from fasterce.cli.explain import explain_few
+from fasterce.cli.loading import ModelOptions, open_explainer, subject_of
+from fasterce.cli.output import resolve_output, write_text
+from fasterce.constraints import Constraint
+from fasterce.viz import batch
 
 
 @guarded
+@options.with_options
 def report(
     artifact: options.Artifact,
     rows: options.Rows,
     out: Annotated[str, options.file_option("--out", "-o", help="The page to write; - is stdout.")] = "report.html",
-    title: Annotated[str, typer.Option(help="Heading of the page.")] = "What would have had to be different?",
-    shown: Annotated[int, typer.Option("--shown", min=0, help="How many rows are shown one by one.")] = 20,
-    limit: Annotated[int | None, options.file_option("--limit", min=1, help="Only the first rows.")] = None,
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "What would have to be different?",
+    shown: Annotated[int, typer.Option("--shown", min=0, help="Number of rows shown one by one.")] = 20,
+    limit: options.Limit = None,
     model: options.Model = None,
-    method: options.Method = "closest",
-    n: options.Count = 1,
-    target: options.Target = None,
-    target_score: options.TargetScore = None,
-    freeze: options.Freeze = None,
-    vary: options.Vary = None,
-    range_: options.Range = None,
-    rules: options.RulesFile = None,
-    robust: options.Robust = None,
-    distance: options.Distance = "percentile",
-    realism: options.Realism = 0.5,
     id_column: options.IdColumn = None,
     trust_pickle: options.TrustPickle = False,
     trusted: options.Trusted = None,
@@ -40,37 +34,29 @@ def report(
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
+    **texts: object,
 ) -> None:
-    """Explain up to 10,000 rows and write a page: what changes most, how much, row by row, and what it rests on."""
+    """Explain up to 10,000 rows and write a page: what changes most, how much, and every row."""
     be_quiet(quiet)
-    out = real_target(out)
-    opened = open_explainer(artifact, model, Trust(trust_pickle, trusted, classes))
-    asked = wanted(
-        opened.explainer,
-        target=target,
-        target_score=target_score,
-        freeze=freeze,
-        vary=vary,
-        range_=range_,
-        rules=rules,
-        **{"method": method, "n": n, "robust": robust, "distance": distance, "realism": realism},
-    )
-    reading = {"separator": separator, "encoding": encoding, "limit": limit}
-    found = explain_few(opened, rows, asked, id_column, reading)
-    learned = str(opened.explainer.report_)
-    write_whole(out, batch.page(found, title=title, about=rests_on(opened, rows, asked), learned=learned, most=shown))
+    out = resolve_output(out)
+    opened = open_explainer(artifact, model, ModelOptions(trust_pickle, trusted, classes))
+    arguments = subject_of(opened.explainer).arguments(texts)
+    found = explain_few(opened, rows, arguments, id_column, limit, separator, encoding)
+    about = provenance(opened, rows, arguments)
+    write_text(out, batch.page(found, title=title, about=about, fit_report=str(opened.explainer.report_), most=shown))
 
 
-def rests_on(opened: Opened, rows: str, asked: dict[str, object]) -> dict[str, str]:
-    """What the answers were made from and with."""
+def provenance(opened: OpenedExplainer, rows: str, arguments: Mapping[str, object]) -> dict[str, str]:
+    """Return what the counterfactuals were made from and with."""
     explainer = opened.explainer
-    said = {name: value for name, value in asked.items() if value not in (None, [], {})}
-    rules = [rule.text for rule in (*explainer.schema_.rules, *asked["rules"])]  # type: ignore[misc]
+    given = {name: value for name, value in arguments.items() if value not in (None, [], {}) and name != "constraints"}
+    own: Sequence[Constraint] = arguments["constraints"]  # type: ignore[assignment]
+    constraints = [constraint.text for constraint in (*explainer.schema_.constraints, *own)]
     return {
         "rows": rows,
         "model": f"{opened.model_source} ({opened.model_digest or 'no digest'})",
         "artifact": artifacts.digest(explainer),
         "seed": str(explainer.random_state),
-        "options": ", ".join(f"{name} {value}" for name, value in said.items() if name != "rules"),
-        **({"rules": "; ".join(rules)} if rules else {}),
+        "options": ", ".join(f"{name} {value}" for name, value in given.items()),
+        **({"constraints": "; ".join(constraints)} if constraints else {}),
     }

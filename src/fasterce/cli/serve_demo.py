@@ -10,8 +10,8 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from fasterce.serve.running import run
-from fasterce.serve.settings import Served, Settings
+from fasterce.serve.run import run
+from fasterce.serve.settings import ServedArtifact, Settings
 
 FOLDER = Path(".demo-serve")
 TITLES = {"german_credit": "German credit", "adult": "Adult income"}
@@ -20,7 +20,7 @@ PEOPLE = 300
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m fasterce.serve.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m fasterce.cli.serve_demo", description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--port", type=int, default=Settings.port)
     options = parser.parse_args()
@@ -32,7 +32,7 @@ def main() -> None:
     run(Settings(artifacts, port=options.port, records=records, retention_days=30, wording=wording, log_level="warning"))
 
 
-def served(folder: Path, name: str) -> Served:
+def served(folder: Path, name: str) -> ServedArtifact:
     made = folder / name
     if not made.exists():
         print(f"Training a black box and an explainer on {name} (once) …", flush=True)
@@ -43,7 +43,7 @@ def served(folder: Path, name: str) -> Served:
             staged.rename(made)
         finally:
             rmtree(staged, ignore_errors=True)
-    return Served(name, made / "artifact", title=TITLES[name], applicants=made / "people.csv", applicants_id=WHO)
+    return ServedArtifact(name, made / "artifact", title=TITLES[name], applicants=made / "people.csv", applicants_id=WHO)
 
 
 def labels(folder: Path) -> dict[str, str]:
@@ -59,12 +59,12 @@ def learn(name: str, folder: Path) -> None:
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType  # noqa: PLC0415
 
     from fasterce import FasterCE, datasets  # noqa: PLC0415
+    from fasterce.cli.adult_demo import balanced, make_model  # noqa: PLC0415
     from fasterce.constraints import Near  # noqa: PLC0415
-    from fasterce.demo import balanced, black_box  # noqa: PLC0415
-    from fasterce.models import load_model  # noqa: PLC0415
+    from fasterce.models.files.load import load_model  # noqa: PLC0415
 
     data = datasets.load(name)
-    pipeline = black_box().fit(*balanced(data.X, data.y))
+    pipeline = make_model().fit(*balanced(data.X, data.y))
     inputs = [
         (column, FloatTensorType([None, 1]) if data.schema[column].numeric else StringTensorType([None, 1]))
         for column in data.X.columns
@@ -72,7 +72,7 @@ def learn(name: str, folder: Path) -> None:
     file = folder / "model.onnx"
     file.write_bytes(skl2onnx.convert_sklearn(pipeline, initial_types=inputs, target_opset=17).SerializeToString())
     loaded = load_model(file)
-    schema = replace(data.schema, rules=(*data.schema.rules, Near("age", up=3)))
+    schema = replace(data.schema, constraints=(*data.schema.constraints, Near("age", up=3)))
     explainer = FasterCE(loaded.model, schema, random_state=0).fit(data.X)
     explainer.save(folder / "artifact", model_file=loaded)
     refused = data.X[loaded.model.predict(data.X) != data.wanted].sample(frac=1, random_state=0).head(PEOPLE)

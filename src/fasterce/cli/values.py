@@ -1,91 +1,117 @@
-"""What is typed after an option, as `explain` takes it: columns, ranges, classes."""
+"""Values of options as text, read against a schema and the classes of a model."""
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from fasterce.errors import InputError, SchemaError, shorten, unknown_name
-from fasterce.schema import Feature, Schema
+from fasterce.constraints import Constraint
+from fasterce.constraints.io import load as load_constraints
+from fasterce.data.schema import Feature, Schema
+from fasterce.errors import InputError, SchemaError, unknown
+from fasterce.options import Kind, explain_arguments, offered
 
-OPEN = ":"
-
-
-def columns(schema: Schema, typed: Sequence[str], option: str) -> list[Hashable]:
-    """Columns named once each or several with commas between them."""
-    return names_of(schema.names, typed, option)
+Interval = tuple[float | None, float | None]
 
 
-def names_of(every: Iterable[Hashable], typed: Sequence[str], option: str) -> list[Hashable]:
-    """The same among any names."""
+@dataclass(frozen=True)
+class Subject:
+    """What the text of options refers to: columns, categories and classes."""
+
+    schema: Schema
+    classes: Sequence[object]
+    regression: bool
+
+    def arguments(self, texts: Mapping[str, object]) -> dict[str, object]:
+        """Return arguments of `FasterCE.explain` from what was typed, by option."""
+        readers: dict[Kind, Callable[..., object]] = {
+            Kind.TARGET: self.target,
+            Kind.BOUNDS: interval,
+            Kind.COLUMNS: self.columns,
+            Kind.RANGES: self.ranges,
+            Kind.CONSTRAINTS: _constraints,
+        }
+        values: dict[str, object] = {}
+        for option in offered("cli"):
+            text = texts[option.name]
+            reader = readers.get(option.kind)
+            values[option.name] = text if reader is None or text is None else reader(text, option.name)
+        return explain_arguments({**values, "constraints": values["constraints"] or []})
+
+    def target(self, text: str, option: str) -> object:
+        """Return a class by its text, or the interval LOW:HIGH for a model that predicts numbers."""
+        if self.regression:
+            return interval(text, option)
+        known = {str(label): label for label in self.classes}
+        if text not in known and text != "any other":
+            raise InputError(unknown("cli.unknown_class", text, known, option=option))
+        return known.get(text, text)
+
+    def columns(self, texts: Sequence[str], option: str) -> list[Hashable]:
+        return names_of(self.schema.names, texts, option)
+
+    def ranges(self, texts: Sequence[str], option: str) -> dict[Hashable, object] | None:
+        """Read `hours=20:40`, `hours=20:` or `hours=:40` for a number, `housing=own,rent` for a category."""
+        found: dict[Hashable, object] = {}
+        for text in texts:
+            name, separator, values = text.partition("=")
+            if not separator:
+                raise InputError("cli.not_a_range", option=option, received=text)
+            (column,) = self.columns([name], option)
+            feature = self.schema[column]
+            found[column] = _within(feature, values, option) if feature.numeric else categories(feature, values, option)
+        return found or None
+
+
+def names_of(every: Iterable[Hashable], texts: Sequence[str], option: str) -> list[Hashable]:
+    """Return names, each text being one of them or several with commas between them."""
     known = {str(name): name for name in every}
     found: list[Hashable] = []
-    for text in typed:
+    for text in texts:
         for name in [text] if text in known else [part.strip() for part in text.split(",")]:
             if name not in known:
-                raise InputError(f"{option}: {unknown_name('column', name, known)}")
+                raise InputError(unknown("cli.unknown_column", name, known, option=option))
             found.append(known[name])
     return found
 
 
-def ranges(schema: Schema, typed: Sequence[str]) -> dict[Hashable, Any]:
-    """`hours=20:40`, `hours=20:` or `hours=:40` for a number; `housing=own,rent` for a category."""
-    found: dict[Hashable, Any] = {}
-    for text in typed:
-        name, separator, values = text.partition("=")
-        if not separator:
-            raise InputError(f"--range must be COLUMN=LOW:HIGH or COLUMN=CATEGORY,CATEGORY; got {text!r}.")
-        (column,) = columns(schema, [name], "--range")
-        feature = schema[column]
-        found[column] = _interval(feature, values) if feature.numeric else categories(feature, values)
-    return found
-
-
-def _interval(feature: Feature, text: str) -> tuple[float, float]:
-    low, high = interval(text, f"--range {feature.name}")
-    return feature.lower if low is None else low, feature.upper if high is None else high
-
-
-def interval(text: str, option: str) -> tuple[float | None, float | None]:
-    """`low:high`, either end open."""
-    low, separator, high = text.partition(OPEN)
+def interval(text: str, option: str, column: Hashable = None) -> Interval:
+    """Read `LOW:HIGH`; either end may be left out."""
+    low, separator, high = text.partition(":")
     try:
         ends = tuple(float(end) if end.strip() else None for end in (low, high))
     except ValueError:
         separator = ""
     if not separator or ends == (None, None):
-        raise InputError(f"{option} must be LOW:HIGH in numbers, an open end left out; got {text!r}.")
+        code = "cli.not_an_interval" if column is None else "cli.not_an_interval_of_column"
+        raise InputError(code, option=option, column=column, received=text)
     return ends[0], ends[1]
 
 
-def categories(feature: Feature, text: str) -> list[Any]:
-    """Categories by the way they are written."""
+def _within(feature: Feature, text: str, option: str) -> Interval:
+    low, high = interval(text, option, feature.name)
+    return feature.lower if low is None else low, feature.upper if high is None else high
+
+
+def categories(feature: Feature, text: str, option: str) -> list[object]:
+    """Return categories by their text."""
     known = {str(category): category for category in feature.categories}
-    known |= {written.lower(): category for written, category in known.items() if isinstance(category, bool)}
+    known |= {text.lower(): category for text, category in known.items() if isinstance(category, bool)}
     names = [text] if text in known else [part.strip() for part in text.split(",")]
     for name in names:
         if name not in known:
-            raise SchemaError(f"--range {feature.name}: {unknown_name('category', name, known)}")
+            raise SchemaError(unknown("cli.unknown_category", name, known, option=option, column=feature.name))
     return [known[name] for name in names]
 
 
-def target(classes: Sequence[Any], text: str | None, regression: bool) -> Any:
-    """The wanted class by the way it is written, or for a model that answers numbers LOW:HIGH."""
-    if text is None:
-        return None
-    if regression:
-        return interval(text, "--target")
-    known = {str(label): label for label in classes}
-    if text in known:
-        return known[text]
-    if text == "any other":
-        return text
-    raise InputError(f"--target: {unknown_name('class', text, known)}")
-
-
 def class_names(text: str | None) -> list[str] | None:
-    """`refused,granted`: the names of classes 0, 1, …"""
+    """Read `refused,granted`: the names of classes 0, 1, …"""
     if text is None:
         return None
     names = [name.strip() for name in text.split(",")]
     if len(names) < 2 or len(set(names)) < len(names) or not all(names):
-        raise InputError(f"--classes must be at least two different names with commas between them; got {shorten([text])}.")
+        raise InputError("cli.not_class_names", option="classes", received=text)
     return names
+
+
+def _constraints(path: Path, option: str) -> list[Constraint]:
+    return list(load_constraints(path))

@@ -1,9 +1,10 @@
-"""What an answer must keep to, said in a small vocabulary; see docs/constraints.md."""
+"""Constraints that every counterfactual satisfies; see docs/constraints.md."""
 
-from fasterce.constraints.files import from_dict, load, save, to_dict
-from fasterce.constraints.vocabulary import (
+from fasterce.constraints.io import from_dict, load, save, to_dict
+from fasterce.constraints.objects import (
     Allowed,
     AtMost,
+    Constraint,
     Derived,
     Forbidden,
     Frozen,
@@ -14,7 +15,6 @@ from fasterce.constraints.vocabulary import (
     Order,
     Range,
     Require,
-    Rule,
     Step,
     Together,
 )
@@ -22,6 +22,7 @@ from fasterce.constraints.vocabulary import (
 __all__ = [
     "Allowed",
     "AtMost",
+    "Constraint",
     "Derived",
     "Forbidden",
     "Frozen",
@@ -32,7 +33,6 @@ __all__ = [
     "Order",
     "Range",
     "Require",
-    "Rule",
     "Step",
     "Together",
     "from_dict",

@@ -1,4 +1,4 @@
-"""Formulas over columns, read with Python's own parser and a short list of what is allowed; nothing is ever executed."""
+"""Formulas over columns, parsed by Python's parser with a short list of what is allowed; nothing is ever executed."""
 
 import ast
 import math
@@ -6,17 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fasterce.errors import SchemaError
+from fasterce.typing import Floats
 
 LONGEST, DEEPEST = 1000, 200
 MOST_FACTORS = 64
 
-Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 Linear = tuple[dict[str, float], float]
 
@@ -24,7 +22,6 @@ EVERYTHING: Interval = (-math.inf, math.inf)
 OPERATORS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 COMPARISONS: dict[type[ast.AST], str] = {ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.Eq: "=="}
 FUNCTIONS = {"min": 2, "max": 2, "abs": 1}
-ALLOWED = "numbers, column names, + - * / **, parentheses, min, max and abs"
 QUOTED = re.compile(r"`([^`]+)`")
 
 
@@ -39,12 +36,12 @@ class Node:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns used, each once, in the order they are written."""
+        """The columns used, each once, in the order written."""
         own = (self.column,) if self.op == "column" else ()
         return tuple(dict.fromkeys(own + tuple(name for arg in self.args for name in arg.columns)))
 
     def evaluate(self, columns: Mapping[str, Floats]) -> Floats:
-        """The value for every row, in 64-bit floats; infinite or NaN where there is none."""
+        """Return the value for every row, infinite or NaN where there is none."""
         with np.errstate(all="ignore"):
             return self._evaluate(columns)
 
@@ -90,7 +87,7 @@ class Node:
         return None
 
     def interval(self, bounds: Mapping[str, Interval]) -> Interval:
-        """Between what the value must lie when every column lies within its bounds (possibly too wide)."""
+        """Return bounds on the value when every column lies within its bounds (possibly too wide)."""
         if self.op == "number":
             return self.value, self.value
         if self.op == "column":
@@ -104,7 +101,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two formulas and what must be true between them."""
+    """Two formulas and the relation between them."""
 
     left: Node
     op: str
@@ -122,7 +119,7 @@ class Comparison:
         return combined(self.left.linear, self.right.linear, -1.0)
 
     def possible(self, bounds: Mapping[str, Interval]) -> bool:
-        """False if no values within these bounds can make it true."""
+        """Return False if no values within these bounds can make it true."""
         (low, high), (other_low, other_high) = self.left.interval(bounds), self.right.interval(bounds)
         slack = 1e-9 * max((abs(end) for end in (low, high, other_low, other_high) if math.isfinite(end)), default=0.0)
         below, above = low <= other_high + slack, high >= other_low - slack
@@ -130,7 +127,7 @@ class Comparison:
 
 
 def combined(first: Linear, second: Linear, factor: float) -> Linear:
-    """first + factor * second."""
+    """Return first + factor * second."""
     coefficients = dict(first[0])
     for name, value in second[0].items():
         coefficients[name] = coefficients.get(name, 0.0) + factor * value
@@ -139,52 +136,53 @@ def combined(first: Linear, second: Linear, factor: float) -> Linear:
 
 @lru_cache(maxsize=512)
 def parse_formula(text: str) -> Node:
-    """`weight / height ** 2` as a tree."""
+    """Parse a formula such as `weight / height ** 2`."""
     names, body = _parsed(text)
-    return _node(body, names, text, 0)
+    return build_node(body, names, text)
 
 
 @lru_cache(maxsize=512)
 def parse_comparison(text: str) -> Comparison:
-    """`monthly_payment * 12 <= 0.4 * income` as two trees."""
+    """Parse a comparison such as `monthly_payment * 12 <= 0.4 * income`."""
     names, body = _parsed(text)
     if not isinstance(body, ast.Compare) or len(body.ops) != 1 or type(body.ops[0]) not in COMPARISONS:
-        raise _refused(text, "one comparison with <=, >=, <, > or ==")
-    left, right = (_node(side, names, text, 0) for side in (body.left, body.comparators[0]))
+        raise SchemaError("constraints.not_a_comparison", received=text)
+    left, right = (build_node(side, names, text) for side in (body.left, body.comparators[0]))
     found = Comparison(left, COMPARISONS[type(body.ops[0])], right)
     if not found.columns:
-        raise _refused(text, "at least one column")
+        raise SchemaError("constraints.comparison_without_column", received=text)
     return found
 
 
 def _parsed(text: str) -> tuple[dict[str, str], ast.expr]:
-    """The expression, with names in backticks replaced by plain ones that are looked up again."""
+    """Return the expression with names in backticks replaced by placeholders, and what these stand for."""
     if not isinstance(text, str):
-        raise SchemaError(f"A formula must be text; got {text!r:.100}.")
+        raise SchemaError("constraints.formula_not_text", received=text)
     if len(text) > LONGEST:
-        raise SchemaError(f"A formula must have at most {LONGEST} characters; got {len(text)}.")
+        raise SchemaError("constraints.formula_too_long", expected=LONGEST, received=len(text))
     names: dict[str, str] = {}
 
     def plain_name(match: re.Match[str]) -> str:
-        stand_in = f"quoted_column_{len(names)}_"
-        names[stand_in] = match.group(1)
-        return f" {stand_in} "
+        placeholder = f"quoted_column_{len(names)}_"
+        names[placeholder] = match.group(1)
+        return f" {placeholder} "
 
     if "quoted_column_" in text:
-        raise _refused(text, "column names without 'quoted_column_'")
+        raise SchemaError("constraints.reserved_name", received=text)
     try:
         return names, ast.parse(QUOTED.sub(plain_name, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        hint = " (a comparison is written ==)" if re.search(r"(?<![<>=!])=(?!=)", text) else ""
-        raise _refused(text, f"{ALLOWED}{hint}") from error
+        single_equals = re.search(r"(?<![<>=!])=(?!=)", text)
+        raise SchemaError(f"constraints.formula_{'single_equals' if single_equals else 'syntax'}", received=text) from error
 
 
-def _node(tree: ast.expr, names: Mapping[str, str], text: str, depth: int) -> Node:
+def build_node(tree: ast.expr, names: Mapping[str, str], text: str, depth: int = 0) -> Node:
+    """Convert a tree of Python's parser; `names` are the columns that placeholders stand for."""
     if depth > DEEPEST:
-        raise SchemaError(f"A formula must be nested at most {DEEPEST} deep; got {text!r:.100}.")
+        raise SchemaError("constraints.formula_too_deep", expected=DEEPEST, received=text)
 
     def inner(*trees: ast.expr) -> tuple[Node, ...]:
-        return tuple(_node(part, names, text, depth + 1) for part in trees)
+        return tuple(build_node(part, names, text, depth + 1) for part in trees)
 
     match tree:
         case ast.Constant(value=bool()):
@@ -201,12 +199,12 @@ def _node(tree: ast.expr, names: Mapping[str, str], text: str, depth: int) -> No
             return inner(operand)[0]
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
             return _call(name, inner(*args), text)
-    raise _refused(text, ALLOWED)
+    raise SchemaError("constraints.formula_syntax", received=text)
 
 
 def _call(name: str, args: tuple[Node, ...], text: str) -> Node:
     if (name == "abs" and len(args) != 1) or len(args) < FUNCTIONS[name]:
-        raise _refused(text, "abs of one value, min and max of two or more")
+        raise SchemaError("constraints.formula_arguments", received=text)
     first, *others = args
     for other in others:
         first = Node(name, (first, other))
@@ -219,16 +217,12 @@ def _finite(value: float, text: str) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise _refused(text, "numbers that a 64-bit float can hold")
+        raise SchemaError("constraints.formula_number", received=text)
     return number
 
 
-def _refused(text: str, expected: str) -> SchemaError:
-    return SchemaError(f"A formula must be made of {expected}; got {text!r:.100}.")
-
-
 def _power(base: Floats, exponent: Node, columns: Mapping[str, Floats]) -> Floats:
-    """Whole powers by multiplication, so that a row alone and in a batch come out the same to the last bit."""
+    """Compute whole powers by multiplication, so that a row alone and in a batch gives the same bits."""
     times = exponent.constant
     if times is not None and times == round(times) and abs(times) <= MOST_FACTORS:
         result = np.ones_like(base)
@@ -268,7 +262,7 @@ def _absolute(a: Interval) -> Interval:
     return (0.0 if a[0] <= 0 <= a[1] else ends[0]), ends[1]
 
 
-EVALUATE: dict[str, Callable[..., Any]] = {
+EVALUATE: dict[str, np.ufunc] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,

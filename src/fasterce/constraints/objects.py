@@ -1,67 +1,79 @@
-"""The words a rule is said with: small frozen classes that know their own sense and nothing of any table."""
+"""Constraints as the user states them: small frozen classes, independent of any table."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 
 from fasterce.constraints.formula import Comparison, Node, parse_comparison, parse_formula
-from fasterce.errors import SchemaError, shorten
+from fasterce.data.dtypes import plain
+from fasterce.errors import SchemaError
+from fasterce.typing import Category
 
 Name = Hashable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(ABC):
-    """What every rule has: a kind, the columns it is about, an optional name and a phrase for people."""
+class Constraint(ABC):
+    """Something every counterfactual must satisfy: a kind, the columns concerned, an optional name and a readable phrase."""
 
     kind: ClassVar[str] = ""
     name: str | None = None
 
     @property
     @abstractmethod
-    def about(self) -> tuple[Name, ...]: ...
+    def columns(self) -> tuple[Name, ...]:
+        """The columns the constraint is about."""
 
     @property
     @abstractmethod
-    def phrase(self) -> str: ...
+    def phrase(self) -> str:
+        """The constraint as a readable phrase."""
 
     @property
     def text(self) -> str:
+        """The phrase, after the name if there is one."""
         return self.phrase if self.name is None else f"{self.name}: {self.phrase}"
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def _check_name(self) -> None:
         if self.name is not None and (not isinstance(self.name, str) or not self.name):
-            raise SchemaError(f"name must be a text that is not empty; got {self.name!r:.100}.")
+            raise SchemaError("constraints.bad_name", option="name", received=self.name)
 
 
 @dataclass(frozen=True, init=False)
-class Listing(Rule):
+class Listing(Constraint):
+    """A constraint about each of several columns by itself."""
+
     features: tuple[Name, ...]
 
     def __init__(self, *features: Name, name: str | None = None) -> None:
         listed = features[0] if len(features) == 1 and isinstance(features[0], list) else features
         if not listed:
-            raise SchemaError("features must name at least one column; got none.")
+            raise SchemaError("constraints.no_features", option="features")
         self._set(features=tuple(dict.fromkeys(_column(feature) for feature in listed)), name=name)
         self._check_name()
 
     @property
-    def about(self) -> tuple[Name, ...]:
+    def columns(self) -> tuple[Name, ...]:
         return self.features
 
 
 @dataclass(frozen=True, init=False)
 class Frozen(Listing):
-    """These columns stay as they are."""
+    """These columns may not change.
+
+    >>> Frozen("sex", "native_country").text
+    'sex, native_country may not change'
+    """
 
     kind: ClassVar[str] = "frozen"
 
@@ -72,7 +84,7 @@ class Frozen(Listing):
 
 @dataclass(frozen=True, init=False)
 class OnlyUp(Listing):
-    """These columns may only go up from the row's own value."""
+    """These columns may only go up from the value of the query."""
 
     kind: ClassVar[str] = "only_up"
 
@@ -83,7 +95,7 @@ class OnlyUp(Listing):
 
 @dataclass(frozen=True, init=False)
 class OnlyDown(Listing):
-    """These columns may only go down from the row's own value."""
+    """These columns may only go down from the value of the query."""
 
     kind: ClassVar[str] = "only_down"
 
@@ -93,7 +105,7 @@ class OnlyDown(Listing):
 
 
 @dataclass(frozen=True)
-class _OnOne(Rule):
+class _OnOneColumn(Constraint):
     feature: Name
 
     def __post_init__(self) -> None:
@@ -101,13 +113,13 @@ class _OnOne(Rule):
         self._check_name()
 
     @property
-    def about(self) -> tuple[Name, ...]:
+    def columns(self) -> tuple[Name, ...]:
         return (self.feature,)
 
 
 @dataclass(frozen=True)
-class Range(_OnOne):
-    """The answer's value lies within low and high; a row outside is moved in."""
+class Range(_OnOneColumn):
+    """The value of the counterfactual lies within low and high; a query outside is moved in."""
 
     kind: ClassVar[str] = "range"
     low: float | None = None
@@ -117,9 +129,9 @@ class Range(_OnOne):
         super().__post_init__()
         self._set(low=_number(self.low, "low"), high=_number(self.high, "high"))
         if self.low is None and self.high is None:
-            raise SchemaError("low or high must be given; got neither.")
+            raise SchemaError("constraints.no_end")
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise SchemaError(f"low must not be above high; got {shown(self.low)} and {shown(self.high)}.")
+            raise SchemaError("constraints.ends_reversed", received=(self.low, self.high))
 
     @property
     def phrase(self) -> str:
@@ -127,8 +139,8 @@ class Range(_OnOne):
 
 
 @dataclass(frozen=True)
-class Near(_OnOne):
-    """The answer's value stays near the row's own: by a percentage of it, or by an amount either way, up or down."""
+class Near(_OnOneColumn):
+    """The value stays near the one of the query: within a percentage of it, or by an amount either way, up or down."""
 
     kind: ClassVar[str] = "near"
     percent: float | None = None
@@ -141,10 +153,10 @@ class Near(_OnOne):
         for name in ("percent", "up", "down", "by"):
             value = _number(getattr(self, name), name)
             if value is not None and value < 0:
-                raise SchemaError(f"{name} must not be negative; got {shown(value)}.")
+                raise SchemaError("constraints.negative", option=name, received=value)
             self._set(**{name: value})
         if (self.percent, self.up, self.down, self.by) == (None,) * 4:
-            raise SchemaError("percent, by, up or down must be given; got none.")
+            raise SchemaError("constraints.no_distance")
 
     @property
     def phrase(self) -> str:
@@ -157,8 +169,8 @@ class Near(_OnOne):
 
 
 @dataclass(frozen=True)
-class Step(_OnOne):
-    """A changed value is a multiple of `size`, or with start="row" differs from the row's own by a multiple."""
+class Step(_OnOneColumn):
+    """A changed value is a multiple of `size`, or with start="row" differs from the one of the query by a multiple."""
 
     kind: ClassVar[str] = "step"
     size: float
@@ -168,10 +180,9 @@ class Step(_OnOne):
         super().__post_init__()
         size = _number(self.size, "size")
         if size is None or size <= 0:
-            raise SchemaError(f"size must be a number above zero; got {self.size!r:.100}.")
+            raise SchemaError("constraints.not_positive", option="size", received=self.size)
         self._set(size=size)
-        if self.start not in ("zero", "row"):
-            raise SchemaError(f"start must be 'zero' or 'row'; got {self.start!r:.100}.")
+        _check_choice("start", self.start, ("zero", "row"))
 
     @property
     def phrase(self) -> str:
@@ -179,11 +190,11 @@ class Step(_OnOne):
 
 
 @dataclass(frozen=True)
-class Allowed(_OnOne):
-    """The answer's category is one of these; a row with another is moved to one of them."""
+class Allowed(_OnOneColumn):
+    """The category of the counterfactual is one of these; a query with another is moved to one of them."""
 
     kind: ClassVar[str] = "allowed"
-    categories: tuple[Any, ...]
+    categories: tuple[Category, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -195,20 +206,18 @@ class Allowed(_OnOne):
 
 
 @dataclass(frozen=True)
-class Forbidden(_OnOne):
-    """Changes from one category to another that may not be made."""
+class Forbidden(_OnOneColumn):
+    """Changes from one category to another that are not allowed."""
 
     kind: ClassVar[str] = "forbidden"
-    transitions: tuple[tuple[Any, Any], ...]
+    transitions: tuple[tuple[Category, Category], ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        pairs: Any = self.transitions
-        if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-            raise SchemaError(f"transitions must be a list of (from, to); got {pairs!r:.100}.")
-        pairs = list(pairs)
+        given: object = self.transitions
+        pairs = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
         if not pairs or any(isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):
-            raise SchemaError(f"transitions must be a list of (from, to); got {pairs!r:.100}.")
+            raise SchemaError("constraints.not_transitions", option="transitions", received=given)
         self._set(transitions=tuple((_scalar(a, "transitions"), _scalar(b, "transitions")) for a, b in pairs))
 
     @property
@@ -219,11 +228,11 @@ class Forbidden(_OnOne):
 
 
 @dataclass(frozen=True)
-class Order(_OnOne):
-    """The order of a column's categories, lowest first; a category left out has no place and cannot be reached by order."""
+class Order(_OnOneColumn):
+    """The order of a column's categories, lowest first; a category left out has no rank."""
 
     kind: ClassVar[str] = "order"
-    categories: tuple[Any, ...]
+    categories: tuple[Category, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -235,8 +244,8 @@ class Order(_OnOne):
 
 
 @dataclass(frozen=True)
-class AtMost(Rule):
-    """At most so many columns differ from the row; derived ones do not count."""
+class AtMost(Constraint):
+    """At most k columns differ from the query; derived ones do not count."""
 
     kind: ClassVar[str] = "at_most"
     k: int
@@ -244,11 +253,11 @@ class AtMost(Rule):
     def __post_init__(self) -> None:
         self._check_name()
         if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1:
-            raise SchemaError(f"k must be a whole number of at least 1; got {self.k!r:.100}.")
+            raise SchemaError("options.not_a_count", option="k", expected=1, received=self.k)
         self._set(k=int(self.k))
 
     @property
-    def about(self) -> tuple[Name, ...]:
+    def columns(self) -> tuple[Name, ...]:
         return ()
 
     @property
@@ -257,8 +266,8 @@ class AtMost(Rule):
 
 
 @dataclass(frozen=True)
-class Require(Rule):
-    """A comparison between formulas over numeric columns that every answer fulfils."""
+class Require(Constraint):
+    """A comparison between formulas over numeric columns that every counterfactual satisfies."""
 
     kind: ClassVar[str] = "require"
     formula: str
@@ -272,7 +281,7 @@ class Require(Rule):
         return parse_comparison(self.formula)
 
     @property
-    def about(self) -> tuple[Name, ...]:
+    def columns(self) -> tuple[Name, ...]:
         return self.comparison.columns
 
     @property
@@ -289,32 +298,32 @@ class Between:
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
-            raise SchemaError("a range must have a low or a high end; got neither.")
+            raise SchemaError("constraints.no_end")
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise SchemaError(f"a range must have low <= high; got ({shown(self.low)}, {shown(self.high)}).")
+            raise SchemaError("constraints.ends_reversed", received=(self.low, self.high))
 
 
-Wanted = tuple[Any, ...] | Between
-Clauses = tuple[tuple[Name, Wanted], ...]
+Condition = tuple[Category, ...] | Between
+Clauses = tuple[tuple[Name, Condition], ...]
 
 
 @dataclass(frozen=True, init=False)
-class If(Rule):
+class If(Constraint):
     """Where all of `when` hold, all of `then` must."""
 
     kind: ClassVar[str] = "if"
     when: Clauses
     then: Clauses
 
-    def __init__(self, when: Mapping[Name, Any], then: Mapping[Name, Any], *, name: str | None = None) -> None:
+    def __init__(self, when: Mapping[Name, object], then: Mapping[Name, object], *, name: str | None = None) -> None:
         self._set(when=_clauses(when, "when"), then=_clauses(then, "then"), name=name)
         self._check_name()
         both = [column for column, _ in self.when if column in dict(self.then)]
         if both:
-            raise SchemaError(f"when and then must be about different columns; got {shorten(both)} in both.")
+            raise SchemaError("constraints.column_in_both", received=both)
 
     @property
-    def about(self) -> tuple[Name, ...]:
+    def columns(self) -> tuple[Name, ...]:
         return tuple(dict.fromkeys(column for column, _ in self.when + self.then))
 
     @property
@@ -323,8 +332,8 @@ class If(Rule):
 
 
 @dataclass(frozen=True)
-class Together(Rule):
-    """When `leader` changes `follower` changes too: by `slope` times as much, or (None) in the same or opposite direction."""
+class Together(Constraint):
+    """When `leader` changes, `follower` changes too: `slope` times as much, or (None) in the same or opposite direction."""
 
     kind: ClassVar[str] = "together"
     leader: Name
@@ -336,14 +345,13 @@ class Together(Rule):
         self._check_name()
         self._set(leader=_column(self.leader), follower=_column(self.follower), slope=_number(self.slope, "slope"))
         if self.leader == self.follower:
-            raise SchemaError(f"leader and follower must be two columns; got {self.leader!r} twice.")
-        if self.direction not in ("same", "opposite"):
-            raise SchemaError(f"direction must be 'same' or 'opposite'; got {self.direction!r:.100}.")
+            raise SchemaError("constraints.follows_itself", received=self.leader)
+        _check_choice("direction", self.direction, ("same", "opposite"))
         if self.slope is not None and self.direction != "same":
-            raise SchemaError("slope and direction='opposite' must not be given together (a negative slope says it).")
+            raise SchemaError("constraints.slope_and_direction")
 
     @property
-    def about(self) -> tuple[Name, ...]:
+    def columns(self) -> tuple[Name, ...]:
         return self.leader, self.follower
 
     @property
@@ -353,12 +361,12 @@ class Together(Rule):
 
 
 @dataclass(frozen=True)
-class Derived(Rule):
+class Derived(Constraint):
     """A column computed from others by a formula, or by a function of a DataFrame with the columns `of`."""
 
     kind: ClassVar[str] = "derived"
     feature: Name
-    formula: str | Callable[[Any], Any]
+    formula: str | Callable[[pd.DataFrame], Sequence[object]]
     of: tuple[Name, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -366,19 +374,19 @@ class Derived(Rule):
         self._set(feature=_column(self.feature))
         if callable(self.formula):
             if isinstance(self.of, str) or not isinstance(self.of, Iterable) or not list(self.of):
-                raise SchemaError(f"of must be a list of the columns the function takes; got {self.of!r:.100}.")
+                raise SchemaError("constraints.of_missing", option="of", received=self.of)
             self._set(of=tuple(_column(column) for column in self.of))
         elif self.of is not None:
-            raise SchemaError("of must be left out where a formula says its columns itself.")
+            raise SchemaError("constraints.of_with_formula", option="of")
         elif not self.node.columns:
-            raise SchemaError(f"formula must use at least one column; got {self.formula!r:.100}.")
+            raise SchemaError("constraints.formula_without_column", option="formula", received=self.formula)
         if self.feature in self.inputs:
-            raise SchemaError(f"{self.feature!r} must not be computed from itself.")
+            raise SchemaError("constraints.derived_from_itself", column=self.feature)
 
     @property
     def node(self) -> Node:
         if not isinstance(self.formula, str):
-            raise SchemaError(f"formula must be text or a function; got {self.formula!r:.100}.")
+            raise SchemaError("constraints.not_a_formula", option="formula", received=self.formula)
         return parse_formula(self.formula)
 
     @property
@@ -386,7 +394,7 @@ class Derived(Rule):
         return self.of if self.of is not None else self.node.columns
 
     @property
-    def about(self) -> tuple[Name, ...]:
+    def columns(self) -> tuple[Name, ...]:
         return self.feature, *self.inputs
 
     @property
@@ -396,74 +404,76 @@ class Derived(Rule):
 
 
 PER_FEATURE = (Frozen, OnlyUp, OnlyDown, Range, Near, Step, Allowed, Forbidden, Order)
-KINDS: dict[str, type[Rule]] = {
-    rule.kind: rule
-    for rule in (
+KINDS: dict[str, type[Constraint]] = {
+    constraint.kind: constraint
+    for constraint in (
         Frozen, OnlyUp, OnlyDown, Range, Near, Step, Allowed, Forbidden, Order, AtMost, Require, If, Together, Derived,
     )
 }  # fmt: skip
 
 
 def shown(value: float) -> str:
+    """Return a number as it is written in a phrase."""
     return f"{value:.15g}"
 
 
-def plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise SchemaError("constraints.unknown_choice", option=option, expected=list(choices), received=value)
 
 
-def _column(value: Any) -> Name:
+def _column(value: object) -> Name:
     value = tuple(value) if isinstance(value, list) else plain(value)
     if not isinstance(value, Hashable) or value is None or (isinstance(value, float) and math.isnan(value)):
-        raise SchemaError(f"feature must be a column name; got {value!r:.100}.")
+        raise SchemaError("constraints.not_a_column_name", option="feature", received=value)
     return value
 
 
-def _number(value: Any, what: str) -> float | None:
+def _number(value: object, option: str) -> float | None:
     value = plain(value)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise SchemaError(f"{what} must be a finite number; got {value!r:.100}.")
+        raise SchemaError("constraints.not_finite", option=option, received=value)
     return value if isinstance(value, int) else float(value)
 
 
-def _scalar(value: Any, what: str) -> Any:
+def _scalar(value: object, option: str) -> Category:
     value = plain(value)
     if not isinstance(value, (str, int, float, bool)) or (isinstance(value, float) and not math.isfinite(value)):
-        raise SchemaError(f"{what} must hold text, numbers or booleans; got {value!r:.100}.")
+        raise SchemaError("constraints.not_a_value", option=option, received=value)
     return value
 
 
-def _categories(values: Any) -> tuple[Any, ...]:
+def _categories(values: object) -> tuple[Category, ...]:
     if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
-        raise SchemaError(f"categories must be a list of categories; got {values!r:.100}.")
+        raise SchemaError("constraints.not_categories", option="categories", received=values)
     listed = tuple(_scalar(value, "categories") for value in values)
     if not listed:
-        raise SchemaError("categories must hold at least one category; got none.")
+        raise SchemaError("constraints.no_categories", option="categories")
     if len(set(listed)) != len(listed):
-        raise SchemaError(f"categories must be distinct; got {shorten(listed)}.")
+        raise SchemaError("constraints.repeated_categories", option="categories", received=listed)
     return listed
 
 
-def _clauses(given: Any, what: str) -> Clauses:
+def _clauses(given: object, option: str) -> Clauses:
     if not isinstance(given, Mapping) or not given:
-        raise SchemaError(f"{what} must be a dictionary of columns and values; got {given!r:.100}.")
-    return tuple((_column(column), _wanted(value, what)) for column, value in given.items())
+        raise SchemaError("constraints.not_clauses", option=option, received=given)
+    return tuple((_column(column), _condition(value, option)) for column, value in given.items())
 
 
-def _wanted(value: Any, what: str) -> Wanted:
+def _condition(value: object, option: str) -> Condition:
     """A pair of numbers in a tuple is a range; a list, or anything else, is values."""
     if isinstance(value, Between):
         return value
     if isinstance(value, tuple) and len(value) == 2 and not any(isinstance(end, (str, bool)) for end in value):
-        return Between(_number(value[0], what), _number(value[1], what))
+        return Between(_number(value[0], option), _number(value[1], option))
     if isinstance(value, (list, tuple, set, frozenset)):
         listed = sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
         if not listed:
-            raise SchemaError(f"{what} must list at least one value; got none.")
-        return tuple(_scalar(one, what) for one in listed)
-    return (_scalar(value, what),)
+            raise SchemaError("constraints.no_values", option=option)
+        return tuple(_scalar(one, option) for one in listed)
+    return (_scalar(value, option),)
 
 
 def _within(low: float | None, high: float | None) -> str:
@@ -472,7 +482,7 @@ def _within(low: float | None, high: float | None) -> str:
     return f"within {shown(low)} to {shown(high)}"
 
 
-def _choice(values: Sequence[Any]) -> str:
+def _choice(values: Sequence[Category]) -> str:
     listed = [str(value) for value in values]
     tail = f" or {len(listed) - 6} more" if len(listed) > 6 else ""
     return " or ".join(listed[:6]) + tail
@@ -480,8 +490,8 @@ def _choice(values: Sequence[Any]) -> str:
 
 def _clauses_text(clauses: Clauses, verb: str) -> str:
     return " and ".join(
-        f"{column} {verb} {_within(wanted.low, wanted.high) if isinstance(wanted, Between) else _choice(wanted)}"
-        for column, wanted in clauses
+        f"{column} {verb} {_within(condition.low, condition.high) if isinstance(condition, Between) else _choice(condition)}"
+        for column, condition in clauses
     )
 
 

@@ -1,28 +1,27 @@
-"""Codes <-> the matrix an autoencoder sees.
+"""Encode codes as the matrix an autoencoder is trained on, and back.
 
-A row of codes has one number a feature: the value of a numeric feature, the category's position of a categorical one.
-In the matrix numeric features come first, each standardised after an inverse hyperbolic sine that tames long tails,
-then one one-hot block for each categorical feature. Categories beyond the most frequent ones, and those nobody has,
-get no column. Last come two columns (there, missing) for each number that may be missing; a missing one is as its mean.
+A row of codes has one number per feature: the value of a numeric feature, the position of a category.
+In the matrix numeric features come first, each standardised after an inverse hyperbolic sine that shortens long tails,
+then one one-hot block per categorical feature. Categories beyond the most frequent ones, and those that do not occur,
+get no column. Last come two columns (present, missing) per number that may be missing; a missing one is at its mean.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fasterce.profile import Floats, Profile, bend
-from fasterce.schema import MISSING, Schema
+from fasterce.data.profile import Profile, bend
+from fasterce.data.schema import MISSING, Schema
+from fasterce.typing import Floats, Indices
 
+# One-hot columns per categorical feature at most; rarer categories get none.
 MOST_SLOTS = 64
-
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Block:
-    """The one-hot columns of one categorical feature, or of whether a number is there (0) or missing (1)."""
+    """The one-hot columns of one categorical feature, or of whether a number is present (0) or missing (1)."""
 
     feature: int
     start: int
@@ -36,6 +35,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Codec:
+    """Encoding of the codes of one schema, scaled by the profile of the training data."""
+
     schema: Schema
     profile: Profile
 
@@ -49,10 +50,10 @@ class Codec:
 
     @cached_property
     def shares(self) -> dict[int, Floats]:
-        """For every categorical feature how frequent each category is."""
+        """The share of each category, per categorical feature."""
         shares, offset = {}, 0
         for j in self.categorical:
-            count = self.schema.features[j].states
+            count = self.schema.features[j].n_codes
             shares[int(j)] = self.profile.frequency[offset : offset + count]
             offset += count
         return shares
@@ -70,29 +71,29 @@ class Codec:
         return tuple(blocks)
 
     @cached_property
-    def gappy(self) -> Indices:
-        """Numbers that may be missing."""
-        return np.array([j for j in self.numeric if self.schema.features[j].gappy], dtype=np.intp)
+    def nullable(self) -> Indices:
+        """Positions of the numeric features that may be missing."""
+        return np.array([j for j in self.numeric if self.schema.features[j].nullable], dtype=np.intp)
 
     @cached_property
-    def gaps(self) -> tuple[Block, ...]:
+    def missing_blocks(self) -> tuple[Block, ...]:
         start, both = len(self.numeric) + sum(len(block.codes) for block in self.blocks), np.arange(2)
-        return tuple(Block(int(j), start + 2 * k, both, both) for k, j in enumerate(self.gappy))
+        return tuple(Block(int(j), start + 2 * k, both, both) for k, j in enumerate(self.nullable))
 
     @property
     def one_hot(self) -> tuple[Block, ...]:
-        """All blocks of columns of which one is on."""
-        return self.blocks + self.gaps
+        """All blocks of columns of which exactly one is 1."""
+        return self.blocks + self.missing_blocks
 
     @cached_property
-    def held(self) -> dict[int, Indices]:
-        """For every categorical feature the codes someone has, and missing where it may appear."""
-        held = {}
+    def observed(self) -> dict[int, Indices]:
+        """The codes that occur in the data, per categorical feature, and the missing code where it may appear."""
+        occurring = {}
         for j, share in self.shares.items():
-            feature, some = self.schema.features[j], np.flatnonzero(share > 0)
-            appears = [int(feature.absent)] if feature.missing == "may_appear" else []
-            held[j] = np.union1d(some, appears).astype(np.intp)
-        return held
+            feature, seen = self.schema.features[j], np.flatnonzero(share > 0)
+            appears = [int(feature.missing_code)] if feature.missing == "may_appear" else []
+            occurring[j] = np.union1d(seen, appears).astype(np.intp)
+        return occurring
 
     @cached_property
     def width(self) -> int:
@@ -105,6 +106,7 @@ class Codec:
         return profile.median[columns], profile.std[columns], profile.bent_mean[columns], profile.bent_std[columns]
 
     def encode(self, codes: Floats) -> Floats:
+        """Return the matrix (rows, width) of codes (rows, features)."""
         matrix = np.zeros((len(codes), self.width))
         median, std, mean, deviation = self._numeric_profile
         matrix[:, : len(self.numeric)] = (bend(codes[:, self.numeric], median, std) - mean) / deviation
@@ -113,24 +115,24 @@ class Codec:
             slots = block.slot_of[codes[:, block.feature].astype(np.intp)]
             known = slots >= 0
             matrix[rows[known], block.start + slots[known]] = 1.0
-        for block in self.gaps:
-            absent = codes[:, block.feature] == MISSING
-            matrix[absent, np.searchsorted(self.numeric, block.feature)] = 0.0
-            matrix[rows, block.start + absent] = 1.0
+        for block in self.missing_blocks:
+            missing = codes[:, block.feature] == MISSING
+            matrix[missing, np.searchsorted(self.numeric, block.feature)] = 0.0
+            matrix[rows, block.start + missing] = 1.0
         return matrix
 
     def numbers(self, matrix: Floats) -> Floats:
-        """The numeric features' values a matrix stands for, one column each, not yet rounded."""
+        """Return the values of the numeric features of a matrix, one column each, not yet rounded."""
         median, std, mean, deviation = self._numeric_profile
         bent = np.clip(matrix[..., : len(self.numeric)] * deviation + mean, -30.0, 30.0)
         return np.asarray(np.sinh(bent) * std + median)
 
     def decode(self, matrix: Floats) -> Floats:
-        """The codes a matrix stands for: plain values, most likely categories."""
+        """Return the codes of a matrix: plain values, most likely categories."""
         codes = np.empty((*matrix.shape[:-1], len(self.schema)))
         codes[..., self.numeric] = self.numbers(matrix)
         for block in self.blocks:
             codes[..., block.feature] = block.codes[matrix[..., block.columns].argmax(axis=-1)]
-        for block in self.gaps:
+        for block in self.missing_blocks:
             codes[..., block.feature][matrix[..., block.columns].argmax(axis=-1) == 1] = MISSING
         return codes

@@ -1,47 +1,52 @@
-"""Tables of other libraries: read as pandas at the door, given back as what they were.
+"""Convert tables of other libraries to pandas and back.
 
-Polars and PyArrow tables come back as their own kind; any other eager table narwhals knows is read, and answered in pandas.
+Polars and PyArrow tables come back as their own kind; any other eager table that narwhals reads comes back as pandas.
 A missing value is null there and NaN or NA here. An ordered categorical is a Polars Enum, any other a Categorical.
 """
 
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pandas as pd
 
-from fasterce.errors import InputError
-
-Kind = Literal["pandas", "polars", "pyarrow"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+from fasterce.errors import InputError, SchemaError
+from fasterce.typing import TABLE_KINDS, TableKind
 
 
-def kind_of(frame: Any) -> Kind:
-    """What a table is to be given back as."""
-    first = type(frame).__module__.partition(".")[0]
-    return first if first in KINDS else "pandas"
+def kind_of(frame: object) -> TableKind:
+    """Return the library whose table results are given back as."""
+    library = type(frame).__module__.partition(".")[0]
+    return next((kind for kind in TABLE_KINDS if kind == library), "pandas")
 
 
-def as_pandas(frame: Any, what: str = "X") -> Any:
-    """A table as pandas, column by column in types that hold the same values; what is no table comes back as it is."""
+def as_pandas(frame: object, option: str = "X") -> pd.DataFrame:
+    """Return a table as pandas, column by column in types that hold the same values.
+
+    Raises
+    ------
+    InputError
+        If it is no table, or a lazy one; `option` is its name in the message.
+    """
     if isinstance(frame, pd.DataFrame):
         return frame
     if type(frame).__name__ == "LazyFrame":
-        raise InputError(f"{what} must be a table that is there; got a LazyFrame (expected: call collect() first).")
+        raise InputError("data.lazy_table", option=option)
     nw = import_module("narwhals")
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
-        return frame
+        raise SchemaError("data.not_a_table", option=option, received=type(frame).__name__) from None
     if kind_of(frame) == "pandas":
-        return table.to_pandas()
+        converted: pd.DataFrame = table.to_pandas()
+        return converted
     return pd.DataFrame({name: _column(nw, table[name]) for name in table.columns})
 
 
 def _column(nw: Any, column: Any) -> Any:
-    dtype, gaps = column.dtype, column.null_count() > 0
+    dtype, has_nulls = column.dtype, column.null_count() > 0
     if dtype.is_integer() or dtype == nw.Boolean:
         name = "boolean" if dtype == nw.Boolean else str(dtype)
-        return pd.array(column.to_list(), dtype=name) if gaps else column.to_numpy()
+        return pd.array(column.to_list(), dtype=name) if has_nulls else column.to_numpy()
     if dtype.is_float() or dtype == nw.Decimal:
         return column.to_numpy().astype(str(dtype).lower() if dtype.is_float() else "float64")
     if dtype in (nw.Enum, nw.Categorical):
@@ -56,15 +61,15 @@ def _column(nw: Any, column: Any) -> Any:
 
 
 def _order(column: Any) -> list[Any] | None:
-    """The categories where they have an order; those of a plain Categorical may be any other column's as well."""
+    """Return the categories if they are ordered; a plain Categorical may share them with other columns."""
     native = column.to_native()
     if kind_of(native) == "polars":
         return list(column.dtype.categories) if hasattr(column.dtype, "categories") else None
     return native.unify_dictionaries().chunk(0).dictionary.to_pylist() if native.type.ordered and len(native) else None
 
 
-def as_kind(frame: pd.DataFrame, kind: Kind) -> Any:
-    """A pandas table as another kind; the index is left behind."""
+def as_kind(frame: pd.DataFrame, kind: TableKind) -> Any:
+    """Return a pandas table as another kind, without its index."""
     if kind == "pandas":
         return frame
     library = import_module(kind)
@@ -74,8 +79,8 @@ def as_kind(frame: pd.DataFrame, kind: Kind) -> Any:
     return library.DataFrame([as_series(frame[name], kind) for name in frame.columns])
 
 
-def as_series(column: pd.Series, kind: Kind) -> Any:
-    """The same for a single column."""
+def as_series(column: pd.Series, kind: TableKind) -> Any:
+    """Return a pandas column as another kind."""
     if kind == "pandas":
         return column
     library = import_module(kind)
@@ -83,19 +88,19 @@ def as_series(column: pd.Series, kind: Kind) -> Any:
         return library.array(column.array, from_pandas=True)
     name, dtype = str(column.name), column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        held = library.Enum(list(dtype.categories)) if dtype.ordered else library.Categorical
-        return library.Series(name, _values(column), dtype=held)
+        native = library.Enum(list(dtype.categories)) if dtype.ordered else library.Categorical
+        return library.Series(name, _values(column), dtype=native)
     if pd.api.types.is_numeric_dtype(dtype):
         if not pd.api.types.is_extension_array_dtype(dtype):
             return library.Series(name, column.to_numpy(), nan_to_null=True)
-        held = library.Boolean if str(dtype) == "boolean" else getattr(library, str(dtype))
-        return library.Series(name, _values(column), dtype=held)
+        native = library.Boolean if str(dtype) == "boolean" else getattr(library, str(dtype))
+        return library.Series(name, _values(column), dtype=native)
     text = isinstance(dtype, pd.StringDtype)
     return library.Series(name, _values(column), dtype=library.String if text else None, strict=False)
 
 
 def _values(column: pd.Series) -> list[Any]:
-    """Plain values, None where one is missing."""
+    """Return plain values, None where one is missing."""
     values = column.to_numpy(dtype=object)
     missing = column.isna().to_numpy(dtype=bool)
     if missing.any():

@@ -1,27 +1,35 @@
-"""What the training data looks like, feature by feature: the only statistics the search knows."""
+"""Statistics of the training data per feature."""
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fasterce.schema import MISSING, Schema
+from fasterce.data.schema import MISSING, Schema
+from fasterce.typing import Floats
 
+# Quantiles kept per feature: 128 equal steps.
 LEVELS = 129
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Arrays with one entry (or row) a feature, in the schema's order.
+    """Arrays with one entry (or row) per feature, in the schema's order; missing numbers are left out.
 
-    Categorical features hold their codes' span in `low`/`high` and ones elsewhere, so that arrays stay rectangular.
-    `bent_mean` and `bent_std` are taken after `bend`.
-    `levels` are quantiles over people, `spread` over distinct values: together they reach into the bulk and the tail.
-    `frequency` strings the category shares of all categorical features together, where a value may be missing with the
-    share of those at the end. Numbers are measured where they are not missing.
+    Categorical features hold the span of their codes in `low` and `high` and ones elsewhere, so that arrays stay
+    rectangular.
+
+    Parameters
+    ----------
+    low, high, median, std, mad : array of shape (features,)
+    bent_mean, bent_std : array of shape (features,)
+        Mean and standard deviation after `bend`.
+    levels : array of shape (features, 129)
+        Quantiles over rows, for the bulk of the data.
+    spread : array of shape (features, 129)
+        Quantiles over distinct values, for the tails.
+    frequency : array
+        The shares of the categories of all categorical features, one feature after the other; a feature that may be
+        missing has that share at its end.
     """
 
     low: Floats
@@ -37,24 +45,26 @@ class Profile:
 
     @classmethod
     def measure(cls, codes: Floats, schema: Schema) -> "Profile":
+        """Measure the codes (rows, features) of the training data."""
         shares = [
-            np.bincount(codes[:, j].astype(np.intp), minlength=f.states) / len(codes)
+            np.bincount(codes[:, j].astype(np.intp), minlength=f.n_codes) / len(codes)
             for j, f in enumerate(schema.features)
             if not f.numeric
         ]
         measured = _measured(codes)
         for j, feature in enumerate(schema.features):
-            there = codes[:, j] != MISSING
-            if feature.numeric and feature.gappy and there.any():
-                for name, values in _measured(codes[there, j : j + 1]).items():
+            present = codes[:, j] != MISSING
+            if feature.numeric and feature.nullable and present.any():
+                for name, values in _measured(codes[present, j : j + 1]).items():
                     measured[name][j] = values[0]
         return cls(**measured, frequency=np.concatenate(shares) if shares else np.zeros(0))
 
     @property
     def span(self) -> Floats:
+        """The range of each feature, 1 for a constant one."""
         return positive(self.high - self.low)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Floats]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -71,21 +81,21 @@ def _measured(codes: Floats) -> dict[str, Floats]:
         "mad": positive(mad, std),
         "bent_mean": bent.mean(axis=0),
         "bent_std": positive(bent.std(axis=0)),
-        "levels": np.quantile(codes, np.linspace(0, 1, LEVELS), axis=0, method="nearest").T.copy(),
+        "levels": _quantiles(codes).T.copy(),
         "spread": np.stack([_quantiles(np.unique(column)) for column in codes.T]),
     }
 
 
 def bend(values: Floats, median: Floats, std: Floats) -> Floats:
-    """An inverse hyperbolic sine around the median: straight in the middle, a logarithm in the tails."""
+    """Return the inverse hyperbolic sine around the median: linear in the middle, logarithmic in the tails."""
     return np.asarray(np.arcsinh((values - median) / std))
 
 
 def _quantiles(values: Floats) -> Floats:
-    return np.asarray(np.quantile(values, np.linspace(0, 1, LEVELS), method="nearest"))
+    return np.asarray(np.quantile(values, np.linspace(0, 1, LEVELS), axis=0, method="nearest"))
 
 
 def positive(values: Floats, otherwise: Floats | None = None) -> Floats:
-    """Scales to divide by: a zero becomes the fallback, or one for a constant column."""
+    """Return scales to divide by: a zero becomes the fallback, or 1 for a constant column."""
     filled = values if otherwise is None else np.where(values > 0, values, otherwise)
     return np.where(filled > 1e-12, filled, 1.0)

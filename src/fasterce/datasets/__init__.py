@@ -1,8 +1,8 @@
-"""Three tables to try counterfactuals on, bundled: nothing is downloaded."""
+"""Three bundled datasets; nothing is downloaded."""
 
 from fasterce.datasets import adult, german_credit, lending_club
 from fasterce.datasets.bundle import Dataset
-from fasterce.errors import InputError, unknown_name
+from fasterce.errors import InputError, unknown
 
 __all__ = ["Dataset", "load", "names"]
 
@@ -15,7 +15,7 @@ _ALIASES = {"german": "german_credit", "lending": "lending_club"}
 
 
 def names() -> tuple[str, ...]:
-    """The datasets that `load` knows.
+    """Return the names of the bundled datasets.
 
     >>> names()
     ('adult', 'german_credit', 'lending_club')
@@ -24,15 +24,25 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str, *, codes: bool = False) -> Dataset:
-    """A bundled dataset by name ("german" and "lending" are short for the longer names).
+    """Load a bundled dataset.
 
-    With `codes=True`, German Credit keeps its published codes ('A11') instead of readable categories.
+    Parameters
+    ----------
+    name : str
+        "adult", "german_credit" or "lending_club"; "german" and "lending" are short for these.
+    codes : bool, default=False
+        Whether German Credit keeps its published codes ('A11') instead of readable categories.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or another dataset than German Credit is loaded with `codes`.
     """
     canonical = _ALIASES.get(name, name)
     if canonical not in _LOADERS:
-        raise InputError(unknown_name("dataset", name, [*_LOADERS, *_ALIASES]))
+        raise InputError(unknown("data.unknown_dataset", name, [*_LOADERS, *_ALIASES], option="name"))
     if not codes:
         return _LOADERS[canonical]()
     if canonical != "german_credit":
-        raise InputError(f"codes=True must go with 'german_credit', the only dataset with codes; got {name!r}.")
+        raise InputError("data.dataset_without_codes", option="codes", received=name)
     return german_credit.load(codes=True)

@@ -1,4 +1,4 @@
-"""What every bundled dataset shares: the `Dataset` record and reading the Parquet file."""
+"""The `Dataset` record and reading of the bundled Parquet files."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -7,15 +7,34 @@ from importlib.resources import files
 
 import pandas as pd
 
+from fasterce.data.schema import Schema
 from fasterce.errors import MissingExtraError
-from fasterce.schema import Schema
 
 Ranges = dict[Hashable, tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """A table ready for use: features, labels, what may change, and the table as published."""
+    """A dataset ready for use.
+
+    Parameters
+    ----------
+    name : str
+    X : pandas.DataFrame
+        The features.
+    y : pandas.Series
+        The labels.
+    schema : Schema
+        The columns and how they may change.
+    description : str
+        Source, licence, and what was done to the published table.
+    raw : pandas.DataFrame
+        The table as published.
+    wanted : str
+        The favourable label.
+    codes : mapping
+        The published codes of readable categories, by column.
+    """
 
     name: str
     X: pd.DataFrame
@@ -32,7 +51,7 @@ class Dataset:
 
 
 def read_raw(name: str) -> pd.DataFrame:
-    """The published table, with plain NumPy numbers and pandas' own text."""
+    """Return the published table, with NumPy numbers and the default text type of pandas."""
     try:
         import_module("pyarrow")
     except ImportError as error:

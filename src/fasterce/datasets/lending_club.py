@@ -2,8 +2,8 @@
 
 import pandas as pd
 
+from fasterce.data.schema import Schema
 from fasterce.datasets.bundle import Dataset, Ranges, read_raw
-from fasterce.schema import Schema
 
 TARGET = "loan_status"
 GOOD_STATUSES = ["Current", "Fully Paid"]

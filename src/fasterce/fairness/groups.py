@@ -1,90 +1,97 @@
-"""Who belongs to which group: a column of the table, a Series of one's own, numbers cut into bands."""
+"""Assign rows to groups: by a column of the table, by a Series, or by bands of a number."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from fasterce.errors import InputError, unknown_name
+from fasterce.errors import InputError, unknown
 from fasterce.explanation import Explanation
+from fasterce.typing import Floats, Indices
 
 MISSING = "missing"
+
+GroupsLike: TypeAlias = Hashable | list[Hashable] | pd.Series | Mapping[Hashable, pd.Series]
+"""Groups as `recourse_gap` takes them: a column, a list of columns, a Series, or Series by name."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """One attribute: the groups' labels in order, and for every row explained the position of its group's label.
+    """One attribute that splits rows into groups.
 
-    `feature` is the attribute's position in the table, None where it is not in it.
+    Parameters
+    ----------
+    name : hashable
+        The attribute.
+    labels : tuple
+        The labels of its groups, in order.
+    of_row : ndarray of shape (rows,)
+        The position in `labels` of each row's group.
+    feature : int or None
+        The position of the attribute in the table, None where it is not a column.
     """
 
     name: Hashable
-    labels: tuple[Any, ...]
-    of_row: NDArray[np.intp]
+    labels: tuple[Hashable, ...]
+    of_row: Indices
     feature: int | None
 
 
-def read_groups(explanation: Explanation, groups: Any, bands: int) -> list[Groups]:
-    """`groups` as `recourse_gap` takes them: one attribute or several."""
+def read_groups(explanation: Explanation, groups: GroupsLike, bands: int) -> list[Groups]:
+    """Return the groups of every attribute; numbers of more than `bands` values are cut into bands."""
     if isinstance(groups, pd.Series):
         return [_of_series(explanation, groups.name if groups.name is not None else "group", groups, bands)]
     if isinstance(groups, Mapping):
-        read = [_of_series(explanation, name, series, bands) for name, series in groups.items()]
+        found = [_of_series(explanation, name, series, bands) for name, series in groups.items()]
     elif isinstance(groups, list):
-        read = [_of_column(explanation, name, bands) for name in dict.fromkeys(groups)]
+        found = [_of_column(explanation, name, bands) for name in dict.fromkeys(groups)]
     elif isinstance(groups, Hashable):
-        read = [_of_column(explanation, groups, bands)]
+        found = [_of_column(explanation, groups, bands)]
     else:
-        expected = "a column name, a list of them, a Series or a dict of Series"
-        raise InputError(f"groups must be {expected}; got {type(groups).__name__}.")
-    if not read:
-        raise InputError("groups must name at least one column or Series; got none.")
-    return read
+        raise InputError("fairness.not_groups", option="groups", received=type(groups).__name__)
+    if not found:
+        raise InputError("fairness.no_columns", option="groups")
+    return found
 
 
 def _of_column(explanation: Explanation, name: Hashable, bands: int) -> Groups:
     schema = explanation.table.schema
     if name not in schema.names:
-        raise InputError(unknown_name("group column", name, schema.names))
-    feature = schema[name]
-    return _grouped(explanation, name, explanation.rows[name], bands if feature.numeric else None)
+        raise InputError(unknown("fairness.unknown_group", name, schema.names, option="groups"))
+    return _grouped(explanation, name, explanation.rows[name], bands if schema[name].numeric else None)
 
 
-def _of_series(explanation: Explanation, name: Hashable, series: Any, bands: int) -> Groups:
+def _of_series(explanation: Explanation, name: Hashable, series: pd.Series, bands: int) -> Groups:
     if not isinstance(series, pd.Series):
-        raise InputError(f"Groups {name!r} must be a pandas Series; got {type(series).__name__}.")
+        raise InputError("fairness.not_a_series", column=name, received=type(series).__name__)
     number = pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype)
     return _grouped(explanation, name, _aligned(explanation.rows.index, name, series), bands if number else None)
 
 
 def _aligned(index: pd.Index, name: Hashable, series: pd.Series) -> pd.Series:
-    """The Series in the order of the rows; it must have exactly their labels."""
+    """Return the Series in the order of the rows; it must have exactly their labels."""
     if len(series) != len(index):
-        raise InputError(
-            f"Groups {name!r} must have one value for each of the {len(index)} rows explained; "
-            f"got {len(series)} (expected: series.loc[explanation.rows.index])."
-        )
+        raise InputError("fairness.group_count", column=name, expected=len(index), received=len(series))
     if series.index.equals(index):
         return series
     if not series.index.is_unique or not index.is_unique:
-        raise InputError(f"Groups {name!r} must have the index of the rows explained; got another one, with repeated labels.")
+        raise InputError("fairness.repeated_labels", column=name)
     strange = series.index.difference(index, sort=False)
     if len(strange):
-        raise InputError(f"Groups {name!r} must have the index of the rows explained; got the label {strange[0]!r:.100}.")
+        raise InputError("fairness.other_index", column=name, received=strange[0])
     return series.reindex(index)
 
 
 def _grouped(explanation: Explanation, name: Hashable, values: pd.Series, bands: int | None) -> Groups:
     if bands is not None:
-        # Rows that could not be explained may hold anything; what is no number counts as missing.
+        # Rows with invalid input may hold anything; what is not a number counts as missing.
         values = pd.to_numeric(values, errors="coerce")
     if bands is not None and values.nunique() > bands:
         of_row, labels = _bands(values.to_numpy(dtype=np.float64, na_value=np.nan), bands)
     else:
-        of_row, labels = _kinds(name, values)
+        of_row, labels = _categories(name, values)
     if (of_row < 0).any():
         of_row = np.where(of_row < 0, len(labels), of_row)
         labels.append(MISSING if MISSING not in labels else f"{MISSING} (no value)")
@@ -92,43 +99,42 @@ def _grouped(explanation: Explanation, name: Hashable, values: pd.Series, bands:
     return Groups(name, tuple(labels), of_row.astype(np.intp), names.index(name) if name in names else None)
 
 
-def _kinds(name: Hashable, values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
-    """Each value a group, in the order of its categories if it has any, else sorted; -1 where there is no value."""
+def _categories(name: Hashable, values: pd.Series) -> tuple[Indices, list[Hashable]]:
+    """Return the position of each row's value, -1 if it is missing, and the values: by category order, else sorted."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.cat.remove_unused_categories()
         return values.cat.codes.to_numpy(dtype=np.intp), list(values.cat.categories)
     try:
-        codes, kinds = pd.factorize(values)
+        codes, found = pd.factorize(values)
     except TypeError as error:
-        raise InputError(f"Groups {name!r} must hold plain values such as text or numbers; got {error}.") from error
-    order = _sorted(list(kinds))
+        raise InputError("fairness.not_plain_values", column=name, received=str(error)) from error
+    order = _sorted(list(found))
     place = np.empty(len(order) + 1, dtype=np.intp)
     place[order], place[-1] = np.arange(len(order)), -1
-    return place[codes], [kinds[k] for k in order]
+    return place[codes], [found[k] for k in order]
 
 
-def _sorted(kinds: list[Any]) -> list[int]:
+def _sorted(values: list[Hashable]) -> list[int]:
     try:
-        return sorted(range(len(kinds)), key=lambda k: kinds[k])
+        return sorted(range(len(values)), key=values.__getitem__)  # type: ignore[arg-type]
     except TypeError:
-        return sorted(range(len(kinds)), key=lambda k: (type(kinds[k]).__name__, str(kinds[k])))
+        return sorted(range(len(values)), key=lambda k: (type(values[k]).__name__, str(values[k])))
 
 
-def _bands(values: NDArray[np.float64], bands: int) -> tuple[NDArray[np.intp], list[Any]]:
-    """About as many rows in each band; equal values stay together, so there may be fewer bands than wanted."""
+def _bands(values: Floats, bands: int) -> tuple[Indices, list[Hashable]]:
+    """Cut numbers into bands of about as many rows each; equal values stay together, so there may be fewer bands."""
     known = ~np.isnan(values)
     cuts = np.unique(np.quantile(values[known], np.arange(1, bands) / bands, method="inverted_cdf"))
     top = values[known].max()
     below = cuts[cuts < top]
-    # Where most people share the highest value, the others are a band of their own.
+    # Where most rows share the highest value, the others are one band.
     cuts = below if len(below) else values[known & (values < top)].max(keepdims=True)
     raw = np.where(known, np.searchsorted(cuts, values, side="left"), -1)
     used = np.unique(raw[known])
     of_row = np.where(known, np.searchsorted(used, raw), -1).astype(np.intp)
-    labels: list[Any] = [_ends(values[of_row == k]) for k in range(len(used))]
-    return of_row, labels
+    return of_row, [_interval_label(values[of_row == k]) for k in range(len(used))]
 
 
-def _ends(values: NDArray[np.float64]) -> str:
+def _interval_label(values: Floats) -> str:
     low, high = values.min(), values.max()
     return f"{low:.6g}" if low == high else f"{low:.6g} – {high:.6g}"

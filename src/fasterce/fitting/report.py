@@ -1,27 +1,32 @@
-"""How good the pieces are that `fit` made: reconstruction, hyperplanes, agreement with the model."""
+"""Quality of what `fit` learned: reconstruction, hyperplanes, agreement with the model."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from fasterce.codec import Codec
+from fasterce.data.codec import Codec
+from fasterce.latent.hyperplanes import Hyperplanes
 from fasterce.latent.runtime import Autoencoder
-from fasterce.profile import Floats
-from fasterce.search.hyperplanes import Hyperplanes
+from fasterce.typing import Floats, Indices
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """`features` has one line a feature: reconstruction (R², or share of categories right, on rows the autoencoder did
-    not see), hyperplane (the same measure for the linear model, its worst category) and base (what guessing reaches).
-    `agreement` is the share of training rows where the prediction hyperplane says what the model says,
-    `agreement_base` what always naming the commonest class would reach. `agreement_one_plane` and `agreement_by_region`
-    are the shares of held-out points, all classes counting the same, on the right side of their class's hyperplane: of
-    the one for the whole latent space, and of that of the point's region, of which there are `regions`.
-    `copy_agreement` is the distilled copy's share on edited rows it did not learn from; `twin` says what twin there is."""
+    """The result of `fit`: quality of the learned parts.
+
+    features             one line per feature: reconstruction (R², or share of categories right, on rows the autoencoder was
+                         not trained on), hyperplane (the same of the linear model, its worst category), base (a constant
+                         guess)
+    agreement            share of training rows for which the prediction hyperplane predicts the class of the model;
+                         `agreement_base` that of always predicting the most frequent class
+    regions              number of latent regions
+    agreement_one_plane, agreement_by_region   share of held-out points, classes balanced, on the right side of the
+                         hyperplane of their class: that of the whole latent space, and that of their region
+    surrogate_agreement  share of edited rows not trained on for which the surrogate predicts the class of the model
+    compiled             what compiled model there is, or why there is none
+    """
 
     features: pd.DataFrame
     agreement: float
@@ -34,10 +39,10 @@ class FitReport:
     samples: int
     seconds: float
     calls: int
-    rows_asked: int
+    model_rows: int
     scores: bool
-    copy_agreement: float | None = None
-    twin: str = ""
+    surrogate_agreement: float | None = None
+    compiled: str = ""
 
     def __str__(self) -> str:
         table = self.features.to_string(float_format=lambda value: f"{value:.2f}")
@@ -45,17 +50,17 @@ class FitReport:
         return (
             f"{table}\n"
             f"prediction hyperplane agrees with the model on {self.agreement:.1%} of training rows "
-            f"(guessing: {self.agreement_base:.1%}); search goes by {source}\n"
+            f"(most frequent class: {self.agreement_base:.1%}); the search uses {source}\n"
             f"{self._regions()}\n"
-            f"{self._copy()}; twin: {self.twin or 'none'}\n"
+            f"{self._surrogate()}; compiled model: {self.compiled or 'none'}\n"
             f"autoencoder: {self.latent} latent dimensions, {self.epochs} epochs; "
-            f"{self.samples} latent samples; {self.calls} calls, {self.rows_asked} rows asked; {self.seconds:.1f} s"
+            f"{self.samples} latent samples; {self.calls} calls, {self.model_rows} model rows; {self.seconds:.1f} s"
         )
 
-    def _copy(self) -> str:
-        if self.copy_agreement is None:
-            return "no distilled copy: the search asks the model about everything"
-        return f"distilled copy says what the model says on {self.copy_agreement:.1%} of unseen edited rows"
+    def _surrogate(self) -> str:
+        if self.surrogate_agreement is None:
+            return "no surrogate: the search evaluates the model for everything"
+        return f"surrogate agrees with the model on {self.surrogate_agreement:.1%} of edited rows not trained on"
 
     def _regions(self) -> str:
         one = f"{self.agreement_one_plane:.1%} of held-out points (classes balanced)"
@@ -74,11 +79,11 @@ class FitReport:
 
 
 def quality_by_feature(codec: Codec, autoencoder: Autoencoder, planes: Hyperplanes, unseen: Floats) -> pd.DataFrame:
-    """`unseen` is a matrix of rows kept from the autoencoder's training."""
+    """Return one line per feature; `unseen` are encoded rows held out from the autoencoder's training."""
     latent = autoencoder.encode(unseen)
     rebuilt = autoencoder.decode(latent)
     linear = latent @ planes.normals[planes.features].T + planes.offsets[planes.features]
-    lines: dict[int, dict[str, Any]] = {}
+    lines: dict[int, dict[str, str | float]] = {}
     for k, j in enumerate(codec.numeric):
         lines[int(j)] = {
             "measure": "R²",
@@ -99,7 +104,7 @@ def quality_by_feature(codec: Codec, autoencoder: Autoencoder, planes: Hyperplan
     return pd.DataFrame([lines[j] for j in sorted(lines)], index=names)
 
 
-def prediction_agreement(planes: Hyperplanes, latent: Floats, classes: NDArray[np.intp]) -> tuple[float, float]:
+def prediction_agreement(planes: Hyperplanes, latent: Floats, classes: Indices) -> tuple[float, float]:
     heights = latent @ planes.normals[planes.features.stop :].T + planes.offsets[planes.features.stop :]
     most_common = np.bincount(classes, minlength=planes.classes).max() / max(len(classes), 1)
     return float(np.mean(heights.argmax(axis=1) == classes)), float(most_common)

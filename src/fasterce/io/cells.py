@@ -1,60 +1,69 @@
-"""Cells of a file -> a frame in the types the explainer was fitted with.
+"""Convert the cells of a file to a frame in the types the explainer was fitted with.
 
-A cell that cannot be read stays in its row as an `Unread` text, which `Table.read` turns into that row's `invalid_input`;
-the other rows are not touched by it.
+A cell that cannot be read stays in its row as an `UnreadCell`, for which `Table.read` reports a problem of that row alone.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from fasterce.errors import InputError
-from fasterce.profile import Floats
-from fasterce.schema import MISSING, Feature
-from fasterce.table import EXACT, Table, as_single, is_single
+from fasterce.data.dtypes import EXACT, Dtype, as_single, is_single
+from fasterce.data.schema import MISSING, Feature
+from fasterce.data.table import Table
+from fasterce.errors import InputError, Problem
+from fasterce.typing import Floats, Mask, Objects
 
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 NO_VALUE = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 BOOLEANS = {"true": True, "false": False}
+THOUSANDS = r"[+-]?[0-9]{1,3}([ ,'\u00a0\u202f][0-9]{3})+(\.[0-9]*)?"
+DECIMAL_COMMA = r"[+-]?[0-9.' \u00a0\u202f]*,[0-9]*"
+LONGEST_CELL = 60
+# Characters; a longer whole number is read as a float: no category equals it.
+LONGEST_WHOLE = 400
 
-Mask = NDArray[np.bool_]
-Objects = NDArray[Any]
+CellValue = str | bool | int | float | None
 
 
-class Unread(str):
-    """A cell as it stands in the file, and what may be wrong with it."""
+class UnreadCell(str):
+    """A cell as it is in the file, with a problem that says what may be wrong with it."""
 
-    hint: str
+    problem: Problem | None
 
-    def __new__(cls, text: str, hint: str = "") -> "Unread":
+    def __new__(cls, text: str, problem: Problem | None = None) -> "UnreadCell":
         made = super().__new__(cls, text)
-        made.hint = hint
+        made.problem = problem
         return made
 
     def __repr__(self) -> str:
         shown = repr(str(self))
-        return f"{shown[:60]}{'…' if len(shown) > 60 else ''} ({self.hint})" if self.hint else shown
+        if self.problem is None:
+            return shown
+        return f"{shown[:LONGEST_CELL]}{'…' if len(shown) > LONGEST_CELL else ''} ({self.problem.text().rstrip('.')})"
 
 
-class Misfit(str):
-    """Stands in the place of a line that has not the cells the header promises; reads as what was found instead."""
-
-    __slots__ = ()
+class MalformedLine(UnreadCell):
+    """Takes the place of the first cell of a line that does not have as many cells as the header."""
 
     def __repr__(self) -> str:
-        return str(self)
+        return str(self.problem).rstrip(".")
 
 
-def to_frame(table: Table, columns: Sequence[pa.Array], misfits: Mapping[int, str] | None = None) -> pd.DataFrame:
-    """A frame like those of `fit` from one Arrow array a feature; columns with cells that do not fit hold plain objects.
+def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, Problem] | None = None) -> pd.DataFrame:
+    """Return a frame like those of `fit`.
 
-    `misfits` are lines that could not be split into cells, by their position: what was found instead.
+    Parameters
+    ----------
+    table : Table
+        The features and their types.
+    columns : sequence of Arrow arrays
+        One per feature; a column with cells that do not fit becomes one of objects.
+    malformed : mapping, optional
+        The problems of lines that could not be split into cells, by position.
     """
     rows = len(columns[0])
     codes = np.zeros((rows, len(table.schema)))
@@ -63,8 +72,11 @@ def to_frame(table: Table, columns: Sequence[pa.Array], misfits: Mapping[int, st
         codes[:, j], given = _read(table, j, array)
         if given is not None:
             exceptions[j] = given
-    if misfits:
-        exceptions[0] = _with_misfits(table, columns[0], exceptions.get(0), codes[:, 0], misfits)
+    if malformed:
+        typed = pd.Series(table.column(0, codes[:, 0]), dtype=object).to_numpy(dtype=object, copy=True)
+        exceptions[0] = exceptions.get(0, typed)
+        for row, problem in malformed.items():
+            exceptions[0][row] = MalformedLine("", problem)
     frame = table.frame(codes)
     for j, given in exceptions.items():
         frame[table.schema.names[j]] = pd.Series(given, dtype=object)
@@ -72,32 +84,27 @@ def to_frame(table: Table, columns: Sequence[pa.Array], misfits: Mapping[int, st
 
 
 def numbers_of(texts: pa.Array) -> tuple[Floats, Mask]:
-    """Texts as correctly rounded floats, and which of them are numbers at all."""
+    """Return texts as correctly rounded floats, and which of them are numbers."""
     good = pc.fill_null(pc.match_substring_regex(texts, NUMBER), False).to_numpy(zero_copy_only=False)
     values = np.full(len(texts), np.nan)
     values[good] = np.fromiter(map(float, texts.filter(pa.array(good)).to_pylist()), np.float64, int(good.sum()))
     return values, good
 
 
-def _blank(texts: pa.Array) -> Mask:
-    """Cells without a value: null, empty or only spaces."""
-    empty = pc.equal(pc.utf8_trim_whitespace(texts), "")
-    return np.asarray(pc.fill_null(empty, True).to_numpy(zero_copy_only=False))
-
-
-def says_no_value(texts: pa.Array) -> Mask:
-    """Blank cells, and those that say in words that there is no value."""
-    words = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array(NO_VALUE))
-    return np.asarray(_blank(texts) | words.to_numpy(zero_copy_only=False))
+def is_missing(texts: pa.Array) -> Mask:
+    """Find cells without a value: null, blank, or a word such as NA."""
+    bare = pc.utf8_trim_whitespace(texts)
+    missing = pc.or_(pc.fill_null(pc.equal(bare, ""), True), pc.is_in(bare, value_set=pa.array(NO_VALUE)))
+    return np.asarray(missing.to_numpy(zero_copy_only=False))
 
 
 def as_text(array: pa.Array) -> pa.Array:
-    """Any Arrow text as plain strings."""
+    """Return any Arrow text as plain strings."""
     return array if pa.types.is_string(array.type) else array.cast(pa.string())
 
 
 def decoded(array: pa.Array) -> pa.Array:
-    """Dictionary columns as the values they stand for."""
+    """Return a dictionary array as its values."""
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
@@ -105,17 +112,19 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def check_kind(name: Any, kind: pa.DataType, where: str) -> None:
-    """Only text, numbers and booleans can be cells; dates and nested values are told."""
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    numeric = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
-    if not (numeric or is_text(inner) or pa.types.is_boolean(inner) or pa.types.is_null(inner)):
-        advice = " (convert it to a number)" if pa.types.is_temporal(inner) else ""
-        raise InputError(f"Column {name!r} of {where} must hold numbers, text or booleans; got {kind}{advice}.")
+def check_types(names: Sequence[Hashable], fields: pa.Schema, places: Sequence[int], source: str) -> None:
+    """Raise for a column of dates or nested values: cells are text, numbers or booleans."""
+    for name, place in zip(names, places, strict=True):
+        kind = fields.field(place).type
+        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        numeric = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
+        if not (numeric or is_text(inner) or pa.types.is_boolean(inner) or pa.types.is_null(inner)):
+            code = "io.date_column" if pa.types.is_temporal(inner) else "io.column_type"
+            raise InputError(code, column=name, source=source, type=str(kind))
 
 
 def _read(table: Table, j: int, array: pa.Array) -> tuple[Floats, Objects | None]:
-    """One column as codes; where cells do not fit, as plain objects too."""
+    """Return one column as codes; where cells do not fit, also as objects."""
     feature = table.schema.features[j]
     array = decoded(array)
     if pa.types.is_null(array.type):
@@ -125,11 +134,11 @@ def _read(table: Table, j: int, array: pa.Array) -> tuple[Floats, Objects | None
     return _read_categories(feature, table.dtypes[j], array)
 
 
-def _read_numbers(feature: Feature, dtype: Any, array: pa.Array) -> tuple[Floats, Objects | None]:
+def _read_numbers(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floats, Objects | None]:
     if is_text(array.type):
         texts = as_text(array)
         values, good = numbers_of(texts)
-        missing = says_no_value(texts)
+        missing = is_missing(texts)
     else:
         texts = None
         values = _typed_numbers(array)
@@ -139,8 +148,8 @@ def _read_numbers(feature: Feature, dtype: Any, array: pa.Array) -> tuple[Floats
         with np.errstate(over="ignore"):
             values = as_single(values)
     fits = _fits(values, dtype, array if texts is None else texts) & good & (values != MISSING)
-    if (fits | (missing & feature.gappy)).all():
-        return np.where(missing, feature.absent, values), None
+    if (fits | (missing & feature.nullable)).all():
+        return np.where(missing, feature.missing_code, values), None
     given = values.astype(object)
     if pd.api.types.is_integer_dtype(dtype):
         given[fits] = values[fits].astype(np.int64).astype(object)
@@ -156,8 +165,8 @@ def _typed_numbers(array: pa.Array) -> Floats:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _fits(values: Floats, dtype: Any, given: pa.Array) -> Mask:
-    """Whether numbers are finite and, where whole ones are wanted, whole and held exactly."""
+def _fits(values: Floats, dtype: Dtype, given: pa.Array) -> Mask:
+    """Find the numbers that are finite and, for a column of whole numbers, whole and held exactly."""
     finite = np.isfinite(values)
     if not pd.api.types.is_integer_dtype(dtype):
         return finite
@@ -168,25 +177,19 @@ def _fits(values: Floats, dtype: Any, given: pa.Array) -> Mask:
     return np.asarray(fits)
 
 
-def _unread_number(given: Any, is_number: bool, value: float) -> Any:
-    """What stands in the frame for a number that does not fit: the number itself, or the text with a hint."""
+def _unread_number(given: CellValue, is_number: bool, value: float) -> UnreadCell | float:
+    """Return what takes the place of a number that does not fit: the number itself, or its text with a problem."""
     if isinstance(given, str) and not is_number:
-        return Unread(given, _hint(given))
+        bare = given.strip()
+        if re.fullmatch(THOUSANDS, bare):
+            return UnreadCell(given, Problem("io.thousands_separator"))
+        return UnreadCell(given, Problem("io.decimal_comma") if re.fullmatch(DECIMAL_COMMA, bare) else None)
     if abs(value) >= EXACT and np.isfinite(value):
-        return Unread(str(given), "not held exactly: beyond 2**53")
-    return Unread(given, "larger than a float can hold") if isinstance(given, str) and np.isinf(value) else float(value)
+        return UnreadCell(str(given), Problem("io.not_exact"))
+    return UnreadCell(given, Problem("io.too_large")) if isinstance(given, str) and np.isinf(value) else float(value)
 
 
-def _hint(text: str) -> str:
-    bare = text.strip()
-    if re.fullmatch(r"[+-]?[0-9]{1,3}([ ,'\u00a0\u202f][0-9]{3})+(\.[0-9]*)?", bare):
-        return "numbers are written without thousands separators, and with a decimal point"
-    if re.fullmatch(r"[+-]?[0-9.' \u00a0\u202f]*,[0-9]*", bare):
-        return "a decimal comma; expected a decimal point"
-    return ""
-
-
-def _read_categories(feature: Feature, dtype: Any, array: pa.Array) -> tuple[Floats, Objects | None]:
+def _read_categories(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floats, Objects | None]:
     encoded = array.dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
     look_up = Categories(feature, is_single(dtype))
@@ -202,18 +205,18 @@ def _read_categories(feature: Feature, dtype: Any, array: pa.Array) -> tuple[Flo
 
 
 class Categories:
-    """A feature's categories as they may be written: text as it is, numbers and booleans as anyone writes them."""
+    """The categories of a feature as a file may write them: text as it is, numbers and booleans in any notation."""
 
     def __init__(self, feature: Feature, single: bool) -> None:
-        self.absent = feature.absent if feature.gappy else np.nan
+        self.absent = feature.missing_code if feature.nullable else np.nan
         self.single = single
         self.places = {category: place for place, category in enumerate(feature.categories)}
         self.texts = {c: c for c in feature.categories if isinstance(c, str)}
         self.booleans = {word: value for word, value in BOOLEANS.items() if any(c is value for c in feature.categories)}
         self.numbers = {c: c for c in feature.categories if isinstance(c, (bool, int, float))}
 
-    def value(self, given: Any) -> Any:
-        """The category a cell stands for, None if it has no value, else the cell itself."""
+    def value(self, given: CellValue) -> CellValue:
+        """Return the category of a cell, None if it has no value, else the cell itself."""
         if not isinstance(given, str):
             return None if given is None or pd.isna(given) else self.numbers.get(self._held(given), given)
         if given in self.texts:
@@ -224,25 +227,17 @@ class Categories:
         if bare.lower() in self.booleans:
             return self.booleans[bare.lower()]
         if self.numbers and re.fullmatch(NUMBER, bare):
-            number = self._held(int(bare) if re.fullmatch(r"[+-]?[0-9]+", bare) and len(bare) < 400 else float(bare))
+            whole = re.fullmatch(r"[+-]?[0-9]+", bare) and len(bare) < LONGEST_WHOLE
+            number = self._held(int(bare) if whole else float(bare))
             if number in self.numbers:
                 return self.numbers[number]
-        return None if bare == "" or bare in NO_VALUE else Unread(given)
+        return None if bare == "" or bare in NO_VALUE else UnreadCell(given)
 
-    def place(self, value: Any) -> float:
-        """The code of a category, NaN for anything that is none."""
+    def place(self, value: CellValue) -> float:
+        """Return the code of a category, NaN for anything else."""
         return self.absent if value is None else self.places.get(value, np.nan)
 
-    def _held(self, number: Any) -> Any:
+    def _held(self, number: float) -> float:
+        """Return a number as the model's type holds it."""
         with np.errstate(over="ignore"):
             return float(np.float32(number)) if self.single and not isinstance(number, bool) else number
-
-
-def _with_misfits(table: Table, array: pa.Array, given: Objects | None, codes: Floats, misfits: Mapping[int, str]) -> Objects:
-    """The first column as objects, with what was found in place of a line where its cell would be."""
-    if given is None:
-        typed = pd.Series(table.column(0, codes), dtype=object)
-        given = typed.to_numpy(dtype=object, copy=True)
-    for row, said in misfits.items():
-        given[row] = Misfit(said)
-    return given

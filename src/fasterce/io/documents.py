@@ -1,14 +1,14 @@
-"""JSON and YAML files that people write and edit, read without surprises: a name given twice is refused, in YAML `no` is a
-word and not false, and nothing stands for something else."""
+"""JSON and YAML files that people write and edit: repeated names and YAML aliases are rejected, and in YAML `no` is text."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fasterce.errors import InputError, MissingExtraError, shorten
+from fasterce.errors import FasterCEError, InputError, MissingExtraError
+from fasterce.typing import Json
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_BYTES = 16 * 2**20
@@ -16,59 +16,65 @@ MOST_DIGITS = 300
 TRUE_OR_FALSE = r"^(?:true|True|TRUE|false|False|FALSE)$"
 
 
-def read(path: str | PathLike[str], what: str) -> Any:
-    """The content of a .yaml, .yml or .json file; `what` is its name in a sentence, such as "The schema"."""
+class _DocumentError(FasterCEError, ValueError):
+    """A document of valid syntax that is not accepted."""
+
+
+def read(path: str | PathLike[str], option: str) -> Json:
+    """Return the content of a .yaml, .yml or .json file; `option` is what it holds, such as "schema"."""
     source = Path(path)
-    parse = _parse_yaml if is_yaml(source, what) else _parse_json
+    parse = _parse_yaml if is_yaml(source, option) else _parse_json
     try:
         if source.is_file() and source.stat().st_size > MOST_BYTES:
-            raise InputError(f"{what} must be in a file of at most {MOST_BYTES >> 20} MiB; got {source}, which is larger.")
+            raise InputError("io.document_too_large", option=option, expected=MOST_BYTES >> 20, path=str(source))
         return parse(source.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InputError(
-            f"{what} must come from a file that can be read; got {source}: {error.strerror or error}."
-        ) from error
+        cause = error.strerror or str(error)
+        raise InputError("io.document_unreadable", option=option, path=str(source), cause=cause) from error
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
-        kind = "YAML" if is_yaml(source, what) else "JSON"
-        raise InputError(f"{what} in {source} must be {kind}; got {' '.join(str(error).split())}.") from error
+        kind = "YAML" if is_yaml(source, option) else "JSON"
+        syntax = error.problem if isinstance(error, _DocumentError) else " ".join(str(error).split())
+        raise InputError("io.document_syntax", option=option, expected=kind, path=str(source), cause=syntax) from error
 
 
-def is_yaml(path: Path, what: str) -> bool:
-    """Whether a file is YAML, by its name; JSON if not."""
+def is_yaml(path: Path, option: str) -> bool:
+    """Return whether a file is YAML by its name, or else JSON."""
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{what} must be in a file that ends in {shorten(SUFFIXES)}; got {path.name!r}.")
+        raise InputError("io.document_suffix", option=option, expected=SUFFIXES, received=path.name)
     return path.suffix.lower() != ".json"
 
 
-def as_yaml(content: Any, **layout: Any) -> str:
-    """YAML that `read` reads back."""
+def as_yaml(content: Json, **layout: object) -> str:
+    """Return YAML that `read` reads back."""
     written = str(_yaml().safe_dump(content, sort_keys=False, allow_unicode=True, **layout))
     if all(line.isprintable() for line in written.split("\n")):
         return written
-    # What some reader takes for the end of a line is spelt out.
+    # Some readers take other characters for the end of a line, so these are escaped.
     return str(_yaml().safe_dump(content, sort_keys=False, allow_unicode=False, **layout))
 
 
-def _parse_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_once, parse_int=_whole)
+def _parse_json(text: str) -> Json:
+    return json.loads(text, object_pairs_hook=_unique, parse_int=_whole)
 
 
-def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+def _unique(pairs: Iterable[tuple[Hashable, Json]]) -> dict[Hashable, Json]:
+    found: dict[Hashable, Json] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name!r:.100} twice")
+            raise _DocumentError("io.document_repeated_name", received=name)
         found[name] = value
     return found
 
 
 def _whole(digits: str) -> int:
     if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number of {len(digits)} digits")
+        raise _DocumentError("io.document_digits", digits=len(digits))
     return int(digits)
 
 
-def _parse_yaml(text: str) -> Any:
+def _parse_yaml(text: str) -> Json:
     yaml = _yaml()
     try:
         return yaml.load(text, Loader=_loader(yaml))
@@ -76,23 +82,23 @@ def _parse_yaml(text: str) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _loader(yaml: Any) -> Any:
-    """PyYAML's safe loader without aliases, which can stand for gigabytes, without dates, with the booleans of YAML 1.2."""
+def _loader(yaml: Any) -> type:
+    """Return PyYAML's safe loader without aliases, which can expand to gigabytes, without dates, with YAML 1.2 booleans."""
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own way
+        yaml_implicit_resolvers = {  # noqa: RUF012 - the way of PyYAML
             first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":bool", ":timestamp"))]
             for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
-        def compose_node(self, parent: Any, index: Any) -> Any:
+        def compose_node(self, parent: object, index: object) -> object:
             if self.check_event(yaml.events.AliasEvent):
-                raise yaml.YAMLError("an alias (*name); expected everything written out")
+                raise _DocumentError("io.document_alias")
             return super().compose_node(parent, index)
 
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        def construct_mapping(self, node: Any, deep: bool = False) -> object:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-            _once((key, None) for key in keys if not isinstance(key, (list, Mapping)))
+            _unique((key, None) for key in keys if not isinstance(key, (list, Mapping)))
             return super().construct_mapping(node, deep)
 
         def construct_yaml_int(self, node: Any) -> int:

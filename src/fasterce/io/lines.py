@@ -1,12 +1,11 @@
-"""Rows in, lines out: the one function that explains a chunk, on a pandas frame in and an Arrow table out.
+"""Explain a chunk: a pandas frame of rows becomes an Arrow table of lines.
 
-Long form: one line a counterfactual, and exactly one line (rank null) for a row that has none. The columns and their types
-depend on the explainer, the target and the columns kept, never on what a chunk holds.
+There is one line per counterfactual, and exactly one line (rank null) for a row that has none. The columns and their types
+depend on the explainer, the target and the columns kept, never on the rows.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +13,21 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fasterce.data.dtypes import Dtype, is_single
+from fasterce.data.schema import Feature
+from fasterce.data.table import Table
 from fasterce.explanation import Explanation
-from fasterce.profile import Floats
-from fasterce.schema import Feature
-from fasterce.table import Table, is_single
-from fasterce.targets import ANY_OTHER
+from fasterce.options import check_known, defaults
+from fasterce.search.target import ANY_OTHER
+from fasterce.typing import Floats, Indices, JsonObject, Mask, Objects
 
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
 PREFIX = "cf_"
+# Digits of the model's numbers: the last bits of its sums may depend on how many rows it evaluates at once.
 DIGITS = 9
-MEASURES = ("distance", "new_score", "nn_ratio", "robust", "survived")
-Indices = NDArray[np.intp]
+MEASURES = ("distance", "new_score", "nn_ratio", "robust", "ensemble_agreement")
 Positions = NDArray[np.int64]
 
 
@@ -37,36 +38,81 @@ def explain_chunk(
     extra_columns: pa.Table | None = None,
     first: int | Positions = 0,
 ) -> pa.Table:
-    """Explain the rows of a frame and give them back as lines, with `schema(...)`.
+    """Explain the rows of a frame.
 
-    `extra_columns` (a value a row: ids, columns kept) are repeated on every line of their row; `first` is the position of
-    the first row in the whole, or an array of the positions of all.
+    Parameters
+    ----------
+    explainer : FasterCE
+        A fitted explainer.
+    frame : DataFrame
+        The explainer's columns.
+    options : mapping, optional
+        Arguments of `explain`.
+    extra_columns : Arrow table, optional
+        One value per row (ids, columns kept), repeated on every line of the row.
+    first : int or array of int, default=0
+        Position of the first row in the whole input, or the positions of all rows.
+
+    Returns
+    -------
+    Arrow table
+        One line per counterfactual, with the columns of `schema`.
     """
     return to_lines(explainer, explain(explainer, frame, options or {}), extra_columns, first)
 
 
 def explain(explainer: "FasterCE", frame: pd.DataFrame, options: Mapping[str, Any]) -> Explanation:
-    """The explanation of a chunk, with reasons that do not depend on where in the chunk a row stands."""
-    found = explainer.explain(_as_fitted(explainer.table_, frame), **options)
-    reasons = [_anywhere(reason, place) for place, reason in enumerate(found.reason)]
-    return replace(found, reason=pd.Series(reasons, index=found.reason.index, dtype=object, name="reason"))
+    """Explain a chunk, with reasons that do not depend on the position of a row in the chunk."""
+    return explainer.explain(_as_fitted(explainer.state_.table, frame), **options).take(0, len(frame))
+
+
+def check_options(explainer: "FasterCE", options: Mapping[str, Any]) -> None:
+    """Raise what `explain` would raise for these options, before a row is read."""
+    explainer._check_fitted()
+    check_known(options, list(defaults()))
+    table = explainer.state_.table
+    explainer.explain(table.frame(np.zeros((0, len(table.schema)))), **options)
+
+
+def with_ids(kept: pa.Table, ids: pa.Array | None) -> pa.Table:
+    """Return the columns to copy to the output, with the ids first."""
+    if ids is None:
+        return kept
+    return pa.Table.from_arrays([ids, *kept.columns], names=["id", *kept.column_names])
+
+
+def record_ids(positions: Iterable[int], ids: pa.Array | None) -> list[str]:
+    """Return what names each row in its record: its id, or its position where it has none."""
+    numbers = [str(position) for position in positions]
+    named = [None] * len(numbers) if ids is None else ids.to_pylist()
+    return [number if name is None else str(name) for number, name in zip(numbers, named, strict=True)]
 
 
 def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extra: pa.Schema | None = None) -> pa.Schema:
-    """The columns of the lines, whatever the rows hold."""
+    """Return the columns of the lines, which do not depend on the rows.
+
+    Parameters
+    ----------
+    explainer : FasterCE
+        A fitted explainer.
+    options : mapping, optional
+        Arguments of `explain`.
+    extra : Arrow schema, optional
+        The ids and columns kept; one named like a column of the lines gets an underscore.
+    """
     given = options or {}
-    answer = pa.float64() if explainer.numbers_ is not None else _type_of(explainer.classes_)
+    prediction = pa.float64() if explainer.state_.numbers is not None else _type_of(explainer.classes_)
     features = [
         pa.field(PREFIX + str(feature.name), _feature_type(feature, dtype))
-        for feature, dtype in zip(explainer.table_.schema.features, explainer.table_.dtypes, strict=True)
+        for feature, dtype in zip(explainer.state_.table.schema.features, explainer.state_.table.dtypes, strict=True)
     ]
     ours = [
         pa.field("row", pa.int64()),
         pa.field("status", pa.string()),
         pa.field("reason", pa.string()),
-        pa.field("prediction", answer),
+        pa.field("prediction", prediction),
         pa.field("score", pa.float64()),
-        pa.field("target", _target_type(explainer, given, answer)),
+        pa.field("target", _target_type(explainer, given, prediction)),
         pa.field("rank", pa.int32()),
         pa.field("method", pa.string()),
         pa.field("n_changed", pa.int32()),
@@ -79,38 +125,38 @@ def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extr
 
 
 def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table | None, first: int | Positions) -> pa.Table:
-    """An explanation as lines."""
+    """Return an explanation as lines."""
     fields = schema(explainer, found.options, None if extra_columns is None else extra_columns.schema)
-    rows, answer = _places(found)
-    has = answer >= 0
-    at = answer[has]
-    columns: list[Any] = [pa.array(rows + first if isinstance(first, int) else first[rows], pa.int64())]
+    rows, chosen = _places(found)
+    has = chosen >= 0
+    at = chosen[has]
+    columns: list[pa.Array] = [pa.array(rows + first if isinstance(first, int) else first[rows], pa.int64())]
     if extra_columns is not None and extra_columns.num_columns:
         columns += [column.combine_chunks() for column in extra_columns.take(pa.array(rows)).columns]
-    about = {
+    per_row = {
         "status": found.status.to_numpy()[rows],
         "reason": [reason or None for reason in found.reason.to_numpy()[rows]],
-        "prediction": _steady(found.prediction.to_numpy())[rows],
-        "score": np.full(len(rows), np.nan) if found.score is None else _steady(found.score.to_numpy())[rows],
+        "prediction": _rounded(found.prediction.to_numpy())[rows],
+        "score": np.full(len(rows), np.nan) if found.score is None else _rounded(found.score.to_numpy())[rows],
         "target": _spread_target(found, rows),
     }
-    answers = {
-        "rank": found.answers.rank,
-        "method": found.answers.method,
-        "n_changed": found.answers.changed.sum(axis=1),
-        **dict(zip(MEASURES, (found.answers.distance, *_measured(found)), strict=True)),
+    per_counterfactual = {
+        "rank": found.arrays.rank,
+        "method": found.arrays.method,
+        "n_changed": found.arrays.changed.sum(axis=1),
+        **dict(zip(MEASURES, (found.arrays.distance, *_measured(found)), strict=True)),
         "changes": _changes(found),
     }
-    columns += [_array(values, fields.field(name).type) for name, values in about.items()]
-    columns += [_spread(values[at], has, fields.field(name).type) for name, values in answers.items()]
+    columns += [_array(values, fields.field(name).type) for name, values in per_row.items()]
+    columns += [_spread(values[at], has, fields.field(name).type) for name, values in per_counterfactual.items()]
     for j, feature in enumerate(found.table.schema.features):
-        values = _plain_values(found.table, j, found.answers.codes[at, j])
+        values = _plain_values(found.table, j, found.arrays.codes[at, j])
         columns.append(_spread(values, has, fields.field(PREFIX + str(feature.name)).type))
     return pa.Table.from_arrays(columns, schema=fields)
 
 
 def _as_fitted(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
-    """Numbers as coarse as the model saw them in training, so that an answer is written as the model was asked."""
+    """Return numbers in the precision of training, so that the model evaluates what is written."""
     finer = [
         name
         for name, dtype in zip(table.schema.names, table.dtypes, strict=True)
@@ -119,51 +165,44 @@ def _as_fitted(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(finer, np.float32)) if finer else frame
 
 
-def _anywhere(reason: str, place: int) -> str:
-    """A sentence without the position of its row among those asked about."""
-    before, said, after = reason.rpartition(f" (row {place})")
-    return before + after if said else reason
-
-
 def _places(found: Explanation) -> tuple[Indices, Indices]:
-    """For every line its row and its answer (-1 for none), row by row, best first."""
-    order = np.argsort(found.answers.query, kind="stable")
-    count = np.bincount(found.answers.query, minlength=len(found))
+    """Return the row and the counterfactual (-1 for none) of every line, row by row, best first."""
+    order = np.argsort(found.arrays.query, kind="stable")
+    count = np.bincount(found.arrays.query, minlength=len(found))
     lines = np.maximum(count, 1)
-    answer = np.full(int(lines.sum()), -1, dtype=np.intp)
+    chosen = np.full(int(lines.sum()), -1, dtype=np.intp)
     rows = np.repeat(np.arange(len(found), dtype=np.intp), lines)
-    answer[count[rows] > 0] = order
-    return rows, answer
+    chosen[count[rows] > 0] = order
+    return rows, chosen
 
 
 def _measured(found: Explanation) -> list[Floats]:
-    answers = found.answers
-    return [_steady(answers.score), answers.nn_ratio, answers.robust, answers.survived]
+    arrays = found.arrays
+    return [_rounded(arrays.score), arrays.nn_ratio, arrays.robust, arrays.ensemble_agreement]
 
 
-def _steady(values: NDArray[Any]) -> NDArray[Any]:
-    """A model's numbers to nine digits: the last bits of its sums may depend on how many rows it is asked about at once."""
+def _rounded(values: Objects) -> Objects:
     if values.dtype != np.float64:
         return values
     return np.array([float(f"{value:.{DIGITS}g}") for value in values])
 
 
-def _changes(found: Explanation) -> NDArray[Any]:
-    """What each answer changes, as JSON: [{"feature": …, "from": …, "to": …}, …]."""
-    table, answers = found.table, found.answers
-    texts: list[list[dict[str, Any]]] = [[] for _ in range(len(answers))]
-    for k, j in zip(*(places.tolist() for places in np.nonzero(answers.changed)), strict=True):
-        before, after = table.value(j, answers.before[k, j]), table.value(j, answers.codes[k, j])
+def _changes(found: Explanation) -> Objects:
+    """Return what each counterfactual changes, as JSON: [{"feature": …, "from": …, "to": …}, …]."""
+    table, arrays = found.table, found.arrays
+    texts: list[list[JsonObject]] = [[] for _ in range(len(arrays))]
+    for k, j in zip(*(places.tolist() for places in np.nonzero(arrays.changed)), strict=True):
+        before, after = table.value(j, arrays.before[k, j]), table.value(j, arrays.codes[k, j])
         texts[k].append({"feature": table.schema.names[j], "from": before, "to": after})
     written = np.empty(len(texts), dtype=object)
     written[:] = [json.dumps(changes, ensure_ascii=False, default=str) for changes in texts]
     return written
 
 
-def _plain_values(table: Table, j: int, codes: Floats) -> Any:
-    """A counterfactual's column, missing values as None."""
+def _plain_values(table: Table, j: int, codes: Floats) -> Objects:
+    """Return one column of the counterfactuals, missing values as None."""
     feature = table.schema.features[j]
-    absent = codes == feature.absent if feature.gappy else np.zeros(len(codes), dtype=bool)
+    absent = codes == feature.missing_code if feature.nullable else np.zeros(len(codes), dtype=bool)
     if feature.numeric:
         values = codes.astype(object)
     else:
@@ -174,15 +213,15 @@ def _plain_values(table: Table, j: int, codes: Floats) -> Any:
     return values
 
 
-def _spread(values: Any, has: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """Values on the lines that have an answer, null elsewhere."""
+def _spread(values: Objects, has: Mask, kind: pa.DataType) -> pa.Array:
+    """Put values on the lines that have a counterfactual, null on the others."""
     every = np.full(len(has), None, dtype=object)
     every[has] = values
     return _array(every, kind)
 
 
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    """An Arrow array of a given type; NaN is null, and text is made of what is none."""
+def _array(values: Sequence[Any] | Objects, kind: pa.DataType) -> pa.Array:
+    """Return an Arrow array of a given type, with null for NaN."""
     if pa.types.is_string(kind):
         return pa.array([None if value is None else str(value) for value in values], kind)
     if pa.types.is_integer(kind):
@@ -190,20 +229,20 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind, from_pandas=True)
 
 
-def _spread_target(found: Explanation, rows: Indices) -> NDArray[Any]:
-    """The wanted class, or as JSON the wanted range of a number."""
-    wanted = found.target.to_numpy()
-    shown = np.empty(len(wanted), dtype=object)
-    shown[:] = [_range(value) if isinstance(value, tuple) else value for value in wanted]
+def _spread_target(found: Explanation, rows: Indices) -> Objects:
+    """Return the target class, or the target interval as JSON."""
+    targets = found.target.to_numpy()
+    shown = np.empty(len(targets), dtype=object)
+    shown[:] = [_interval(value) if isinstance(value, tuple) else value for value in targets]
     return shown[rows]
 
 
-def _range(bounds: Sequence[float]) -> str:
+def _interval(bounds: Sequence[float]) -> str:
     return json.dumps([bound if np.isfinite(bound) else None for bound in bounds])
 
 
 def _type_of(values: Sequence[Any]) -> pa.DataType:
-    """The narrowest Arrow type for plain values: text where they are mixed."""
+    """Return the narrowest Arrow type for plain values: text where they are mixed."""
     kinds = {type(value) for value in values}
     if kinds == {bool}:
         return pa.bool_()
@@ -212,7 +251,7 @@ def _type_of(values: Sequence[Any]) -> pa.DataType:
     return pa.float64() if kinds and kinds <= {int, float} else pa.string()
 
 
-def _feature_type(feature: Feature, dtype: Any) -> pa.DataType:
+def _feature_type(feature: Feature, dtype: Dtype) -> pa.DataType:
     if not feature.numeric:
         return _type_of(feature.categories)
     if pd.api.types.is_integer_dtype(dtype):
@@ -220,16 +259,16 @@ def _feature_type(feature: Feature, dtype: Any) -> pa.DataType:
     return pa.float32() if is_single(dtype) else pa.float64()
 
 
-def _target_type(explainer: "FasterCE", options: Mapping[str, Any], answer: pa.DataType) -> pa.DataType:
+def _target_type(explainer: "FasterCE", options: Mapping[str, Any], prediction: pa.DataType) -> pa.DataType:
     target = options.get("target")
     any_other = isinstance(target, str) and target == ANY_OTHER and target not in explainer.classes_
-    if explainer.numbers_ is not None or (any_other and len(explainer.classes_) > 2):
+    if explainer.state_.numbers is not None or (any_other and len(explainer.classes_) > 2):
         return pa.string()
-    return answer
+    return prediction
 
 
 def _renamed(extra: pa.Schema, taken: set[str]) -> list[pa.Field]:
-    """The columns kept; one named like a column of ours gets an underscore."""
+    """Return the columns kept; one named like a column of the lines gets an underscore."""
     fields = []
     for field in extra:
         name = field.name

@@ -1,8 +1,8 @@
-"""Where a file is: on this machine, or at an address that Arrow opens (s3://…, gs://…, hdfs://…, file://…)."""
+"""Sources: files of this machine, and addresses that Arrow opens (s3://…, gs://…, hdfs://…, file://…)."""
 
 import re
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.fs as filesystems
@@ -18,36 +18,40 @@ def is_address(source: Source) -> bool:
     return ADDRESS.match(str(source)) is not None
 
 
-def at(address: str) -> tuple[Any, str]:
-    """The file system an address is on, and the path there."""
+def filesystem_of(address: str) -> tuple[filesystems.FileSystem, str]:
+    """Return the file system of an address, and the path on it."""
     try:
-        found, path = filesystems.FileSystem.from_uri(address)
+        system, path = filesystems.FileSystem.from_uri(address)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        said = str(error).split("\n", 1)[0].rstrip(". ")[:200]
-        raise InputError(f"Cannot open {address}; expected an address Arrow can open, such as s3://…; got {said}.") from error
-    return found, str(path)
+        raise InputError("io.bad_address", path=address, cause=first_line(error)) from error
+    return system, str(path)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of a foreign error, without its full stop."""
+    return str(error).split("\n", 1)[0].rstrip(". ")[:200]
 
 
 def open_binary(source: Source) -> IO[bytes]:
-    """A file to read at any place of; OSError where it cannot be."""
+    """Open a file for reading at any position; raise OSError where that fails."""
     if not is_address(source):
         return Path(source).open("rb")
-    system, path = at(str(source))
+    system, path = filesystem_of(str(source))
     opened: IO[bytes] = system.open_input_file(path)
     return opened
 
 
 def stamp(source: Source) -> tuple[int, int] | None:
-    """Size and time of the last change, None where there is no such file."""
+    """Return size and time of the last change, or None if there is no such file."""
     try:
         if not is_address(source):
             found = Path(source).stat()
             return found.st_size, found.st_mtime_ns
-        system, path = at(str(source))
-        told = system.get_file_info(path)
+        system, path = filesystem_of(str(source))
+        info = system.get_file_info(path)
     except OSError:
         return None
-    return None if told.type != filesystems.FileType.File else (int(told.size), int(told.mtime_ns or 0))
+    return (int(info.size), int(info.mtime_ns or 0)) if info.type == filesystems.FileType.File else None
 
 
 def is_file(source: Source) -> bool:

@@ -1,34 +1,44 @@
-"""What a run came to, without its rows."""
+"""Counts over the rows of a run."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from fasterce.explanation import FOUND, Explanation
+from fasterce.typing import Json, JsonObject
 
 
 @dataclass(frozen=True)
 class Summary:
     """Counts over all rows of a run; `+` adds those of two parts.
 
-    rows         rows read
-    statuses     how many rows have each status
-    lines        lines written
-    calls        calls of the model, and `rows_asked`, the rows it was asked about
-    seconds      time spent explaining, over all runs that were needed
-    changed      how often the best counterfactual of a row changes each feature, most often first
-    chunks       chunks the rows came in, `resumed` of them finished by an earlier run
-    complete     False if whoever read the output stopped reading
+    Attributes
+    ----------
+    rows : int
+        Rows read.
+    statuses : mapping
+        Rows by status.
+    lines : int
+        Lines written.
+    calls, model_rows : int
+        Model calls, and the rows the model evaluated.
+    seconds : float
+        Time spent explaining, over all runs that were needed.
+    changed : mapping
+        How often the best counterfactual of a row changes each feature, most often first.
+    chunks, resumed : int
+        Chunks, and how many of them an earlier run had finished.
+    complete : bool
+        False if the reader of a pipe stopped reading.
     """
 
     rows: int = 0
     statuses: Mapping[str, int] = field(default_factory=dict)
     lines: int = 0
     calls: int = 0
-    rows_asked: int = 0
+    model_rows: int = 0
     seconds: float = 0.0
     changed: Mapping[str, int] = field(default_factory=dict)
     chunks: int = 0
@@ -40,11 +50,11 @@ class Summary:
         return self.statuses.get(FOUND, 0)
 
     def __add__(self, more: "Summary") -> "Summary":
-        counts = ("rows", "lines", "calls", "rows_asked", "seconds", "chunks", "resumed")
+        counts = ("rows", "lines", "calls", "model_rows", "seconds", "chunks", "resumed")
         return Summary(
             **{name: getattr(self, name) + getattr(more, name) for name in counts},
-            statuses=_sum(self.statuses, more.statuses),
-            changed=_sum(self.changed, more.changed),
+            statuses=sum_counts(self.statuses, more.statuses),
+            changed=sum_counts(self.changed, more.changed),
             complete=self.complete and more.complete,
         )
 
@@ -53,32 +63,32 @@ class Summary:
         most = ", ".join(f"{name} ({count:,})" for name, count in list(self.changed.items())[:3])
         return f"{self.rows:,} rows in {self.seconds:,.1f} s: {counts}" + (f"; most often changed: {most}" if most else "")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         return {**vars(self), "statuses": dict(self.statuses), "changed": dict(self.changed)}
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> "Summary":
+    def from_dict(cls, fields: Mapping[str, Json]) -> "Summary":
         return cls(**{name: value for name, value in fields.items() if name in cls.__dataclass_fields__})
 
     @classmethod
     def of(cls, found: Explanation, lines: int) -> "Summary":
-        """The counts of one chunk."""
-        best = found.answers.changed[found.answers.rank == 0].sum(axis=0)
+        """Return the counts of one chunk."""
+        best = found.arrays.changed[found.arrays.rank == 0].sum(axis=0)
         names = found.table.schema.names
         return cls(
             rows=len(found),
-            statuses=_sum(Counter(found.status), {}),
+            statuses=sum_counts(Counter(found.status), {}),
             lines=lines,
-            calls=found.asked.calls,
-            rows_asked=found.asked.rows,
+            calls=found.usage.calls,
+            model_rows=found.usage.rows,
             seconds=found.seconds,
-            changed=_sum({str(names[j]): int(best[j]) for j in np.flatnonzero(best)}, {}),
+            changed=sum_counts({str(names[j]): int(best[j]) for j in np.flatnonzero(best)}, {}),
             chunks=1,
         )
 
 
-def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Both together, the largest first."""
+def sum_counts(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Add two counts; the largest comes first."""
     total = Counter(some)
     total.update(more)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))

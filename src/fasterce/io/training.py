@@ -1,19 +1,22 @@
-"""A whole table at once: training data for `inspect` and `fit`."""
+"""Read a whole table at once: training data for `inspect` and `fit`."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fasterce.errors import InputError, shorten
-from fasterce.schema import Feature, Schema
-from fasterce.streams import cells, delimited, header, parquet
-from fasterce.streams.source import Source, check_regular, spoken
-from fasterce.table import Table
+from fasterce.data.dtypes import Dtype
+from fasterce.data.schema import Feature, Schema
+from fasterce.data.table import Table
+from fasterce.errors import InputError
+from fasterce.io import cells, delimited, header, parquet
+from fasterce.io.locations import Source
+from fasterce.io.source import check_regular, display_name
+from fasterce.typing import Objects
 
+# Rows read at a time, before they are joined.
 BATCH = 50_000
 TEXT = pd.Series(["text"]).dtype  # objects before pandas 3
 PLAIN_WHOLE = r"^\s*[+-]?(0|[1-9][0-9]{0,17})\s*$"
@@ -24,49 +27,59 @@ BOOLEAN = r"^\s*([Tt]rue|[Ff]alse|TRUE|FALSE)\s*$"
 def read_table(
     path: Source, *, separator: str | None = None, encoding: str | None = None, schema: Schema | Table | None = None
 ) -> pd.DataFrame:
-    """A CSV (also gzipped, or "-": on standard input) or Parquet file as a DataFrame.
+    """Read a CSV or Parquet file into a DataFrame.
 
     Without a schema every column is kept, and CSV cells are read as what all cells of their column are: whole numbers,
-    numbers, booleans, else text; numbers with leading zeros or more than 18 digits are text, for they are codes. With a
-    schema its columns are read as it says, and the first cell that does not fit is told.
+    numbers, booleans, else text. Numbers with leading zeros or more than 18 digits are codes and stay text.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, also gzipped, an address, or "-" for CSV on standard input.
+    separator, encoding : str, optional
+        Of a CSV file; None detects the separator and expects UTF-8.
+    schema : Schema or Table, optional
+        Read its columns only, in its types.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a cell does not fit the schema.
     """
     check_regular(path)
     if schema is None:
         return _guessed(path, separator, encoding)
-    wanted = schema.schema if isinstance(schema, Table) else schema
-    columns = _wanted(path, separator, encoding, wanted)
-    table = schema if isinstance(schema, Table) else _table(wanted, columns)
+    columns = _columns(path, separator, encoding, schema.schema if isinstance(schema, Table) else schema)
+    table = schema if isinstance(schema, Table) else _table(schema, columns)
     frame = cells.to_frame(table, columns)
-    problems = table.read(frame).problems
-    if problems:
-        row = min(problems)
-        raise InputError(f"{spoken(path)}, row {row + 1}: {problems[row].replace(f' (row {row})', '')}")
+    problem = table.read(frame).first_problem
+    if problem is not None and problem.row is not None:
+        raise InputError("io.bad_row", source=display_name(path), position=problem.row + 1, fault=problem.without_row())
     return frame
 
 
 def _guessed(path: Source, separator: str | None, encoding: str | None) -> pd.DataFrame:
     if parquet.is_parquet(path):
-        with parquet.told(path):
+        with parquet.read_errors(path):
             found = parquet.open_file(path).read()
         floats = pa.schema([f.with_type(pa.float64()) if pa.types.is_decimal(f.type) else f for f in found.schema])
         return found.cast(floats.with_metadata(found.schema.metadata)).to_pandas()
     names, columns = _texts(path, separator, encoding, None)
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
-        raise InputError(f"{spoken(path)} must name every column once; got {shorten(repeated)} more than once.")
+        raise InputError("io.repeated_columns", source=display_name(path), received=repeated)
     return pd.DataFrame({name: _guess(array) for name, array in zip(names, columns, strict=True)}, columns=names)
 
 
-def _wanted(path: Source, separator: str | None, encoding: str | None, schema: Schema) -> list[pa.Array]:
-    """The schema's columns as they stand in the file."""
+def _columns(path: Source, separator: str | None, encoding: str | None, schema: Schema) -> list[pa.Array]:
+    """Return the columns of the schema as they are in the file."""
     if not parquet.is_parquet(path):
         return _texts(path, separator, encoding, schema)[1]
     file = parquet.open_file(path)
     fields = file.schema_arrow
     places = header.find(fields.names, schema.names, None, (), str(path))
-    for name, place in zip(schema.names, places.features, strict=True):
-        cells.check_kind(name, fields.field(place).type, str(path))
-    with parquet.told(path):
+    cells.check_types(schema.names, fields, places.features, str(path))
+    with parquet.read_errors(path):
         used = [fields.names[place] for place in places.used]
         found = file.read(columns=used).select(used)
     return [parquet.column(found, places.used.index(place)) for place in places.features]
@@ -75,20 +88,20 @@ def _wanted(path: Source, separator: str | None, encoding: str | None, schema: S
 def _texts(
     path: Source, separator: str | None, encoding: str | None, schema: Schema | None
 ) -> tuple[list[str], list[pa.Array]]:
-    """The names and cells of a CSV file, all as text; a line that cannot be split is told."""
+    """Return the names and cells of a CSV file, all as text."""
     known = () if schema is None else [str(name) for name in schema.names]
     source = delimited.open_bytes(path)
-    file = delimited.Delimited(source, spoken(path), separator, encoding, known)
+    file = delimited.Delimited(source, display_name(path), separator, encoding, known)
     if schema is None:
         names, places = [name.strip() or f"column {k + 1}" for k, name in enumerate(file.header)], range(len(file.header))
     else:
-        found = header.find(file.header, schema.names, None, (), spoken(path)).features
+        found = header.find(file.header, schema.names, None, (), display_name(path)).features
         names, places = list(known), found  # type: ignore[assignment]
     pieces: list[list[pa.Array]] = [[pa.array([], type=pa.string())] for _ in names]
     while (records := file.take(BATCH)).rows:
-        if records.misfits:
-            expected = f"{spoken(path)} must have {len(file.header)} cells in every line"
-            raise InputError(f"{expected}; got {records.misfits[min(records.misfits)]}.")
+        if records.malformed:
+            fault = records.malformed[min(records.malformed)]
+            raise InputError("io.uneven_lines", source=display_name(path), expected=len(file.header), fault=fault)
         for column, place in zip(pieces, places, strict=True):
             column.append(records.column(place))
     if str(path) != "-":
@@ -96,9 +109,9 @@ def _texts(
     return names, [pa.concat_arrays(column) for column in pieces]
 
 
-def _guess(texts: pa.Array) -> Any:
-    """A column of text as what all its cells are."""
-    missing = cells.says_no_value(texts)
+def _guess(texts: pa.Array) -> pd.Series | Objects:
+    """Return a column of text as what all its cells are."""
+    missing = cells.is_missing(texts)
     there = texts.filter(pa.array(~missing))
     if _all(there, BOOLEAN):
         values = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(texts)), "true").to_numpy(zero_copy_only=False)
@@ -119,13 +132,13 @@ def _any(texts: pa.Array, pattern: str) -> bool:
 
 
 def _table(schema: Schema, columns: Sequence[pa.Array]) -> Table:
-    """The types pandas would give the columns, had it been told the schema."""
+    """Return the types pandas would give the columns if it knew the schema."""
     return Table(schema, tuple(_dtype(feature, array) for feature, array in zip(schema.features, columns, strict=True)))
 
 
-def _dtype(feature: Feature, array: pa.Array) -> Any:
+def _dtype(feature: Feature, array: pa.Array) -> Dtype:
     text = cells.is_text(array.type)
-    missing = array.null_count > 0 or (text and bool(cells.says_no_value(cells.as_text(array)).any()))
+    missing = array.null_count > 0 or (text and bool(cells.is_missing(cells.as_text(array)).any()))
     if feature.numeric:
         whole = _all(cells.as_text(array), PLAIN_WHOLE) if text else pa.types.is_integer(array.type)
         return np.dtype(np.int64 if whole and not missing else np.float64)

@@ -1,61 +1,73 @@
-"""Train the autoencoder with PyTorch; what comes back holds NumPy arrays only.
+"""Train the autoencoder with PyTorch; the result holds NumPy arrays only.
 
-The loss of a row is the paper's: the normalised Euclidean distance over the continuous part, plus, for every categorical
+The loss per row is the paper's: the normalised Euclidean distance over the continuous part, plus, for every categorical
 block, one minus the cosine similarity of the one-hot vectors.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fasterce.codec import Codec
+from fasterce.config import LatentConfig
+from fasterce.data.codec import Codec
 from fasterce.errors import MissingExtraError
+from fasterce.io.progress import Progress
 from fasterce.latent.runtime import Layer, Network
-from fasterce.profile import Floats
-from fasterce.progress import Progress
+from fasterce.typing import Floats, Indices
 
-LARGE_STEP = 50_000_000
+DEFAULTS = LatentConfig()
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How to train; the defaults are chosen from the size of the table."""
+    """Sizes and limits of one training, chosen from the size of the table."""
 
     latent: int
     hidden: int
     batch: int
     epochs: int
     patience: int
-    learning_rate: float = 2e-3
+    learning_rate: float = DEFAULTS.learning_rate
+    config: LatentConfig = DEFAULTS
 
     @classmethod
-    def choose(cls, rows: int, codec: Codec, latent: int | None = None) -> "TrainingPlan":
-        """As many latent dimensions as features: each feature's direction can be orthogonal to all the others."""
-        features = len(codec.schema)
-        batch = int(np.clip(2 ** round(np.log2(max(rows, 64) / 48)), 32, 512))
-        steps_an_epoch = max(1, rows // batch)
+    def choose(cls, rows: int, codec: Codec, latent: int | None = None, config: LatentConfig = DEFAULTS) -> "TrainingPlan":
+        """Plan a first training; one latent dimension per feature lets their directions be orthogonal."""
+        power = round(np.log2(max(rows, 64) / config.batches_per_epoch))
+        batch = int(np.clip(2**power, config.min_batch, config.max_batch))
+        epochs = config.training_steps // max(1, rows // batch)
         return cls(
-            latent=latent or max(2, features),
-            hidden=int(np.clip(2 * codec.width, 64, 256)),
+            latent=latent or max(2, len(codec.schema)),
+            hidden=int(np.clip(config.hidden_per_column * codec.width, config.min_hidden, config.max_hidden)),
             batch=batch,
-            epochs=int(np.clip(5000 // steps_an_epoch, 8, 200)),
-            patience=12,
+            epochs=int(np.clip(epochs, config.min_epochs, config.max_epochs)),
+            patience=config.patience,
+            learning_rate=config.learning_rate,
+            config=config,
         )
 
     @classmethod
-    def go_on(cls, rows: int, codec: Codec, network: Network) -> "TrainingPlan":
-        """For a network that has been trained before: its own size, a fraction of the epochs, smaller steps."""
-        usual = cls.choose(rows, codec)
+    def continue_from(cls, network: Network, rows: int, codec: Codec, config: LatentConfig = DEFAULTS) -> "TrainingPlan":
+        """Plan further training of a network: the same size, a fraction of the epochs, smaller steps."""
+        first = cls.choose(rows, codec, config=config)
         hidden, latent = network.encoder[-1].weight.shape
-        epochs = max(4, usual.epochs // 5)
-        return cls(latent, hidden, usual.batch, epochs, patience=4, learning_rate=usual.learning_rate / 2)
+        return replace(
+            first,
+            latent=latent,
+            hidden=hidden,
+            epochs=max(config.min_update_epochs, first.epochs // config.update_epochs_divisor),
+            patience=config.update_patience,
+            learning_rate=first.learning_rate * config.update_learning_rate_factor,
+        )
 
 
 @dataclass(frozen=True)
 class Trained:
+    """A trained network, the epochs it took, its validation loss, and the encoded rows it has not seen."""
+
     network: Network
     epochs: int
     validation_loss: float
@@ -65,23 +77,28 @@ class Trained:
 def train(
     matrix: Floats, codec: Codec, plan: TrainingPlan, seed: int, progress: Progress, start: Network | None = None
 ) -> Trained:
-    """Fit on 70 % of the rows, stop by 15 %, keep 15 % unseen for the report; from scratch or from `start` on."""
-    torch = _torch()
-    training, validation, held_out = split(len(matrix), seed)
-    with torch.random.fork_rng(devices=[]), _threads(torch, plan, codec.width):
+    """Fit a network, new or from `start`, on a part of the rows; another part decides when to stop, the rest is held out."""
+    torch = torch_or_none()
+    if torch is None:
+        raise MissingExtraError("PyTorch", "train", "Training the autoencoder")
+    training, validation, held_out = split(len(matrix), seed, plan.config)
+    small = plan.batch * plan.hidden * codec.width < plan.config.single_thread_step
+    with torch.random.fork_rng(devices=[]), one_thread(torch) if small else nullcontext():
         torch.manual_seed(seed)
         model = _Model(torch, codec, plan)
         if start is not None:
-            model.take_over(start)
+            model.copy_weights(start)
         data = torch.as_tensor(matrix, dtype=torch.float32)
         best, epochs = _descend(torch, model, data[training], data[validation], plan, seed, progress)
-    network = _whitened(_layers(model.encoder), _layers(model.decoder), codec, matrix[training])
+    encoder, decoder = ([layer_of(module) for module in stack[::2]] for stack in (model.encoder, model.decoder))
+    network = _whitened(encoder, decoder, codec, matrix[training])
     return Trained(network, epochs, best, matrix[held_out])
 
 
-def split(rows: int, seed: int) -> tuple[Any, Any, Any]:
+def split(rows: int, seed: int, config: LatentConfig = DEFAULTS) -> tuple[Indices, Indices, Indices]:
+    """Return the positions of training, validation and held-out rows, at random."""
     order = np.random.default_rng(seed).permutation(rows)
-    first, second = max(1, int(0.7 * rows)), max(2, int(0.85 * rows))
+    first, second = max(1, int(config.training_end * rows)), max(2, int(config.validation_end * rows))
     return order[:first], order[first:second] if rows > 2 else order, order[second:] if rows > 3 else order
 
 
@@ -103,13 +120,13 @@ class _Model:
         self.member = torch.as_tensor(member, dtype=torch.float32)
         self.block_of = torch.as_tensor(member.argmax(axis=1) if member.size else np.zeros(0, dtype=np.int64))
 
-    def take_over(self, network: Network) -> None:
-        """Go on from the numbers of a network of the same shape."""
+    def copy_weights(self, network: Network) -> None:
+        """Start from the weights of a network of the same shape."""
         with self.torch.no_grad():
             for stack, layers in ((self.encoder, network.encoder), (self.decoder, network.decoder)):
-                for module, known in zip((part for part in stack if hasattr(part, "weight")), layers, strict=True):
-                    module.weight.copy_(self.torch.as_tensor(known.weight.T.copy()))
-                    module.bias.copy_(self.torch.as_tensor(known.bias))
+                for module, layer in zip(stack[::2], layers, strict=True):
+                    module.weight.copy_(self.torch.as_tensor(layer.weight.T.copy()))
+                    module.bias.copy_(self.torch.as_tensor(layer.bias))
 
     def parameters(self) -> list[Any]:
         return [*self.encoder.parameters(), *self.decoder.parameters()]
@@ -131,7 +148,7 @@ class _Model:
         return (squared + 1e-8).sqrt().mean()
 
     def _categorical(self, rows: Any, output: Any) -> Any:
-        """One minus cosine for all blocks at once: sums over a block are products with its membership matrix."""
+        """Return one minus cosine of all blocks at once: sums over a block are products with its membership matrix."""
         if self.member.shape[1] == 0:
             return 0.0
         truth, logits = rows[:, self.numeric :], output[:, self.numeric :]
@@ -152,7 +169,7 @@ def _descend(
     epochs = 0
     for _ in progress.track(range(plan.epochs), "training the autoencoder"):
         epochs += 1
-        for batch in _batches(torch.randperm(len(rows), generator=shuffle), plan.batch):
+        for batch in torch.randperm(len(rows), generator=shuffle).split(plan.batch):
             optimiser.zero_grad()
             loss = model.loss(rows[batch])
             loss.backward()
@@ -160,7 +177,7 @@ def _descend(
         schedule.step()
         with torch.no_grad():
             current = float(model.loss(validation))
-        if current < best * (1 - 1e-4):
+        if current < best * (1 - plan.config.min_improvement):
             best, best_state, waited = current, [p.detach().clone() for p in model.parameters()], 0
         else:
             waited += 1
@@ -172,23 +189,14 @@ def _descend(
     return best, epochs
 
 
-def _batches(order: Any, size: int) -> Iterator[Any]:
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
-
-
-def _layers(stack: Any) -> list[Layer]:
-    return [layer(module) for module in stack if hasattr(module, "weight")]
-
-
-def layer(module: Any) -> Layer:
-    """A linear module's numbers, inputs first."""
+def layer_of(module: Any) -> Layer:
+    """Return the weights of a linear module, inputs first."""
     weight, bias = module.weight.detach().numpy(), module.bias.detach().numpy()
     return Layer(weight.T.astype(np.float64).copy(), bias.astype(np.float64).copy())
 
 
 def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Floats) -> Network:
-    """Fold a change of basis into the two networks, so that latent coordinates are uncorrelated with unit variance.
+    """Change the basis so that latent coordinates are uncorrelated with unit variance.
 
     A step of 0.1 then means the same in every direction and for every dataset.
     """
@@ -204,8 +212,8 @@ def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Fl
     return Network(tuple(encoder), tuple(decoder), blocks)
 
 
-def moved(network: Network, before: Codec, after: Codec) -> Network:
-    """The network for another codec of the same schema: columns both have keep their weights, new ones start at zero."""
+def with_columns(network: Network, before: Codec, after: Codec) -> Network:
+    """Return the network for another codec of the same schema; shared columns keep their weights, new ones start at zero."""
     old = np.full(after.width, -1, dtype=np.intp)
     old[: len(after.numeric)] = np.arange(len(after.numeric))
     for was, block in zip(before.one_hot, after.one_hot, strict=True):
@@ -220,14 +228,8 @@ def moved(network: Network, before: Codec, after: Codec) -> Network:
 
 
 @contextmanager
-def _threads(torch: Any, plan: TrainingPlan, width: int) -> Iterator[None]:
-    """One thread for small networks: several would spend their time waiting for each other."""
-    with one_thread(torch) if plan.batch * plan.hidden * width < LARGE_STEP else nullcontext():
-        yield
-
-
-@contextmanager
 def one_thread(torch: Any) -> Iterator[None]:
+    """Keep PyTorch to one thread: on small networks several only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -236,14 +238,8 @@ def one_thread(torch: Any) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _torch() -> Any:
-    torch = torch_or_none()
-    if torch is None:
-        raise MissingExtraError("PyTorch", "train", "Training the autoencoder")
-    return torch
-
-
 def torch_or_none() -> Any:
+    """Return PyTorch, None where it is not installed."""
     try:
         import torch  # noqa: PLC0415 - training is an extra
     except ImportError:

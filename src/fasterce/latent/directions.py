@@ -7,10 +7,13 @@ space no direction is orthogonal to all of them, and a larger ridge trades a lit
 
 import numpy as np
 
-from fasterce.profile import Floats
+from fasterce.typing import Floats
 
+# Ridge of the projection: only keeps the factorisation stable.
 TINY_RIDGE = 1e-6
+# The same where the normals span the space: how much of a direction may leak into what must not change.
 LEAKY_RIDGE = 0.3
+# Share of a direction's length below which it counts as spanned by the normals.
 SPANNED = 1e-3
 
 

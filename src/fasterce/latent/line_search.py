@@ -1,12 +1,14 @@
-"""A batched walk through latent space: all points of all rows at once, so one question answers every step."""
+"""A batched line search in latent space: all points of all rows at once, in one model call."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.profile import Floats
+from fasterce.typing import Floats
 
+# Increment of the step length, in units of the latent space, and the number of points per direction (as in the paper).
 STEP = 0.1
 STEPS = 20
+# Points before the hyperplane, as shares of the distance to it: the model's own boundary may come earlier.
 NEARER = np.array([0.25, 0.5, 0.75])
 
 

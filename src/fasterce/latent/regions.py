@@ -1,31 +1,23 @@
 """Prediction hyperplanes by region of the latent space, where one for the whole of it fits poorly.
 
-The regions are the cells of k-means. Each has the global hyperplanes of all classes, bent to its own points. How many
-regions there are is measured: more only where they put clearly more held-out points on the right side.
+The regions are the cells of k-means. Each has the global hyperplanes of all classes, adapted to its own points. Their
+number is chosen by cross-validation: more only where they put clearly more held-out points on the right side.
 """
 
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from fasterce.config import LatentConfig
+from fasterce.latent.hyperplanes import Hyperplanes, adapted_svms, balance, linear_svms
 from fasterce.latent.runtime import product
-from fasterce.profile import Floats
-from fasterce.search.hyperplanes import Hyperplanes, adapted_svms, balance, linear_svms
+from fasterce.typing import Floats, Indices, Mask
 
-COUNTS = (4, 8, 16)
-POINTS_A_REGION = 50
-FOLDS = 3
-WORTHWHILE, STANDARD_ERRORS = 0.005, 2.0
-FEWEST_OF_A_SIDE, LEAST_SHARE = 10, 0.2
-KMEANS_ROUNDS = 20
-
-Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
+DEFAULTS = LatentConfig()
 
 
 @dataclass(frozen=True)
@@ -49,53 +41,63 @@ class Regions:
         return len(self.centres)
 
     def of(self, latent: Floats) -> Indices:
+        """Return the region of each point."""
         return np.asarray(_squares_away(latent, self.centres).argmin(axis=1))
 
     def planes(self, latent: Floats, target: Indices) -> tuple[Floats, Floats]:
-        """Each point's own hyperplane of its wanted class: normals (rows, L) and offsets (rows,)."""
+        """Return the hyperplane of each point's target class in its region: normals (rows, L) and offsets (rows,)."""
         region = self.of(latent)
         return self.normals[region, target], self.offsets[region, target]
 
     def heights(self, latent: Floats) -> Floats:
-        """n·z + b of every point for every class, by the hyperplanes of its region."""
+        """Return n·z + b per point and class, by the hyperplanes of its region."""
         region = self.of(latent)
         return np.asarray((self.normals[region] * latent[:, None, :]).sum(axis=2) + self.offsets[region])
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Share of held-out points on the right side of a class's hyperplane, every class and both its sides counting the
-    same: with one hyperplane a class, and with those of the regions chosen."""
+    """Share of held-out points on the right side of the hyperplane of each class, averaged over classes and sides.
+
+    With one hyperplane per class, and with those of the chosen regions.
+    """
 
     one_plane: float
     regional: float
 
 
 def fit_regions(
-    latent: Floats, answers: Indices, origin: Indices, planes: Hyperplanes, seed: int
+    latent: Floats,
+    labels: Indices,
+    origin: Indices,
+    planes: Hyperplanes,
+    seed: int,
+    config: LatentConfig = DEFAULTS,
 ) -> tuple[Regions, Agreement]:
-    """`origin` says which points come from the same row. `planes` are the global ones of the same points; they are what
-    is left where regions gain nothing."""
-    truth = answers[:, None] == np.arange(planes.classes)
+    """Choose the number of regions and fit their hyperplanes.
+
+    Points with the same `origin` come from one row. `planes` are the global hyperplanes of the same points, which stay
+    where regions gain nothing.
+    """
+    truth = labels[:, None] == np.arange(planes.classes)
     with threadpool_limits(limits=1):
-        folds = Folds.of(latent, truth, origin, seed)
+        folds = Folds.of(latent, truth, origin, seed, config)
         one = chosen = folds.right(1)
         best = 1
-        for count in COUNTS:
-            if count * POINTS_A_REGION <= len(latent):
+        for count in config.region_counts:
+            if count * config.points_per_region <= len(latent):
                 tried = folds.right(count)
                 if folds.clearly_better(tried, chosen):
                     best, chosen = count, tried
         regions = Regions.whole(planes)
         if best > 1:
-            regions = _bent(regions, _centres(latent, best, seed), latent, truth)
+            regions = _adapted(regions, _centres(latent, best, seed, config), latent, truth, config)
     return regions, Agreement(float(one.sum()), float(chosen.sum()))
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Points in a few parts, each held out once. What comes from one row is held out together: of the samples around it,
-    some must not vouch for the others."""
+    """Points in a few parts, each held out once; points of one row are held out together."""
 
     latent: Floats
     truth: Mask
@@ -103,58 +105,65 @@ class Folds:
     seen: tuple[Mask, ...]
     wholes: tuple[Regions, ...]
     seed: int
+    config: LatentConfig
 
     @classmethod
-    def of(cls, latent: Floats, truth: Mask, origin: Indices, seed: int) -> "Folds":
+    def of(cls, latent: Floats, truth: Mask, origin: Indices, seed: int, config: LatentConfig) -> "Folds":
         rows, source = np.unique(origin, return_inverse=True)
-        fold = (np.random.default_rng(seed).permutation(len(rows)) % FOLDS)[source]
-        seen = tuple(fold != part for part in range(FOLDS))
-        wholes = tuple(Regions.one(*linear_svms(latent[points], truth[points])) for points in seen)
-        return cls(latent, truth, source, seen, wholes, seed)
+        fold = (np.random.default_rng(seed).permutation(len(rows)) % config.region_folds)[source]
+        seen = tuple(fold != part for part in range(config.region_folds))
+        wholes = tuple(Regions.one(*linear_svms(latent[points], truth[points], config)) for points in seen)
+        return cls(latent, truth, source, seen, wholes, seed, config)
 
     def right(self, count: int) -> Floats:
-        """What each point, held out, adds to the agreement of `count` regions; classes never answered do not count."""
+        """Return what each point, held out, adds to the agreement of `count` regions; classes without points do not count."""
         heights = np.zeros(self.truth.shape)
         for seen, whole in zip(self.seen, self.wholes, strict=True):
             latent, truth = self.latent[seen], self.truth[seen]
-            regions = whole if count == 1 else _bent(whole, _centres(latent, count, self.seed), latent, truth)
+            regions = whole
+            if count > 1:
+                centres = _centres(latent, count, self.seed, self.config)
+                regions = _adapted(whole, centres, latent, truth, self.config)
             heights[~seen] = regions.heights(self.latent[~seen])
-        answered = self.truth.any(axis=0)
-        weight = balance(self.truth) * answered / (len(heights) * answered.sum())
+        seen_classes = self.truth.any(axis=0)
+        weight = balance(self.truth) * seen_classes / (len(heights) * seen_classes.sum())
         return np.asarray((((heights > 0) == self.truth) * weight).sum(axis=1))
 
     def clearly_better(self, more: Floats, fewer: Floats) -> bool:
         gain = np.bincount(self.source, more - fewer)
-        noise = STANDARD_ERRORS * gain.std() * len(gain) ** 0.5
-        return bool(gain.sum() - noise >= WORTHWHILE)
+        noise = self.config.region_standard_errors * gain.std() * len(gain) ** 0.5
+        return bool(gain.sum() - noise >= self.config.region_min_gain)
 
 
-def _centres(latent: Floats, count: int, seed: int) -> Floats:
+def _centres(latent: Floats, count: int, seed: int, config: LatentConfig) -> Floats:
     with warnings.catch_warnings():
         # Fewer distinct points than regions: some regions stay empty, which costs nothing.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        means = KMeans(count, n_init=1, max_iter=KMEANS_ROUNDS, random_state=seed % 2**32).fit(latent)
+        means = KMeans(count, n_init=1, max_iter=config.kmeans_iterations, random_state=seed % 2**32).fit(latent)
     return np.ascontiguousarray(means.cluster_centers_, dtype=np.float64)
 
 
-def _bent(whole: Regions, centres: Floats, latent: Floats, truth: Mask) -> Regions:
+def _adapted(whole: Regions, centres: Floats, latent: Floats, truth: Mask, config: LatentConfig) -> Regions:
     away = _squares_away(latent, centres)
     nearest = away.argmin(axis=1)
     weight = balance(truth)
     normals, offsets = whole.normals[0], whole.offsets[0]
-    bent = []
+    adapted = []
     for region in range(len(centres)):
-        used = _used(nearest == region, away[:, region], truth)
+        used = _used(nearest == region, away[:, region], truth, config)
         points = used.any(axis=1)
-        bent.append(adapted_svms(normals, offsets, latent[points], truth[points], (weight * used)[points]))
-    return Regions(centres, np.stack([n for n, _ in bent]), np.stack([b for _, b in bent]))
+        weights = (weight * used)[points]
+        adapted.append(adapted_svms(normals, offsets, latent[points], truth[points], weights, config))
+    return Regions(centres, np.stack([n for n, _ in adapted]), np.stack([b for _, b in adapted]))
 
 
-def _used(member: Mask, away: Floats, truth: Mask) -> Mask:
-    """Which points (points, classes) a region's hyperplanes are fitted to: its own, and where these hardly know one side
-    of a class, the nearest others on that side, so that the hyperplane still shows the way there."""
+def _used(member: Mask, away: Floats, truth: Mask, config: LatentConfig) -> Mask:
+    """Return the points (points, classes) a region's hyperplanes are fitted to.
+
+    Its own, and where these have too few on one side of a class, the nearest others on that side.
+    """
     used = np.repeat(member[:, None], truth.shape[1], axis=1)
-    enough = max(FEWEST_OF_A_SIDE, int(LEAST_SHARE * member.sum()))
+    enough = max(config.region_min_points_per_side, int(config.region_min_share_per_side * member.sum()))
     for label, holds in enumerate(truth.T):
         for side in (holds, ~holds):
             missing = enough - int((side & member).sum())
@@ -165,8 +174,10 @@ def _used(member: Mask, away: Floats, truth: Mask) -> Mask:
 
 
 def _squares_away(latent: Floats, centres: Floats) -> Floats:
-    """Squared distances (points, centres) less a number of each point's own, in units in which they can be rounded:
-    a point goes to the same region whatever points stand beside it."""
+    """Return squared distances (points, centres), up to a constant per point, rounded in units of the largest.
+
+    So a point belongs to the same region whichever points are evaluated with it.
+    """
     middle = centres.mean(axis=0)
     around = centres - middle
     square = (around**2).sum(axis=1)

@@ -1,7 +1,7 @@
-"""Encoder and decoder at run time: NumPy only.
+"""Encoder and decoder at run time, with NumPy only.
 
 Products are computed in blocks of a fixed number of rows. A BLAS product may round differently for one row and for a
-thousand; with the block's shape always the same, a row's latent vector does not depend on its company.
+thousand; with blocks of one shape, the latent vector of a row does not depend on the rows evaluated with it.
 """
 
 import os
@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from fasterce.profile import Floats
+from fasterce.typing import Floats
 
+# Part of the arithmetic: another block may round differently.
 BLOCK_ROWS = 64
+# Parts of work and rows of a model call from which several threads pay off.
 FEWEST_PARTS = 4
 FEW_ROWS = 256
 
@@ -98,7 +100,7 @@ def forward(layers: tuple[Layer, ...], inputs: Floats) -> Floats:
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """`left @ right`, every row the same to the last bit whatever rows stand beside it."""
+    """Return `left @ right`, each row bit for bit the same whichever rows are multiplied with it."""
     rows, inner = left.shape
     padded = np.zeros((-(-rows // BLOCK_ROWS) * BLOCK_ROWS, inner))
     padded[:rows] = left
@@ -108,12 +110,12 @@ def product(left: Floats, right: Floats) -> Floats:
 
 
 def on_one_thread() -> Any:
-    """Small products gain nothing from several threads and lose much where the machine is busy."""
+    """Keep BLAS to one thread: small products gain nothing from several and lose much on a busy machine."""
     return _blas_threads().limit(limits=1)
 
 
 def threads_for(rows: int) -> Any:
-    """A few rows must not wake every thread of every library; many may."""
+    """Keep all libraries to one thread for a few rows."""
     return nullcontext() if rows > FEW_ROWS else _all_threads(_loaded()).limit(limits=1)
 
 
@@ -123,12 +125,12 @@ def _loaded() -> tuple[bool, ...]:
 
 @cache
 def _all_threads(loaded: tuple[bool, ...]) -> Any:
-    """Looked for again once another library with threads of its own was loaded."""
+    """Return the controller of all thread pools, a new one once another library is loaded."""
     return ThreadpoolController()
 
 
 def spread(work: Callable[[int], None], parts: Sequence[int]) -> None:
-    """Do each part, on every core where there are several: NumPy lets go of the interpreter in its inner loops."""
+    """Do each part, in threads where there are several: NumPy releases the interpreter lock in its inner loops."""
     if len(parts) < FEWEST_PARTS:
         for part in parts:
             work(part)
@@ -142,7 +144,7 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def cores() -> int:
-    """How many threads may work at once: FASTERCE_THREADS where many processes share a machine, else the cores there are."""
+    """Return the number of threads to use: FASTERCE_THREADS where set, else the cores available."""
     given = os.environ.get("FASTERCE_THREADS", "")
     if given.isdecimal() and int(given):
         return int(given)

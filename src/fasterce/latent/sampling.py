@@ -1,72 +1,71 @@
-"""Latent points near the data and beyond it, decoded to rows the model can be asked about."""
+"""Sample latent points near the data and beyond it, and decode them to rows for the model."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fasterce.codec import Codec
+from fasterce.config import LatentConfig
+from fasterce.data.codec import Codec
+from fasterce.data.schema import MISSING
 from fasterce.latent.runtime import Autoencoder
-from fasterce.profile import Floats
-from fasterce.schema import MISSING
+from fasterce.typing import Floats, Indices, Mask
 
-FEWEST, MOST, PER_DIMENSION = 4000, 12000, 200
-NEAR, FAR, BEYOND = 0.25, 1.0, 1.5
+DEFAULTS = LatentConfig()
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Latent points, the codes they decode to, and the matrix of these codes (what the model really saw).
+    """Latent points, the codes they decode to, and the encoded table of these codes (what the model saw).
 
-    `anchor` is which encoded row a point was drawn around, -1 for one of the wider cloud.
+    `anchor` is the encoded row a point was drawn around, -1 for one of the wider cloud.
     """
 
     latent: Floats
     codes: Floats
     matrix: Floats
-    anchor: NDArray[np.intp]
+    anchor: Indices
 
     def __len__(self) -> int:
         return len(self.latent)
 
 
-def sample(encoded: Floats, autoencoder: Autoencoder, codec: Codec, seed: int) -> Samples:
-    """Half of the points close to a training row, a quarter around one, a quarter from a wider cloud.
+def sample(encoded: Floats, autoencoder: Autoencoder, codec: Codec, seed: int, config: LatentConfig = DEFAULTS) -> Samples:
+    """Draw half of the points close to a training row, a quarter around one, a quarter from a wider cloud.
 
-    Points that decode to a value outside a declared range are left out, as the paper asks.
+    Points that decode to a value outside a declared range are left out, as in the paper.
     """
     rng = np.random.default_rng(seed)
     dimensions = encoded.shape[1]
-    count = int(np.clip(PER_DIMENSION * dimensions, FEWEST, MOST))
+    count = int(np.clip(config.samples_per_dimension * dimensions, config.min_samples, config.max_samples))
     anchor = rng.integers(len(encoded), size=count).astype(np.intp)
-    spread = np.repeat([NEAR, NEAR, FAR], [count // 4, count // 2 - count // 4, count - count // 2])
+    spread = np.repeat([config.near_spread, config.around_spread], [count // 2, count - count // 2])
     centre, deviation = encoded.mean(axis=0), encoded.std(axis=0)
     noise = rng.normal(size=(count, dimensions)) * deviation
     latent = encoded[anchor] + noise * spread[:, None]
     cloud = slice(3 * count // 4, None)
-    latent[cloud], anchor[cloud] = centre + BEYOND * noise[cloud], -1
+    latent[cloud], anchor[cloud] = centre + config.cloud_spread * noise[cloud], -1
     codes = codec.decode(autoencoder.decode(latent))
-    kept = within_declared_ranges(codes, codec)
+    kept = within_declared_ranges(codes, codec, config.range_slack)
     rounded = to_values(codes[kept], codec)
     return Samples(latent[kept], rounded, codec.encode(rounded), anchor[kept])
 
 
-def within_declared_ranges(codes: Floats, codec: Codec) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def within_declared_ranges(codes: Floats, codec: Codec, tolerance: float = DEFAULTS.range_slack) -> Mask:
     inside = np.ones(len(codes), dtype=bool)
     for j, feature in enumerate(codec.schema.features):
         if feature.numeric and feature.declared:
-            slack = 0.05 * min(feature.upper - feature.lower, codec.profile.span[j])
+            slack = tolerance * min(feature.upper - feature.lower, codec.profile.span[j])
             within = (codes[:, j] >= feature.lower - slack) & (codes[:, j] <= feature.upper + slack)
             inside &= within | (codes[:, j] == MISSING)
     return inside
 
 
 def to_values(codes: Floats, codec: Codec) -> Floats:
-    """Rounded to each feature's precision and clipped to its range: rows that could exist."""
+    """Round to the precision of each feature and clip to its range."""
     values = codes.copy()
     for j in codec.numeric:
         feature = codec.schema.features[j]
         low, high = (np.ceil(feature.lower), np.floor(feature.upper)) if feature.integer else (feature.lower, feature.upper)
         rounded = np.clip(np.round(codes[:, j], feature.decimals), low, high)
-        values[:, j] = np.where(codes[:, j] == MISSING, MISSING, rounded) if feature.gappy else rounded
+        values[:, j] = np.where(codes[:, j] == MISSING, MISSING, rounded) if feature.nullable else rounded
     return values

@@ -1,10 +1,9 @@
-"""Audit records: one a row explained, as JSON with a published schema, that can be made again to the last bit; see
-docs/records.md."""
+"""Audit records: one per explained row, as JSON with a published schema, reproducible bit for bit; see docs/records.md."""
 
+from fasterce.records.create import NOTICE, make
 from fasterce.records.files import read, schema, to_json, validate, write
 from fasterce.records.identity import file_digest, pseudonym
-from fasterce.records.making import NOTICE, make
-from fasterce.records.replaying import Replay, replay
+from fasterce.records.replay import Replay, replay
 from fasterce.records.wording import Wording, text, texts
 
 SCHEMA = schema()

@@ -1,4 +1,4 @@
-"""The options of one call of `explain` as plain JSON, and back again; and the rules in force, in words and as data."""
+"""The options of one call of `explain` as JSON and back, by their declaration; and the constraints in force."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,126 +6,168 @@ from typing import Any
 
 import numpy as np
 
-from fasterce.constraints import files
-from fasterce.constraints.check import as_rules
-from fasterce.constraints.vocabulary import Rule
+from fasterce.constraints import io
+from fasterce.constraints.compile.active import DeclaredRange, collect
+from fasterce.constraints.objects import Constraint
+from fasterce.constraints.validate import as_constraints
+from fasterce.data.dtypes import plain
+from fasterce.data.schema import Schema
 from fasterce.errors import InputError, SchemaError
-from fasterce.options import DEFAULTS
+from fasterce.options import ExplainOptions, Kind, Option, declared
 from fasterce.records.cells import cell, name, restored_name
-from fasterce.rules.limits import Span, collect
-from fasterce.schema import Schema, plain
-
-BY_COLUMN = {"distance": "factor", "shake": "deviation"}
-PASSING = {
-    "deadline": "deadline= makes answers depend on how fast the machine was",
-    "survive": "survive= asks refitted models, which are not saved",
-}
+from fasterce.typing import Json, JsonObject
 
 
-def written(options: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """All options of a call by their names; columns and bounds in lists, since JSON has no other keys than text."""
-    if set(options) != set(DEFAULTS):
-        raise InputError(
-            "Records are made of one call of explain, whose options it remembers; got an Explanation of several or of none."
-        )
-    return {option: None if value is None else _written(option, value, schema) for option, value in options.items()}
+def written(options: Mapping[str, Any], schema: Schema, cls: type = ExplainOptions) -> JsonObject:
+    """Return all options of a call by name; columns and bounds are lists, since the keys of JSON are text."""
+    known = {option.name: option for option in declared(cls)}
+    if set(options) != set(known):
+        raise InputError("records.not_one_call", option="explanation")
+    return {key: None if value is None else _written(known[key], value, schema) for key, value in options.items()}
 
 
-def _written(option: str, value: Any, schema: Schema) -> Any:
-    if option == "rules":
-        return _bare(files.to_dict(as_rules(_listed(option, value))))
-    if option == "features_to_vary":
-        return value if isinstance(value, str) else [name(column) for column in _listed(option, value)]
-    if option == "permitted_range":
+def _written(option: Option, value: Any, schema: Schema) -> Json:
+    kind = option.kind
+    if kind is Kind.CONSTRAINTS:
+        return _plain(io.to_dict(as_constraints(_listed(option.name, value))))
+    if kind is Kind.COLUMNS:
+        return value if isinstance(value, str) else [name(column) for column in _listed(option.name, value)]
+    if kind is Kind.RANGES:
         return [{"feature": name(column)} | _permitted(schema, column, given) for column, given in value.items()]
-    if option in BY_COLUMN and isinstance(value, Mapping):
-        return [{"feature": name(column), BY_COLUMN[option]: plain(number)} for column, number in value.items()]
-    wants_bounds = option == "target_score" or (option == "target" and np.ndim(value) == 1)
-    return [_bound(end) for end in value] if wants_bounds else _scalar(option, value)
+    if kind is Kind.FACTORS and isinstance(value, Mapping):
+        return [{"feature": name(column), option.entry: plain(number)} for column, number in value.items()]
+    if kind is Kind.BOUNDS or (kind is Kind.TARGET and np.ndim(value) == 1):
+        return [_bound(end) for end in value]
+    found = cell(value)
+    if found is None or isinstance(found, dict):
+        raise InputError("records.not_recordable", option=option.name, received=value)
+    return found
 
 
-def _listed(option: str, value: Any) -> Iterable[Any]:
+def _listed(option: str, value: Iterable[Any]) -> Iterable[Any]:
     if isinstance(value, Iterator):
-        raise InputError(f"{option} must be a list to be recorded; got {type(value).__name__}, which is used up.")
-    return value  # type: ignore[no-any-return]
+        raise InputError("records.used_up", option=option, received=type(value).__name__)
+    return value
 
 
-def _permitted(schema: Schema, column: Any, given: Any) -> dict[str, Any]:
+def _permitted(schema: Schema, column: Any, given: Any) -> JsonObject:
     if schema[column].numeric:
         return dict(zip(("low", "high"), map(_bound, given), strict=True))
     return {"values": [cell(value) for value in _listed("permitted_range", given)]}
 
 
 def _bound(end: Any) -> float | int | None:
-    """An open end is null."""
+    """Return one end of an interval, null if it is open."""
     value = plain(end)
     return None if value is None or math.isinf(value) else value
 
 
-def _scalar(option: str, value: Any) -> Any:
-    found = cell(value)
-    if found is None or isinstance(found, dict):
-        raise InputError(f"{option} must be text, a number or a boolean to be recorded; got {value!r:.100}.")
-    return found
-
-
-def _bare(value: Any) -> Any:
-    """NumPy's scalars as plain ones, all the way down."""
+def _plain(value: Any) -> Json:
+    """Replace NumPy's scalars in nested values."""
     if isinstance(value, dict):
-        return {key: _bare(one) for key, one in value.items()}
-    return [_bare(one) for one in value] if isinstance(value, (list, tuple)) else plain(value)
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else plain(value)
 
 
-def restored(options: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """The options as `explain` takes them."""
-    return {option: _restored(option, value, schema) for option, value in options.items()}
+def restored(options: JsonObject, cls: type = ExplainOptions) -> dict[str, Any]:
+    """Return the options as `explain` takes them."""
+    known = {option.name: option for option in declared(cls)}
+    return {key: _restored(known[key], value) for key, value in options.items()}
 
 
-def _restored(option: str, value: Any, schema: Schema) -> Any:
-    if option == "rules":
-        return files.from_dict(value or ())
-    if value is None:
-        return None
-    if option == "features_to_vary":
-        return value if isinstance(value, str) else [restored_name(column) for column in value]
-    if option == "permitted_range":
+def _restored(option: Option, value: Json) -> Any:
+    if option.kind is Kind.CONSTRAINTS:
+        return io.from_dict(value or ())
+    if option.kind is Kind.COLUMNS and isinstance(value, list):
+        return [restored_name(column) for column in value]
+    if option.kind is Kind.RANGES and value is not None:
         return {restored_name(one["feature"]): _range(one) for one in value}
-    if option in BY_COLUMN and isinstance(value, list):
-        return {restored_name(one["feature"]): one[BY_COLUMN[option]] for one in value}
+    if option.kind is Kind.FACTORS and isinstance(value, list):
+        return {restored_name(one["feature"]): one[option.entry] for one in value}
     return tuple(value) if isinstance(value, list) else value
 
 
-def _range(written: Mapping[str, Any]) -> Any:
-    if "values" in written:
-        return written["values"]
-    low, high = written["low"], written["high"]
+def _range(entry: JsonObject) -> Any:
+    if "values" in entry:
+        return entry["values"]
+    low, high = entry["low"], entry["high"]
     return (-math.inf if low is None else low, math.inf if high is None else high)
 
 
-def why_not_replayable(options: Mapping[str, Any]) -> str | None:
-    """A sentence where the same call may answer something else another time."""
-    reasons = [sentence for option, sentence in PASSING.items() if options[option] is not None]
-    return f"{'; '.join(reasons)}." if reasons else None
+def options_schema(cls: type = ExplainOptions) -> JsonObject:
+    """Return the JSON Schema of the options of a call."""
+    options = declared(cls)
+    properties = {option.name: {"description": option.help} | _option_schema(option) for option in options}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [option.name for option in options],
+        "additionalProperties": False,
+    }
 
 
-def constraints(options: Mapping[str, Any], schema: Schema) -> list[dict[str, Any]]:
-    """Every rule that was in force: where it comes from, its sense in words, and as data."""
-    given = (options[option] for option in ("features_to_vary", "permitted_range", "rules", "override"))
-    limits, facts = collect(schema, *given)
-    called = as_rules(options["rules"])
-    described = [_constraint(limit.source or "rules", limit.said or limit.rule.text, limit.rule) for limit in limits]
-    return described + [_constraint("rules" if fact in called else "schema", fact.text, fact) for fact in facts]
+def _option_schema(option: Option) -> JsonObject:
+    ends = {"type": ["number", "null"]}
+    ranges = [_entry(low=ends, high=ends), _entry(values=_array({"$ref": "#/$defs/cell"}))]
+    names = {"enum": list(option.choices)} if option.choices else {"type": "null"}
+    choices: dict[Kind, list[JsonObject]] = {
+        Kind.TARGET: [{"type": ["string", "number", "boolean", "null"]}, {"$ref": "#/$defs/bounds"}],
+        Kind.BOUNDS: [{"type": "null"}, {"$ref": "#/$defs/bounds"}],
+        Kind.COLUMNS: [{"type": "null"}, {"const": "all"}, _array({"$ref": "#/$defs/name"})],
+        Kind.CONSTRAINTS: [{"type": "null"}, _array({"$ref": "#/$defs/constraint"})],
+        Kind.RANGES: [{"type": "null"}, _array({"anyOf": ranges})],
+        Kind.FACTORS: [names, _array(_entry(**{option.entry: {"type": "number", "minimum": 0}}))],
+    }
+    return {"anyOf": choices[option.kind]} if option.kind in choices else _plain_schema(option)
 
 
-def _constraint(source: str, text: str, rule: Rule) -> dict[str, Any]:
-    return {"source": source, "text": text, "rule": _as_data(rule)}
+def _plain_schema(option: Option) -> JsonObject:
+    if option.choices:
+        return {"enum": list(option.choices)}
+    json_type = {bool: "boolean", int: "integer", float: "number"}.get(option.type, "string")
+    lower = "exclusiveMinimum" if option.exclusive else "minimum"
+    limits = {lower: option.minimum, "maximum": option.maximum}
+    return {
+        "type": json_type if option.default is not None else [json_type, "null"],
+        **{key: limit for key, limit in limits.items() if limit is not None},
+    }
 
 
-def _as_data(rule: Rule) -> dict[str, Any]:
-    if isinstance(rule, Span):
-        ends = {"low": _bound(rule.low), "high": _bound(rule.high)}
-        return {"rule": "range", "feature": name(rule.feature)} | {end: at for end, at in ends.items() if at is not None}
+def _array(items: JsonObject) -> JsonObject:
+    return {"type": "array", "items": items}
+
+
+def _entry(**fields: JsonObject) -> JsonObject:
+    """Return the schema of what is given for one feature."""
+    properties = {"feature": {"$ref": "#/$defs/name"}, **fields}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def unreproducible(options: Mapping[str, Any], cls: type = ExplainOptions) -> list[str]:
+    """Return the options given that make the result depend on more than what is recorded."""
+    return [one.name for one in declared(cls) if not one.reproducible and options[one.name] is not None]
+
+
+def constraints(options: Mapping[str, Any], schema: Schema) -> list[JsonObject]:
+    """Return every constraint in force: where it comes from, its text, and itself as data."""
+    given = (options[option] for option in ("features_to_vary", "permitted_range", "constraints", "override"))
+    active, definitions = collect(schema, *given)
+    called = as_constraints(options["constraints"])
+    described = [_constraint(one.origin, one.label or one.constraint.text, one.constraint) for one in active]
+    return described + [_constraint("constraints" if one in called else "schema", one.text, one) for one in definitions]
+
+
+def _constraint(source: str, text: str, constraint: Constraint) -> JsonObject:
+    return {"source": source, "text": text, "constraint": _as_data(constraint)}
+
+
+def _as_data(constraint: Constraint) -> JsonObject:
+    if isinstance(constraint, DeclaredRange):
+        ends = {"low": _bound(constraint.low), "high": _bound(constraint.high)}
+        return {"constraint": "range", "feature": name(constraint.feature)} | {
+            end: value for end, value in ends.items() if value is not None
+        }
     try:
-        return dict(_bare(files.to_dict([rule])[0]))
+        return dict(_plain(io.to_dict([constraint])[0]))
     except SchemaError as error:
-        raise SchemaError(f"A record holds every rule as data; {error}") from error
+        raise SchemaError("records.constraint_not_data", reason=error.problem) from error

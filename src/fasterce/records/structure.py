@@ -1,112 +1,71 @@
-"""Has a record the fields the schema names, all of them and no others? Quick enough for every record that is replayed."""
+"""Check that a record has the fields its schema names, all of them and no others, without a JSON Schema library."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from fasterce.errors import InputError, unknown_name
+from fasterce.errors import InputError, Problem, make_problem, unknown
 from fasterce.records.files import check_format, record_id, schema
+from fasterce.typing import Json
 
 COMPOSED = {"object": dict, "array": list}
 
-
-def _kind(value: Any) -> type | None:
-    """None for a single value."""
-    return dict if isinstance(value, dict) else list if isinstance(value, list) else None
+Node = Mapping[str, Any]  # A part of the JSON Schema.
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What may stand in one place: an object with these fields, a list of these items, a single value, or one of several."""
-
-    takes: frozenset[type]
-    single: bool
-    fields: Mapping[str, "Shape"] | None = None
-    required: tuple[str, ...] = ()
-    closed: bool = False
-    items: "Shape | None" = None
-    choices: tuple["Shape", ...] = ()
-
-    def misfit(self, value: Any) -> tuple[str, str] | None:
-        """Where and what does not fit; None if all of it does."""
-        kind = _kind(value)
-        if not (self.single if kind is None else kind in self.takes):
-            return "", f"{type(value).__name__} in the field"
-        if kind is dict:
-            return self._misfit_of_choices(value) if self.choices else self._misfit_of_fields(value)
-        if kind is list:
-            return self._misfit_of_choices(value) if self.choices else self._misfit_of_items(value)
-        return None
-
-    def _misfit_of_choices(self, value: Any) -> tuple[str, str] | None:
-        """What the first choice of the value's own kind has against it, if all have something."""
-        told = [choice.misfit(value) for choice in self.choices if _kind(value) in choice.takes]
-        return None if None in told else told[0]
-
-    def _misfit_of_fields(self, value: dict[str, Any]) -> tuple[str, str] | None:
-        if self.fields is None:
-            return None
-        for name in self.required:
-            if name not in value:
-                return "", f"no field {name!r} in"
-        for name, part in value.items():
-            shape = self.fields.get(name)
-            if shape is None and self.closed:
-                return "", f"{unknown_name('field', name, self.fields)} It stands in"
-            found = None if shape is None else shape.misfit(part)
-            if found is not None:
-                return f".{name}{found[0]}", found[1]
-        return None
-
-    def _misfit_of_items(self, value: list[Any]) -> tuple[str, str] | None:
-        if self.items is None:
-            return None
-        for place, one in enumerate(value):
-            found = self.items.misfit(one)
-            if found is not None:
-                return f"[{place}]{found[0]}", found[1]
-        return None
-
-
-def check_structure(record: Any) -> None:
-    """One sentence where a field is missing, unknown, or not the object or list it must be."""
+def check_structure(record: Json) -> None:
+    """Raise InputError for the first field that is missing, unknown, or not the object or list it must be."""
     check_format(record)
-    found = _record_shape().misfit(record)
-    if found is not None:
-        where, what = found
-        place = repr(where.removeprefix(".")) if where else "the record itself"
-        named = f"Record {record_id(record)!r:.100} must have the fields of its schema (see records.validate)"
-        raise InputError(f"{named}; got {what} {place}.")
+    problem = next(_problems(_schema(), record, "$", record_id(record)), None)
+    if problem is not None:
+        raise InputError(problem)
 
 
 @cache
-def _record_shape() -> Shape:
-    whole = schema()
-    return _shape(whole, whole["$defs"], {})
+def _schema() -> Node:
+    return schema()
 
 
-def _shape(node: Mapping[str, Any], known: Mapping[str, Any], made: dict[str, Shape]) -> Shape:
-    """The shape of a part of the schema, whose references are to its own definitions only."""
-    if "$ref" in node:
-        name = node["$ref"].rpartition("/")[2]
-        # A definition that holds itself is not followed into itself.
-        return made[name] if name in made else _shape(known[name], known, made | {name: ANYTHING})
+def _problems(node: Node, value: Json, place: str, record: Json) -> Iterator[Problem]:
+    """Yield what does not fit; of several choices, what does not fit the first one of the value's own type."""
+    node = _resolved(node)
+    choices = [one for one in map(_resolved, node.get("anyOf", (node,))) if _admits(one, value)]
+    if not choices:
+        yield make_problem("records.wrong_type", received=type(value).__name__, record=record, place=place)
+    elif "anyOf" in node:
+        found = [list(_problems(choice, value, place, record)) for choice in choices]
+        yield from found[0] if all(found) else ()
+    elif isinstance(value, dict) and "properties" in node:
+        yield from _field_problems(node, value, place, record)
+    elif isinstance(value, list) and "items" in node:
+        for position, item in enumerate(value):
+            yield from _problems(node["items"], item, f"{place}[{position}]", record)
+
+
+def _field_problems(node: Node, value: dict[str, Json], place: str, record: Json) -> Iterator[Problem]:
+    fields = node["properties"]
+    for name in node.get("required", ()):
+        if name not in value:
+            yield make_problem("records.missing_field", expected=name, record=record, place=place)
+    for name, part in value.items():
+        if name in fields:
+            yield from _problems(fields[name], part, f"{place}.{name}", record)
+        elif node.get("additionalProperties") is False:
+            yield unknown("records.unknown_field", name, fields, record=record, place=place)
+
+
+def _resolved(node: Node) -> Node:
+    """Follow a reference to a definition of the schema."""
+    found: Node = _schema()["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+    return found
+
+
+def _admits(node: Node, value: Json) -> bool:
+    """Whether an object, a list or a single value may stand here; the types of single values are not compared."""
     if "anyOf" in node:
-        choices = tuple(_shape(choice, known, made) for choice in node["anyOf"])
-        takes = frozenset(kind for choice in choices for kind in choice.takes)
-        return Shape(takes, any(choice.single for choice in choices), choices=choices)
-    kinds = node.get("type", ("object", "array", "string"))
-    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    fields = node.get("properties")
-    return Shape(
-        frozenset(COMPOSED[kind] for kind in kinds if kind in COMPOSED),
-        any(kind not in COMPOSED for kind in kinds),
-        None if fields is None else {name: _shape(part, known, made) for name, part in fields.items()},
-        tuple(node.get("required", ())),
-        node.get("additionalProperties") is False,
-        _shape(node["items"], known, made) if "items" in node else None,
-    )
-
-
-ANYTHING = Shape(frozenset({dict, list}), single=True)
+        return any(_admits(_resolved(one), value) for one in node["anyOf"])
+    types = node.get("type", ("object", "array", "string"))
+    types = (types,) if isinstance(types, str) else types
+    if isinstance(value, (dict, list)):
+        return any(isinstance(value, COMPOSED[one]) for one in types if one in COMPOSED)
+    return any(one not in COMPOSED for one in types)

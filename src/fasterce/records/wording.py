@@ -1,11 +1,11 @@
-"""Explanations as sentences for the person they are about, in words that anyone can replace.
+"""Explanations as sentences for the person concerned, in words that can be replaced.
 
 A template is filled by names alone: `{feature}` is looked up, nothing is evaluated, and what is filled in is not read again.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
 from typing import Any
@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fasterce import documents
-from fasterce.display import wording as display
-from fasterce.errors import InputError, unknown_name
+from fasterce.data.schema import Feature
+from fasterce.errors import InputError, unknown
 from fasterce.explanation import ALREADY_TARGET, FOUND, INVALID_INPUT, MODEL_ERROR, NONE_FOUND, STOPPED, Change, Explanation
-from fasterce.schema import Feature
-from fasterce.targets import ANY_OTHER
+from fasterce.io import documents
+from fasterce.options import Bounds
+from fasterce.search.target import ANY_OTHER
+from fasterce.viz import formatting
 
 Changes = list[list[Change]]
+Labels = Mapping[Hashable, str]
 
 CLASS, OTHER, CHANCE, NUMBER = "class", "any other", "chance", "number"
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-UNSAID = {INVALID_INPUT: "invalid_input", MODEL_ERROR: "model_error", STOPPED: "stopped", NONE_FOUND: "none_found"}
+WITHOUT_RESULT = (INVALID_INPUT, MODEL_ERROR, STOPPED, NONE_FOUND)
+# By part, the placeholders it may have.
 PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("found", "found_other"), ("changes", "target", "prediction")),
     **dict.fromkeys(("already", "already_other"), ("target", "prediction")),
@@ -41,7 +44,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Wording:
-    """The sentences and their parts; `features`, `values` and `classes` put names people know in place of columns and codes.
+    """The sentences of a text; `features`, `values` and `classes` are labels for columns, categories and classes.
 
     >>> Wording(change="{feature} = {to}").change
     '{feature} = {to}'
@@ -73,222 +76,232 @@ class Wording:
     thousands: str = ","
     yes: str = "true"
     no: str = "false"
-    features: Mapping[Any, str] = field(default_factory=dict)
-    values: Mapping[Any, Mapping[Any, str]] = field(default_factory=dict)
-    classes: Mapping[Any, str] = field(default_factory=dict)
+    features: Labels = field(default_factory=dict)
+    values: Mapping[Hashable, Labels] = field(default_factory=dict)
+    classes: Labels = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            given = getattr(self, one.name)
-            if one.name in ("features", "values", "classes"):
-                _check_labels(one.name, given)
+        for part in fields(self):
+            given = getattr(self, part.name)
+            if part.name in ("features", "values", "classes"):
+                _check_labels(part.name, given)
             elif not isinstance(given, str):
-                raise InputError(f"A wording's {one.name!r} must be a text; got {type(given).__name__}.")
-            elif one.name in PLACEHOLDERS:
-                _check_template(one.name, given)
+                raise InputError("records.part_not_text", part=part.name, received=type(given).__name__)
+            elif part.name in PLACEHOLDERS:
+                _check_template(part.name, given)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> "Wording":
-        """Only what is to be said otherwise has to be given."""
+        """Make a wording from the parts that differ from the default."""
         if not isinstance(given, Mapping):
-            raise InputError(f"A wording must be a dictionary of sentences; got {type(given).__name__}.")
-        known = [one.name for one in fields(cls)]
+            raise InputError("records.not_a_wording", received=type(given).__name__)
+        known = [part.name for part in fields(cls)]
         for name in given:
             if name not in known:
-                raise InputError(unknown_name("part of a wording", name, known))
+                raise InputError(unknown("records.unknown_part", name, known))
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
-        """Only what is said otherwise than by default, as JSON can hold it."""
+        """Return the parts that differ from the default, as JSON can hold them."""
         usual = asdict(Wording())
         return {name: _by_text(value) for name, value in asdict(self).items() if value != usual[name]}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Wording":
-        """The wording in a .json, .yaml or .yml file."""
-        return cls.from_dict(documents.read(path, "A wording"))
+        """Load a .json, .yaml or .yml file."""
+        return cls.from_dict(documents.read(path, "wording"))
 
-    def say(self, part: str, **filled: str) -> str:
-        """One part with its placeholders filled."""
+    def fill(self, part: str, **values: str) -> str:
+        """Return one part with its placeholders filled."""
 
-        def fill(found: re.Match[str]) -> str:
-            return found[0][0] if found[1] is None else filled[found[1]]
+        def filled(found: re.Match[str]) -> str:
+            return found[0][0] if found[1] is None else values[found[1]]
 
-        return PLACEHOLDER.sub(fill, getattr(self, part))
+        return PLACEHOLDER.sub(filled, getattr(self, part))
 
     def number(self, written: str) -> str:
-        """A number written the English way, with this wording's decimal point and thousands."""
+        """Replace decimal point and thousands separators of a number."""
         return written.translate({ord(","): self.thousands, ord("."): self.decimal_point})
 
-    def label(self, value: Any) -> str:
-        """A class."""
-        return _looked_up(self.classes, value) or self._plain(value)
+    def label(self, value: object) -> str:
+        """Return the label of a class."""
+        return _label(self.classes, value) or self._plain(value)
 
-    def feature(self, name: Any) -> str:
-        return _looked_up(self.features, name) or display.text(name)
+    def feature(self, name: object) -> str:
+        """Return the label of a column."""
+        return _label(self.features, name) or formatting.text(name)
 
-    def _plain(self, value: Any) -> str:
+    def _plain(self, value: object) -> str:
         if isinstance(value, (bool, np.bool_)):
             return self.yes if value else self.no
-        return display.text(value)
+        return formatting.text(value)
 
-    def from_to(self, feature: Feature, change: Change) -> tuple[str, str]:
-        """Both values, precise enough to be told apart."""
+    def before_and_after(self, feature: Feature, change: Change) -> tuple[str, str]:
+        """Return both values of a change, with enough decimals to tell them apart."""
         if feature.numeric:
-            before, (after,) = display.values(feature, change.before, [change.after])
+            before, (after,) = formatting.values(feature, change.before, [change.after])
             return self.number(before), self.number(after)
         labels = _looked_up(self.values, feature.name) or {}
-        return tuple(_looked_up(labels, value) or self._plain(value) for value in (change.before, change.after))  # type: ignore[return-value]
+        before, after = (_label(labels, value) or self._plain(value) for value in (change.before, change.after))
+        return before, after
 
-    def change_of(self, feature: Feature, change: Change) -> str:
-        named = self.feature(feature.name)
-        before, after = self.from_to(feature, change)
+    def describe(self, feature: Feature, change: Change) -> str:
+        """Return one change as part of a sentence."""
+        label = self.feature(feature.name)
+        before, after = self.before_and_after(feature, change)
         if change.before is None:
-            return self.say("becomes_known", feature=named, to=after)
+            return self.fill("becomes_known", feature=label, to=after)
         if change.after is None:
-            return self.say("becomes_missing", **{"feature": named, "from": before})
-        return self.say("change", **{"feature": named, "from": before, "to": after})
+            return self.fill("becomes_missing", **{"feature": label, "from": before})
+        return self.fill("change", **{"feature": label, "from": before, "to": after})
 
-    def listed(self, parts: Sequence[str]) -> str:
+    def join(self, parts: Sequence[str]) -> str:
+        """Join parts of a sentence, such as "a, b and c"."""
         return self.last_comma.join([self.comma.join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
     def bounds(self, low: float | None, high: float | None, chance: bool) -> str:
-        """A wanted interval in words."""
+        """Return a target interval in words."""
         low, high = (None if end is None or np.isinf(end) else end for end in (low, high))
-        written = {"low": low, "high": high}
-        said = {end: "" if at is None else self.score(float(at), chance) for end, at in written.items()}
-        part = "at_most" if low is None else "at_least" if high is None else "exactly" if low == high else "between"
-        return self.say(part, **said)
+        ends = {name: "" if end is None else self.score(float(end), chance) for name, end in (("low", low), ("high", high))}
+        if low is None:
+            return self.fill("at_most", **ends)
+        if high is None:
+            return self.fill("at_least", **ends)
+        return self.fill("exactly" if low == high else "between", **ends)
 
     def score(self, value: float, chance: bool) -> str:
-        """A chance in per cent, or a number."""
-        return self.number(display.percent(value) if chance else display.predicted(value))
+        """Return a chance in per cent, or a number."""
+        return self.number(formatting.percent(value) if chance else formatting.predicted(value))
 
 
-def read(template: "Wording | Mapping[str, Any] | None") -> Wording:
+WordingLike = Wording | Mapping[str, Any] | None
+
+
+def as_wording(template: WordingLike) -> Wording:
+    """Return a `Wording` from what callers may give."""
     if template is None:
         return Wording()
     return template if isinstance(template, Wording) else Wording.from_dict(template)
 
 
-def text(explanation: Explanation, row: int = 0, template: Wording | Mapping[str, Any] | None = None) -> str:
-    """What one row, by its position, has to change, in a sentence."""
+def text(explanation: Explanation, row: int = 0, template: WordingLike = None) -> str:
+    """Return what has to change in the row at a position, in a sentence."""
     if not -len(explanation) <= row < len(explanation):
-        raise InputError(f"row must be a position from 0 to {len(explanation) - 1}; got {row!r}.")
-    return _Speaker(explanation, read(template), all_changes(explanation)).row(row % len(explanation))
+        raise InputError("records.not_a_row", option="row", most=len(explanation) - 1, received=row)
+    return _Writer(explanation, as_wording(template), all_changes(explanation)).row(row % len(explanation))
 
 
-def texts(explanation: Explanation, template: Wording | Mapping[str, Any] | None = None) -> list[str]:
-    """A text for every row, in order."""
-    return all_texts(explanation, read(template), all_changes(explanation))
-
-
-def all_texts(explanation: Explanation, wording: Wording, changes: Changes) -> list[str]:
-    speaker = _Speaker(explanation, wording, changes)
-    return [speaker.row(row) for row in range(len(explanation))]
+def texts(explanation: Explanation, template: WordingLike = None, changes: Changes | None = None) -> list[str]:
+    """Return the text of every row, in order; `changes` are those of `all_changes`, if they are known."""
+    writer = _Writer(explanation, as_wording(template), all_changes(explanation) if changes is None else changes)
+    return [writer.row(row) for row in range(len(explanation))]
 
 
 def all_changes(explanation: Explanation) -> Changes:
-    """What every counterfactual changes."""
-    given, table = explanation.answers, explanation.table
-    found: Changes = [[] for _ in range(len(given))]
+    """Return the changes of every counterfactual."""
+    arrays, table = explanation.arrays, explanation.table
+    found: Changes = [[] for _ in range(len(arrays))]
     names = table.schema.names
-    answer, feature = np.nonzero(given.changed)
-    cells = (answer, feature, given.before[answer, feature], given.codes[answer, feature])
+    line, feature = np.nonzero(arrays.changed)
+    cells = (line, feature, arrays.before[line, feature], arrays.codes[line, feature])
     for k, j, before, after in zip(*(part.tolist() for part in cells), strict=True):
         found[k].append(Change(names[j], table.value(j, before), table.value(j, after)))
     return found
 
 
-def without_place(reason: str, row: int) -> str:
-    """A row's reason without its place in the table, which is another one in other company."""
-    if reason.endswith(f" (row {row})."):
-        return reason.removesuffix(f" (row {row}).") + "."
-    return reason.replace(f" (row {row}). ", ". ", 1)
+def reason_text(explanation: Explanation, row: int) -> str:
+    """Return the reason of a row without its position, which depends on the other rows of the call."""
+    if not explanation.problems:
+        return str(explanation.reason.iloc[row])
+    return " ".join(problem.without_row().text() for problem in explanation.problems[row])
 
 
-class _Speaker:
-    """One explanation put into words; what is the same for all rows is looked up once."""
+class _Writer:
+    """Writes the texts of one explanation; what is the same for all rows is looked up once."""
 
     def __init__(self, explanation: Explanation, wording: Wording, changes: Changes) -> None:
         self.wording, self.changes = wording, changes
-        explanation = explanation.in_pandas()
+        self.explanation = explanation = explanation.in_pandas()
         self.features = {feature.name: feature for feature in explanation.table.schema.features}
-        self.score = explanation.answers.score.tolist()
-        self.status, self.reason = explanation.status.tolist(), explanation.reason.tolist()
+        self.score = explanation.arrays.score.tolist()
+        self.status = explanation.status.tolist()
         self.prediction, self.target = explanation.prediction.tolist(), explanation.target.tolist()
         every = np.arange(len(explanation) + 1)
-        self.start = np.searchsorted(explanation.answers.query, every).tolist()
+        self.start = np.searchsorted(explanation.arrays.query, every).tolist()
         self.own_score = [np.nan] * len(explanation) if explanation.score is None else explanation.score.tolist()
-        self.target_score: Any = explanation.options.get("target_score")
+        self.target_score: Bounds | None = explanation.options.get("target_score")
 
     def row(self, row: int) -> str:
         status = self.status[row]
-        if status in UNSAID:
-            reason = without_place(str(self.reason[row]), row)
-            return self.wording.say(UNSAID[status], reason=reason, prediction=self._prediction(row))
+        if status in WITHOUT_RESULT:
+            reason = reason_text(self.explanation, row)
+            return self.wording.fill(status, reason=reason, prediction=self._prediction(row))
         if status == ALREADY_TARGET:
-            return self._said("already", row, "", self.own_score[row])
-        sentences = [self._answer(row, answer) for answer in range(self.start[row], self.start[row + 1])]
-        return " ".join(sentences[:1] + [self.wording.say("or_else", sentence=sentence) for sentence in sentences[1:]])
+            return self._sentence("already", row, "", self.own_score[row])
+        found = [self._counterfactual(row, k) for k in range(self.start[row], self.start[row + 1])]
+        return " ".join(found[:1] + [self.wording.fill("or_else", sentence=sentence) for sentence in found[1:]])
 
-    def _answer(self, row: int, answer: int) -> str:
-        changes = [self.wording.change_of(self.features[change.feature], change) for change in self.changes[answer]]
-        return self._said(FOUND, row, self.wording.listed(changes), self.score[answer])
+    def _counterfactual(self, row: int, k: int) -> str:
+        changes = [self.wording.describe(self.features[change.feature], change) for change in self.changes[k]]
+        return self._sentence(FOUND, row, self.wording.join(changes), self.score[k])
 
-    def _said(self, part: str, row: int, changes: str, score: float) -> str:
-        kind, words = self._kind(row), self.wording
-        filled = {"changes": changes, "prediction": self._prediction(row), "target": self._target(row)}
+    def _sentence(self, part: str, row: int, changes: str, score: float) -> str:
+        kind, wording = self._kind(row), self.wording
+        values = {"changes": changes, "prediction": self._prediction(row), "target": self._target(row)}
         if kind in (CHANCE, NUMBER):
-            low, high = self.target_score if kind == CHANCE else self.target[row]
-            filled |= {"score": words.score(score, kind == CHANCE), "bounds": words.bounds(low, high, kind == CHANCE)}
-        return words.say(part if kind == CLASS else f"{part}_{kind.removeprefix('any ')}", **filled)
+            low, high = self.target[row] if self.target_score is None else self.target_score
+            values |= {"score": wording.score(score, kind == CHANCE), "bounds": wording.bounds(low, high, kind == CHANCE)}
+        suffix = {CLASS: "", OTHER: "_other", CHANCE: "_chance", NUMBER: "_number"}[kind]
+        return wording.fill(part + suffix, **values)
 
     def _kind(self, row: int) -> str:
-        wanted = self.target[row]
-        if isinstance(wanted, tuple):
+        target = self.target[row]
+        if isinstance(target, tuple):
             return NUMBER
         if self.target_score is not None:
             return CHANCE
-        return OTHER if isinstance(wanted, str) and wanted == ANY_OTHER else CLASS
+        return OTHER if isinstance(target, str) and target == ANY_OTHER else CLASS
 
     def _prediction(self, row: int) -> str:
-        said = self.prediction[row]
-        if self._kind(row) == NUMBER and not pd.isna(said):
-            return self.wording.score(float(said), chance=False)
-        return "" if said is None else self.wording.label(said)
+        prediction = self.prediction[row]
+        if self._kind(row) == NUMBER and not pd.isna(prediction):
+            return self.wording.score(float(prediction), chance=False)
+        return "" if prediction is None else self.wording.label(prediction)
 
     def _target(self, row: int) -> str:
-        wanted = self.target[row]
-        return "" if wanted is None or isinstance(wanted, tuple) else self.wording.label(wanted)
+        target = self.target[row]
+        return "" if target is None or isinstance(target, tuple) else self.wording.label(target)
 
 
 def _by_text(value: Any) -> Any:
     return {str(key): _by_text(label) for key, label in value.items()} if isinstance(value, Mapping) else value
 
 
-def _looked_up(labels: Mapping[Any, Any], value: Any) -> Any:
-    """By the value itself, or by its text, since files have no other keys."""
+def _looked_up(labels: Mapping[Any, Any], value: object) -> Any:
+    """Look a value up by itself, or by its text, since files have no other keys."""
     for key in (value, str(value), json.dumps(value) if isinstance(value, bool) else None):
         if key is not None and key in labels:
             return labels[key]
     return None
 
 
+def _label(labels: Labels, value: object) -> str | None:
+    found: str | None = _looked_up(labels, value)
+    return found
+
+
 def _check_template(part: str, given: str) -> None:
     for found in PLACEHOLDER.finditer(given):
         if found[0] in ("{", "}"):
-            raise InputError(
-                f"A wording's {part!r} must have its braces in pairs, doubled where they are meant; got {given!r}."
-            )
+            raise InputError("records.unpaired_braces", part=part, received=given)
         if found[1] is not None and found[1] not in PLACEHOLDERS[part]:
-            raise InputError(f"A wording's {part!r}: {unknown_name('placeholder', found[1], PLACEHOLDERS[part])}")
+            raise InputError(unknown("records.unknown_placeholder", found[1], PLACEHOLDERS[part], part=part))
 
 
-def _check_labels(part: str, given: Any) -> None:
-    inner = list(given.values()) if isinstance(given, Mapping) else [None]
+def _check_labels(part: str, given: object) -> None:
+    labels: list[object] = list(given.values()) if isinstance(given, Mapping) else [None]
     if part == "values":
-        inner = [label for one in inner for label in (one.values() if isinstance(one, Mapping) else [None])]
-    if not all(isinstance(label, str) for label in inner):
+        labels = [label for one in labels for label in (one.values() if isinstance(one, Mapping) else [None])]
+    if not all(isinstance(label, str) for label in labels):
         shape = "{column: {value: label}}" if part == "values" else "{name: label}"
-        raise InputError(f"A wording's {part!r} must be a dictionary {shape} of texts; got {given!r:.100}.")
+        raise InputError("records.not_labels", part=part, expected=shape, received=given)

@@ -1,35 +1,37 @@
-"""How far a counterfactual is from the row: a price for every feature's change, added up.
+"""Distances between a row and its counterfactual: the sum of a cost per changed feature.
 
 gower       |change| / range in the training data, and 1 for a changed category
 mad         the paper's: |change| / median absolute deviation, averaged over numbers, plus the share of categories changed
-percentile  the share of people one has to pass, dearer in the thin tails, and 1 for a changed category
+percentile  the share of training rows between the two values, plus a cost in the tails, and 1 for a changed category
 
-A number that goes missing or is filled costs what a changed category costs. Of values to fill it with, those nearer to the
-usual one come first.
+A number that becomes missing or is filled costs the same as a changed category. Values near the median cost slightly less to
+fill with.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fasterce.codec import Codec
-from fasterce.profile import Floats
-from fasterce.schema import MISSING
+from fasterce.data.codec import Codec
+from fasterce.data.schema import MISSING
+from fasterce.errors import InputError, unknown
+from fasterce.typing import Floats, Indices, Mask
 
+Costs = Literal["percentile", "gower", "mad"] | Mapping[Any, float]
+
+NAMES = ("percentile", "gower", "mad")
 DIGITS = 9
 TAIL = 2.0
-CROWD = 3
+FREQUENT = 3
 TIE = 1e-6
-
-Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A number's place on a scale that rises with it: straight between knots and, with the end's slope, beyond them."""
+    """An increasing function of a number: linear between knots and, with `slope`, beyond them."""
 
     feature: int
     knots: Floats
@@ -44,9 +46,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class Distance:
-    """`weight` (features,): price of one unit of a number; categories cost `flat` when they change. Numbers with a curve
-    are priced along it instead. `gap` (features,): price of a number that goes missing or is filled, None where none may;
-    `usual` (features,): the values near which it is best filled, None where any is as good."""
+    """A distance that adds up over features.
+
+    weight  cost of one unit of a number (features,)
+    flat    cost of a changed category (features,)
+    curves  for numbers whose cost is the difference of a curve instead
+    gap     cost of a number that becomes missing or is filled (features,), None if none may
+    usual   values near which filling costs least (features,), None if all cost the same
+    """
 
     weight: Floats
     flat: Floats
@@ -72,11 +79,13 @@ class Distance:
 
     @classmethod
     def percentile(cls, codec: Codec) -> "Distance":
-        plain = cls.gower(codec.profile.span, codec.numeric, codec.gappy)
-        return replace(plain, weight=np.zeros_like(plain.weight), curves=tuple(_crowd(codec, int(j)) for j in codec.numeric))
+        plain = cls.gower(codec.profile.span, codec.numeric, codec.nullable)
+        return replace(
+            plain, weight=np.zeros_like(plain.weight), curves=tuple(_percentile_curve(codec, int(j)) for j in codec.numeric)
+        )
 
     def times(self, factors: Mapping[int, float]) -> "Distance":
-        """The same, with some features so many times as dear."""
+        """Return the distance with the costs of some features multiplied by a factor."""
         factor = np.ones(len(self.flat))
         factor[list(factors)] = list(factors.values())
         curves = [
@@ -87,18 +96,18 @@ class Distance:
         return Distance(self.weight * factor, self.flat * factor, tuple(curves), gap, self.usual)
 
     def filling_with(self, usual: Floats) -> "Distance":
-        """The same, with a trifle added for filling a number with a value far from the usual one."""
+        """Return the distance with a tiny cost for filling a number with a value far from the usual one."""
         return self if self.gap is None else replace(self, usual=usual)
 
     @property
     def graded(self) -> Mask:
-        """Features whose price grows with the change."""
+        """Features whose cost grows with the change."""
         graded = self.weight > 0
         graded[[curve.feature for curve in self.curves]] = True
         return np.asarray(graded)
 
     def parts(self, codes: Floats, row: Floats) -> Floats:
-        """The price of each feature's change; `row` broadcasts against `codes`."""
+        """Return the cost of the change of each feature; `row` broadcasts against `codes`."""
         price = self._between(codes, row)
         if self.gap is None:
             return price
@@ -116,16 +125,16 @@ class Distance:
         return np.asarray(price)
 
     def shrinkable(self, codes: Floats, row: Floats) -> Floats:
-        """Of the price what a smaller change would save: there is nothing between missing and a value."""
+        """Return the part of the cost that a smaller change would save: none between missing and a value."""
         price = self.parts(codes, row) * self.graded
         return price if self.gap is None else np.where(filled_or_emptied(codes, row), 0.0, price)
 
     def total(self, codes: Floats, row: Floats) -> Floats:
-        """Rounded, so that candidates at the same distance tie the same way in every batch."""
+        """Return the distance, rounded so that ties are broken in the same way in every batch."""
         return np.asarray(np.round(self.parts(codes, row).sum(axis=-1), DIGITS))
 
     def single(self, feature: Indices, value: Floats, row: Floats) -> Floats:
-        """The price of single changes: `feature` (S,), `value` (rows, S)."""
+        """Return the cost of single edits: `feature` (S,), `value` (rows, S)."""
         price = self._between_singles(feature, value, row)
         if self.gap is not None:
             own = row[:, feature]
@@ -145,16 +154,47 @@ class Distance:
         return np.asarray(price)
 
 
+def choose(distance: Costs, codec: Codec) -> Distance:
+    """Return the distance of the option `distance`: a name, or factors by column."""
+    if isinstance(distance, Mapping):
+        return _named("percentile", codec).times(_factors(distance, codec))
+    if distance not in NAMES:
+        raise InputError(unknown("options.unknown_choice", distance, NAMES, option="distance"))
+    return _named(distance, codec)
+
+
+def _named(name: str, codec: Codec) -> Distance:
+    if name == "percentile":
+        found = Distance.percentile(codec)
+    elif name == "gower":
+        found = Distance.gower(codec.profile.span, codec.numeric, codec.nullable)
+    else:
+        found = Distance.mad(codec.profile.mad, codec.numeric, codec.nullable)
+    return found.filling_with(codec.profile.median)
+
+
+def _factors(distance: Mapping[Any, float], codec: Codec) -> dict[int, float]:
+    names = list(codec.schema.names)
+    factors: dict[int, float] = {}
+    for name, factor in distance.items():
+        if name not in names:
+            raise InputError("search.unknown_distance_column", option="distance", expected=names[:3], received=name)
+        if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 < float(factor) < float("inf"):
+            raise InputError("search.not_a_factor", option="distance", column=name, received=factor)
+        factors[names.index(name)] = float(factor)
+    return factors
+
+
 def filled_or_emptied(codes: Floats, row: Floats) -> Mask:
-    """Which numbers are missing on one side and not on the other."""
+    """Return which numbers are missing on one side and not on the other."""
     return np.asarray((codes == MISSING) != (row == MISSING))
 
 
-def _crowd(codec: Codec, j: int) -> Curve:
-    """Where a value stands among people: half of those at the same value count as passed.
+def _percentile_curve(codec: Codec, j: int) -> Curve:
+    """Return the share of training rows below a value, half of those at the same value included.
 
-    Leaving a value many share, such as no capital gain at all, means passing all of them at once. In the outermost
-    percent there is hardly anyone to pass, so the way itself is charged.
+    Leaving a value that many rows share, such as a capital gain of zero, passes all of them at once. In the outermost percent
+    there are hardly any rows, so the change itself is charged.
     """
     levels, span = codec.profile.levels[j], float(codec.profile.span[j])
     values, count = np.unique(levels, return_counts=True)
@@ -163,10 +203,10 @@ def _crowd(codec: Codec, j: int) -> Curve:
     gap = np.diff(values, prepend=values[0] - span, append=values[-1] + span)
     for k, value in enumerate(values):
         step = min(10.0 ** -codec.schema.features[j].decimals, gap[k] / 3, gap[k + 1] / 3)
-        crowd = count[k] >= CROWD
+        frequent = count[k] >= FREQUENT
         before, here, after = upto[k] - count[k] / len(levels), upto[k] - count[k] / len(levels) / 2, upto[k]
-        knots += [value - step, value, value + step] if crowd else [value]
-        heights += [before, here, after] if crowd else [here]
+        knots += [value - step, value, value + step] if frequent else [value]
+        heights += [before, here, after] if frequent else [here]
     x, y = np.array(knots), np.array(heights)
     low, high = levels[1], levels[-2]
     tail = np.maximum(x - high, 0.0) - np.maximum(low - x, 0.0)

@@ -8,17 +8,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.profile import Floats
-from fasterce.search.goal import NO_LIMIT, Goal, Indices, Mask, Said
-from fasterce.search.project import Domain
-
-Asks = Callable[[Floats], Said]
-
-
-@dataclass(frozen=True)
-class Told:
-    classes: Indices
-    scores: Floats | None
+from fasterce.constraints.compile.domain import Domain
+from fasterce.models.predictions import Evaluate
+from fasterce.search.query_targets import QueryTargets
+from fasterce.surrogate.runtime import NO_LIMIT
+from fasterce.typing import Floats, Indices, Mask
 
 
 @dataclass(frozen=True)
@@ -153,30 +147,30 @@ class Judge:
 
     def __init__(
         self,
-        ask: Asks,
-        goal: Goal,
+        evaluate: Evaluate,
+        targets: QueryTargets,
         informative: bool,
         limits: Limits | None = None,
         lowest: float = NO_LIMIT,
         domain: Domain | None = None,
     ) -> None:
         self.domain = domain if domain is not None and domain.linked else None
-        self.ask = ask
+        self.evaluate = evaluate
         self.lowest = lowest
-        self.goal = goal
+        self.targets = targets
         self.informative = informative
-        self.limits = limits or Limits.of(len(goal.target))
+        self.limits = limits or Limits.of(len(targets.target))
         self.best: Best | None = None
         self.heard: Callable[[Indices, Floats], None] | None = None
 
     @property
     def target(self) -> Indices:
-        return self.goal.target
+        return self.targets.target
 
     def take(self, rows: Indices) -> "Judge":
         """The judge of some rows; what they use up, where they are stopped and what is said is seen here too."""
         limits, domain = _Part(self.limits, rows), _taken(self.domain, rows)
-        part = Judge(self.ask, self.goal.take(rows), self.informative, limits, self.lowest, domain)
+        part = Judge(self.evaluate, self.targets.take(rows), self.informative, limits, self.lowest, domain)
         heard = self.heard
         if heard is not None:
             part.heard = lambda some, margin: heard(rows[some], margin)
@@ -184,7 +178,7 @@ class Judge:
 
     def demanding(self, need: Floats) -> "Judge":
         """The same judge, satisfied only so far beyond the boundary."""
-        more = Judge(self.ask, self.goal.demanding(need), self.informative, self.limits, self.lowest, self.domain)
+        more = Judge(self.evaluate, self.targets.demanding(need), self.informative, self.limits, self.lowest, self.domain)
         more.heard = self.heard
         return more
 
@@ -235,9 +229,8 @@ class Judge:
         once, back = distinct(codes)
         if len(once) == len(codes):
             once = back = np.arange(len(codes))
-        answers = self.ask(codes if len(once) == len(codes) else codes[once])
-        scores = None if answers.scores is None else answers.scores[back]
-        return self.goal.margins(Told(answers.classes[back], scores), rows, self.lowest)
+        answers = self.evaluate(codes if len(once) == len(codes) else codes[once])
+        return self.targets.margins(answers.take(back), rows, self.lowest)
 
 
 class _Part(Limits):

@@ -1,35 +1,32 @@
-"""Which values to try for everyone: quantiles over people and over distinct values, and every category.
+"""Values to try for every row: quantiles over rows and over distinct values, and every category.
 
-Where a value may go missing, that is one more.
+Where a value may be missing, that is one more.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fasterce.codec import Codec
-from fasterce.profile import Floats
-from fasterce.surrogate.knots import quantile_knots
+from fasterce.config import SearchConfig
+from fasterce.data.codec import Codec
+from fasterce.typing import Floats, Indices
 
-COARSE, FEWEST, COARSE_IN_ALL = 11, 5, 700
-DENSE, DENSE_IN_ALL = 24, 700
-FINE, FINE_IN_ALL = 129, 1500
+DEFAULTS = SearchConfig()
 
-Indices = NDArray[np.intp]
 Levels = tuple[Indices, Floats]
 
 
-def coarse_levels(codec: Codec) -> Levels:
-    """Which values to try for everyone: quantiles over people and over distinct values, and every frequent category."""
-    return _thinned(codec, _levels_each(codec, COARSE_IN_ALL, COARSE))
+def coarse_levels(codec: Codec, config: SearchConfig = DEFAULTS) -> Levels:
+    """Return few values per feature: quantiles over rows and over distinct values, and every frequent category."""
+    return _thinned(codec, _levels_each(codec, config.total_coarse_levels, config.coarse_levels, config.min_levels))
 
 
-def dense_levels(codec: Codec, knots: Sequence[Floats] = ()) -> Levels:
-    """The same but more of them, where ranking them costs no question: also where the model was seen to bend, which are
-    the knots its copy has besides those every copy has."""
-    bends = [np.setdiff1d(*pair) for pair in zip(knots, quantile_knots(codec), strict=True)] if len(knots) else ()
-    return _thinned(codec, _levels_each(codec, DENSE_IN_ALL, DENSE), bends)
+def dense_levels(codec: Codec, bends: Sequence[Floats] = (), config: SearchConfig = DEFAULTS) -> Levels:
+    """Return more values, for ranking by the surrogate, which costs no model rows.
+
+    `bends` are values per feature where the model was seen to bend: the knots of its surrogate that are no quantiles.
+    """
+    return _thinned(codec, _levels_each(codec, config.total_dense_levels, config.dense_levels, config.min_levels), bends)
 
 
 def _thinned(codec: Codec, count: int, besides: Sequence[Floats] = ()) -> Levels:
@@ -43,20 +40,20 @@ def _thinned(codec: Codec, count: int, besides: Sequence[Floats] = ()) -> Levels
     return _listed(numbers)
 
 
-def fine_levels(codec: Codec) -> Levels:
-    """For the few rows where that finds nothing: many more values, and every category anyone has."""
-    count = _levels_each(codec, FINE_IN_ALL, FINE)
+def fine_levels(codec: Codec, config: SearchConfig = DEFAULTS) -> Levels:
+    """Return many values, for rows where fewer find nothing, and every category in the data."""
+    count = _levels_each(codec, config.total_fine_levels, config.fine_levels, config.min_levels)
     values = [np.full(0, 0.0)] * len(codec.schema)
     for j in codec.numeric:
         values[j] = _or_missing(codec, int(j), _quantiles(codec, int(j), count))
-    for j, held in codec.held.items():
+    for j, held in codec.observed.items():
         values[j] = held.astype(np.float64)
     return _listed(values)
 
 
-def _levels_each(codec: Codec, in_all: int, most: int) -> int:
-    """Fewer levels a feature where there are many features: questions cost memory and the model's time."""
-    return int(np.clip(in_all // max(len(codec.numeric), 1), FEWEST, most))
+def _levels_each(codec: Codec, in_all: int, most: int, least: int) -> int:
+    """Return the number of levels per feature, fewer for many features: they cost memory and model rows."""
+    return int(np.clip(in_all // max(len(codec.numeric), 1), least, most))
 
 
 def _quantiles(codec: Codec, j: int, count: int) -> Floats:
@@ -66,7 +63,7 @@ def _quantiles(codec: Codec, j: int, count: int) -> Floats:
 
 def _or_missing(codec: Codec, j: int, values: Floats) -> Floats:
     feature = codec.schema.features[j]
-    return np.union1d(values, feature.absent) if feature.missing == "may_appear" else values
+    return np.union1d(values, feature.missing_code) if feature.missing == "may_appear" else values
 
 
 def _listed(values: list[Floats]) -> Levels:
@@ -74,10 +71,12 @@ def _listed(values: list[Floats]) -> Levels:
     return feature.astype(np.intp), np.concatenate(values)
 
 
-def nearest_level(codec: Codec) -> Indices:
-    """For every edit made of the fine levels the position of the coarse edit of the same feature with the nearest value;
+def nearest_level(codec: Codec, config: SearchConfig = DEFAULTS) -> Indices:
+    """Return, for every edit of the fine levels, the position of the coarse edit of the same feature with the nearest value;
     -1 for the ends of a row's own range."""
-    (coarse, coarse_value), (fine, fine_value) = (_laid_out(codec, some(codec)) for some in (coarse_levels, fine_levels))
+    (coarse, coarse_value), (fine, fine_value) = (
+        _laid_out(codec, some(codec, config=config)) for some in (coarse_levels, fine_levels)
+    )
     near = np.full(len(fine), -1, dtype=np.intp)
     for j in np.unique(fine):
         mine = np.flatnonzero((fine == j) & np.isfinite(fine_value))
@@ -88,7 +87,7 @@ def nearest_level(codec: Codec) -> Indices:
 
 
 def _laid_out(codec: Codec, levels: Levels) -> Levels:
-    """Levels in the order `edits` puts them, with NaN for the ends that differ from row to row."""
+    """Return levels in the order of `sweep.edits`, with NaN for the ends, which differ between rows."""
     feature, value = levels
     numeric, ends = np.isin(feature, codec.numeric), codec.numeric
     gaps = np.full(2 * len(ends), np.nan)

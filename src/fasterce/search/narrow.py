@@ -1,83 +1,81 @@
-"""A number wanted within narrow bounds: go from one side of them to the other, and cut the way until a point lies inside."""
+"""Targets with narrow bounds: move from one side of the interval to the other, and bisect until a point lies inside."""
 
 from collections.abc import Generator
 
 import numpy as np
 
-from fasterce.profile import Floats
-from fasterce.search.dialogue import Search, Wish
-from fasterce.search.goal import Within
+from fasterce.constraints.compile.domain import Domain
+from fasterce.search.context import SearchContext
 from fasterce.search.judge import Verdict
 from fasterce.search.pool import Pool
-from fasterce.search.project import Domain
 from fasterce.search.propose import different
-from fasterce.search.task import Task
+from fasterce.search.query_targets import Within
+from fasterce.search.rounds import Proposal, Search
 from fasterce.search.thorough import flipping
-
-PATHS, CUTS, ROUNDS = 4, 8, 5
-WHOLE = 1e-3
+from fasterce.typing import Floats
 
 
-def between(task: Task) -> Search:
-    """Nothing unless both bounds are there and the model has scores to steer by."""
-    goal, surrogate = task.goal, task.knowledge.surrogate
-    found = Pool.nothing(task.domain.base)
-    if not isinstance(goal, Within) or surrogate is None or not task.judge.informative:
+def between(context: SearchContext) -> Search:
+    """Search between both bounds; returns an empty pool without both bounds, scores and a surrogate."""
+    targets, surrogate = context.targets, context.state.surrogate
+    found = Pool.nothing(context.domain.base)
+    if not isinstance(targets, Within) or surrogate is None or not context.judge.informative:
         return found
-    if not (np.isfinite(goal.low) & np.isfinite(goal.high)).any() or not len(task.domain.numeric):
+    if not (np.isfinite(targets.low) & np.isfinite(targets.high)).any() or not len(context.domain.numeric):
         return found
-    start = task.domain.base
+    start = context.domain.base
     for ends in (_ends, _around):
-        way, start = yield from _cut(task, start, ends(task, goal, start))
-        found = (found + way).best(PATHS)
+        way, start = yield from _cut(context, start, ends(context, targets, start))
+        found = (found + way).best(context.config.interval_paths)
     return found
 
 
-def _cut(task: Task, start: Floats, ends: Floats) -> Generator[Wish, list[Verdict], tuple[Pool, Floats]]:
-    """What lies inside on the ways from the start to the ends, and the point that came closest."""
+def _cut(context: SearchContext, start: Floats, ends: Floats) -> Generator[Proposal, list[Verdict], tuple[Pool, Floats]]:
+    """Return candidates inside the interval on the lines from the start to the ends, and the closest point of each row."""
     rows, count, features = ends.shape
+    cuts = context.config.interval_cuts
     found, low, high = Pool.nothing(start), np.zeros((rows, count)), np.ones((rows, count))
     closest, reached = start, np.full(rows, -np.inf)
-    for _ in range(ROUNDS):
-        share = low[..., None] + (high - low)[..., None] * np.linspace(0.0, 1.0, CUTS + 1)[1:]
+    for _ in range(context.config.interval_rounds):
+        share = low[..., None] + (high - low)[..., None] * np.linspace(0.0, 1.0, cuts + 1)[1:]
         points = start[:, None, None, :] + share[..., None] * (ends - start[:, None, :])[:, :, None, :]
-        asked = different(task, task.domain.project(points.reshape(rows, count * CUTS, features)))
-        (verdict,) = yield [asked]
-        found = (found + flipping(task, asked, verdict)).best(PATHS)
+        candidates = different(context, context.domain.project(points.reshape(rows, count * cuts, features)))
+        (verdict,) = yield [candidates]
+        found = (found + flipping(context, candidates, verdict)).best(context.config.interval_paths)
         best = verdict.margin.argmax(axis=1)
         margin = verdict.margin[np.arange(rows), best]
-        closest = np.where((margin > reached)[:, None], asked.codes[np.arange(rows), best], closest)
+        closest = np.where((margin > reached)[:, None], candidates.codes[np.arange(rows), best], closest)
         reached = np.maximum(reached, margin)
-        at = verdict.margin.reshape(rows, count, CUTS).argmax(axis=2)[..., None]
-        nearest, step = np.take_along_axis(share, at, 2)[..., 0], (high - low) / CUTS
+        at = verdict.margin.reshape(rows, count, cuts).argmax(axis=2)[..., None]
+        nearest, step = np.take_along_axis(share, at, 2)[..., 0], (high - low) / cuts
         low, high = np.maximum(nearest - step, 0.0), np.minimum(nearest + step, 1.0)
     return found, closest
 
 
-def _around(task: Task, goal: Within, start: Floats) -> Floats:
-    """Both ends of the finest and strongest numbers, the others left where they came closest: whole numbers jump."""
-    domain, surrogate = task.domain, task.knowledge.surrogate
+def _around(context: SearchContext, targets: Within, start: Floats) -> Floats:
+    """Return both ends of the numbers with the strongest effect, integers last because they move in steps."""
+    domain, surrogate = context.domain, context.state.surrogate
     assert surrogate is not None
     numeric, ends = domain.numeric, _each_at_its_ends(domain, start)
-    gain = np.abs(goal.odds(surrogate.outputs_of(ends)) - goal.odds(surrogate.outputs_of(start[:, None])))
-    gain = np.where(np.repeat(domain.integer[numeric], 2), gain * WHOLE, gain)
-    order = np.argsort(-gain, axis=1, kind="stable")[:, :PATHS]
+    gain = np.abs(targets.odds(surrogate.outputs_of(ends)) - targets.odds(surrogate.outputs_of(start[:, None])))
+    gain = np.where(np.repeat(domain.integer[numeric], 2), gain * context.config.integer_gain_factor, gain)
+    order = np.argsort(-gain, axis=1, kind="stable")[:, : context.config.interval_paths]
     return np.take_along_axis(ends, order[:, :, None], 1)
 
 
-def _ends(task: Task, goal: Within, base: Floats) -> Floats:
-    """Far ends (rows, PATHS, features) that the copy expects beyond the bounds: single numbers at an end of their range,
-    the cheapest crossing first, and all numbers together, each at the end that leads on."""
-    domain, surrogate = task.domain, task.knowledge.surrogate
+def _ends(context: SearchContext, targets: Within, base: Floats) -> Floats:
+    """Far ends (rows, paths, features) that the surrogate expects beyond the interval: single numbers at an end of
+    their range, the cheapest crossing first, and all numbers together, each at the end toward the interval."""
+    domain, surrogate = context.domain, context.state.surrogate
     assert surrogate is not None
     numeric, single = domain.numeric, _each_at_its_ends(domain, base)
-    now = goal.odds(surrogate.outputs_of(base[:, None]))
-    gain = goal.odds(surrogate.outputs_of(single)) - now
-    onward = np.where(now < goal.low[:, None], 1.0, -1.0)
-    need = np.abs(np.where(onward > 0, goal.low[:, None] - now, now - goal.high[:, None]))
+    now = targets.odds(surrogate.outputs_of(base[:, None]))
+    gain = targets.odds(surrogate.outputs_of(single)) - now
+    onward = np.where(now < targets.low[:, None], 1.0, -1.0)
+    need = np.abs(np.where(onward > 0, targets.low[:, None] - now, now - targets.high[:, None]))
     gain = gain * onward
-    price = task.distance.total(single, domain.row[:, None, :]) * need / np.maximum(gain, 1e-9)
-    order = np.argsort(np.where(gain > 0, price, np.inf), axis=1, kind="stable")[:, : PATHS - 1]
+    price = context.distance.total(single, domain.row[:, None, :]) * need / np.maximum(gain, 1e-9)
+    order = np.argsort(np.where(gain > 0, price, np.inf), axis=1, kind="stable")[:, : context.config.interval_paths - 1]
     together = base.copy()
     for k, j in enumerate(numeric):
         pair = gain[:, 2 * k : 2 * k + 2]
@@ -87,7 +85,7 @@ def _ends(task: Task, goal: Within, base: Floats) -> Floats:
 
 
 def _each_at_its_ends(domain: Domain, start: Floats) -> Floats:
-    """The start with one number at the lower, then at the upper end of its range: (rows, 2 * numbers, features)."""
+    """Return the start with one number at the lower, then at the upper end of its range: (rows, 2 * numbers, features)."""
     ends = np.repeat(start[:, None, :], 2 * len(domain.numeric), axis=1)
     for k, j in enumerate(domain.numeric):
         ends[:, 2 * k, j], ends[:, 2 * k + 1, j] = domain.lower[:, j], domain.upper[:, j]

@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fasterce.profile import Floats
+from fasterce.constraints.compile.domain import Domain
 from fasterce.search.distance import Distance
-from fasterce.search.goal import Indices, Mask
-from fasterce.search.project import Domain
+from fasterce.typing import Floats, Indices, Mask
 
 
 @dataclass(frozen=True)

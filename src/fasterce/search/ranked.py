@@ -1,4 +1,4 @@
-"""Ask only about what looks best: rounds of a few questions, each chosen by the distilled copy and corrected by answers.
+"""Ask only about what looks best: rounds of a few model_rows, each chosen by the distilled copy and corrected by answers.
 
 A round asks for several levels of safety: the cheapest set of changes expected just to flip, one expected to flip with
 something to spare, and so on. The copy's usual error is the unit.
@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fasterce.profile import Floats
 from fasterce.search import refine, sweep
-from fasterce.search.dialogue import Search, Wish
-from fasterce.search.goal import Indices
+from fasterce.search.context import SearchContext
 from fasterce.search.judge import Edits, Verdict
 from fasterce.search.pool import Pool
 from fasterce.search.propose import as_it_is, different
+from fasterce.search.rounds import Proposal, Search
 from fasterce.search.shortlist import Shortlist, expectations, shortlist
-from fasterce.search.task import Task
-from fasterce.search.thorough import KEPT, flipping, singles_pool
+from fasterce.search.thorough import flipping, singles_pool
+from fasterce.typing import Floats, Indices
 
 FIRST = (0.0, 0.5, 1.0, 2.0, 4.0, -0.75)
 SECOND = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, -0.25, -0.5, -0.75, -1.0)
@@ -46,153 +45,153 @@ class Round:
         return Round(self.listed.take(rows), self.pool.take_rows(rows))
 
 
-def first_round(task: Task, n: int = 1, together: bool = True) -> Generator[Wish, list[Verdict], Round]:
+def first_round(context: SearchContext, n: int = 1, together: bool = True) -> Generator[Proposal, list[Verdict], Round]:
     """The cheapest sets at several levels of safety, and the single changes that lead by most."""
-    listed = shortlist(task, task.domain.base, at_the_start(task), together)
+    listed = shortlist(context, context.domain.base, at_the_start(context), together)
     margin = listed.margin()
-    nearest = listed.cheapest(margin, _safety(task, FIRST), np.full(len(margin), np.inf))
+    nearest = listed.cheapest(margin, _safety(context, FIRST), np.full(len(margin), np.inf))
     surest = listed.surest(margin, SUREST * n, nearest)
-    start = different(task, as_it_is(task).codes)
+    start = different(context, as_it_is(context).codes)
     asked = listed.codes(np.concatenate([nearest, surest], axis=1))
     verdict, of_start = yield [asked, start]
-    listed.learn(np.concatenate([nearest, surest], axis=1), verdict, margin, task.judge.informative)
-    kept = max(KEPT, 3 * n)
-    return Round(listed, flipping(task, start, of_start) + flipping(task, asked, verdict, kept))
+    listed.learn(np.concatenate([nearest, surest], axis=1), verdict, margin, context.judge.informative)
+    kept = max(context.config.kept_candidates, 3 * n)
+    return Round(listed, flipping(context, start, of_start) + flipping(context, asked, verdict, kept))
 
 
-def nearer(task: Task, known: Round, n: int = 1, together: bool = True) -> Search:
+def nearer(context: SearchContext, known: Round, n: int = 1, together: bool = True) -> Search:
     """Cheaper sets by what was learned, then sets around the best so far: change back, change less, change another."""
-    pool = yield from _cheaper(task, known.listed, known.pool, SECOND, n, ALONE)
-    return (yield from (around if together else shrunk)(task, pool, n))
+    pool = yield from _cheaper(context, known.listed, known.pool, SECOND, n, ALONE)
+    return (yield from (around if together else shrunk)(context, pool, n))
 
 
-def again(task: Task, known: Round, n: int = 1) -> Search:
+def again(context: SearchContext, known: Round, n: int = 1) -> Search:
     """For rows where nothing flipped: by what was learned, the cheapest and the surest once more."""
     margin = known.listed.margin()
-    picks = known.listed.cheapest(margin, _safety(task, SETS), np.full(len(margin), np.inf))
+    picks = known.listed.cheapest(margin, _safety(context, SETS), np.full(len(margin), np.inf))
     surest = known.listed.surest(margin, 2 * SUREST, picks)
     asked = known.listed.codes(np.concatenate([picks, surest], axis=1))
     (verdict,) = yield [asked]
-    return flipping(task, asked, verdict, max(KEPT, 3 * n))
+    return flipping(context, asked, verdict, max(context.config.kept_candidates, 3 * n))
 
 
-def climb(task: Task) -> Search:
+def climb(context: SearchContext) -> Search:
     """For rows where few changes are not enough: the copy's most useful change, again and again, and the states on that
     way that are expected to flip with less and more to spare."""
-    state, lead = task.domain.base, at_the_start(task)
+    state, lead = context.domain.base, at_the_start(context)
     states, leads = [], []
     for _ in range(HIGHEST):
-        listed = shortlist(task, state, lead, together=False)
+        listed = shortlist(context, state, lead, together=False)
         step, lead = listed.most_useful(lead)
         state = listed.codes(step).codes[:, 0]
         states.append(state)
         leads.append(lead)
     expected = np.stack(leads, axis=1)
-    first = [(expected >= level).argmax(axis=1) for level in _safety(task, CLIMBED)]
-    reached = [(expected >= level).any(axis=1) for level in _safety(task, CLIMBED)]
+    first = [(expected >= level).argmax(axis=1) for level in _safety(context, CLIMBED)]
+    reached = [(expected >= level).any(axis=1) for level in _safety(context, CLIMBED)]
     pick = np.stack([np.where(there, at, HIGHEST - 1) for there, at in zip(reached, first, strict=True)], axis=1)
-    asked = different(task, np.take_along_axis(np.stack(states, axis=1), pick[:, :, None], 1))
+    asked = different(context, np.take_along_axis(np.stack(states, axis=1), pick[:, :, None], 1))
     (verdict,) = yield [asked]
-    return flipping(task, asked, verdict)
+    return flipping(context, asked, verdict)
 
 
-def around(task: Task, pool: Pool, n: int = 1) -> Search:
+def around(context: SearchContext, pool: Pool, n: int = 1) -> Search:
     """Sets around the best so far: change back, change less, change another; then shrink."""
     if n == 1:
         best = pool.best(1)
-        listed = shortlist(task, best.codes[:, 0], best.lead[:, 0])
-        pool = yield from _cheaper(task, listed, pool, AROUND, n)
-    return (yield from shrunk(task, pool, n))
+        listed = shortlist(context, best.codes[:, 0], best.lead[:, 0])
+        pool = yield from _cheaper(context, listed, pool, AROUND, n)
+    return (yield from shrunk(context, pool, n))
 
 
 def _cheaper(
-    task: Task, listed: Shortlist, pool: Pool, levels: Sequence[float], n: int, alone_too: Sequence[float] = ()
+    context: SearchContext, listed: Shortlist, pool: Pool, levels: Sequence[float], n: int, alone_too: Sequence[float] = ()
 ) -> Search:
     """Sets cheaper than the best so far, single changes that may become so once shrunk, and, for one answer, the sets that
     promise to save most."""
     margin = listed.margin()
     ceiling = pool.cost.min(axis=1) if n == 1 else np.full(len(margin), np.inf)
-    picks = listed.cheapest(margin, _safety(task, levels), ceiling)
+    picks = listed.cheapest(margin, _safety(context, levels), ceiling)
     listed = listed.without(picks)
-    alone = listed.of_size(1).cheapest(margin, _safety(task, alone_too), NOT_MUCH_DEARER * ceiling)
+    alone = listed.of_size(1).cheapest(margin, _safety(context, alone_too), NOT_MUCH_DEARER * ceiling)
     picks = np.concatenate([picks, alone], axis=1)
     if n == 1:
-        hopeful = listed.without(alone).most_hopeful(margin, _safety(task, [1.0])[0], ceiling, HOPEFUL)
+        hopeful = listed.without(alone).most_hopeful(margin, _safety(context, [1.0])[0], ceiling, HOPEFUL)
         picks = np.concatenate([picks, hopeful], axis=1)
     asked = listed.codes(picks)
     (verdict,) = yield [asked]
-    return pool + flipping(task, asked, verdict, max(KEPT, 3 * n))
+    return pool + flipping(context, asked, verdict, max(context.config.kept_candidates, 3 * n))
 
 
-def hopeful(task: Task, edits: Edits) -> Edits:
+def hopeful(context: SearchContext, edits: Edits) -> Edits:
     """Edits without those the copy is sure will not do; a few of every row are kept in any case."""
-    if task.knowledge.surrogate is None:
+    if context.state.surrogate is None:
         return edits
-    expected = np.where(edits.open, expectations(task, edits, at_the_start(task)), -np.inf)
+    expected = np.where(edits.open, expectations(context, edits, at_the_start(context)), -np.inf)
     best = np.argsort(-expected, axis=1, kind="stable")[:, :SWEPT]
-    kept = expected >= HOPELESS * task.knowledge.surrogate.error
+    kept = expected >= HOPELESS * context.state.surrogate.error
     np.put_along_axis(kept, best, True, axis=1)
     return Edits(edits.base, edits.feature, edits.value, edits.open & kept)
 
 
-def finer(task: Task, coarse: Edits, verdict: Verdict) -> Search:
+def finer(context: SearchContext, coarse: Edits, verdict: Verdict) -> Search:
     """For rows no single change flipped: of many more values the few expected to come closest, by how far the copy was
     off at the nearest value that was asked."""
-    fine = sweep.edits(task.domain, task.knowledge.fine_levels)
-    start = at_the_start(task)
-    known, expected = expectations(task, coarse, start), expectations(task, fine, start)
-    off = np.where(np.isfinite(verdict.margin), verdict.margin - known, 0.0) if task.judge.informative else 0.0 * known
-    codec = task.knowledge.codec
-    off = np.concatenate([off, np.zeros((len(off), 1))], axis=1)[:, task.knowledge.nearest_levels]
+    fine = sweep.edits(context.domain, context.state.fine_levels)
+    start = at_the_start(context)
+    known, expected = expectations(context, coarse, start), expectations(context, fine, start)
+    off = np.where(np.isfinite(verdict.margin), verdict.margin - known, 0.0) if context.judge.informative else 0.0 * known
+    codec = context.state.codec
+    off = np.concatenate([off, np.zeros((len(off), 1))], axis=1)[:, context.state.nearest_levels]
     hope = np.where(fine.open, expected + off, -np.inf)
     picks = np.argsort(-hope, axis=1, kind="stable")[:, :FINER]
     opened = np.zeros_like(fine.open)
     np.put_along_axis(opened, picks, np.take_along_axis(fine.open, picks, 1), axis=1)
     asked = Edits(fine.base, fine.feature, fine.value, opened | (fine.open & sweep.unlisted(codec, fine.feature, fine.value)))
     (of_fine,) = yield [asked]
-    return singles_pool(task, sweep.cheapest(asked, of_fine, task.domain, task.distance))
+    return singles_pool(context, sweep.cheapest(asked, of_fine, context.domain, context.distance))
 
 
-def sets(task: Task, size: int) -> Search:
+def sets(context: SearchContext, size: int) -> Search:
     """The cheapest sets of so many changes, at many levels of safety."""
-    listed = shortlist(task, task.domain.base, at_the_start(task)).of_size(size)
+    listed = shortlist(context, context.domain.base, at_the_start(context)).of_size(size)
     margin = listed.margin()
-    picks = listed.cheapest(margin, _safety(task, SETS), np.full(len(margin), np.inf))
+    picks = listed.cheapest(margin, _safety(context, SETS), np.full(len(margin), np.inf))
     asked = listed.codes(np.concatenate([picks, listed.surest(margin, 2 * SUREST, picks)], axis=1))
     (verdict,) = yield [asked]
-    return flipping(task, asked, verdict)
+    return flipping(context, asked, verdict)
 
 
-def shrunk(task: Task, pool: Pool, n: int = 1) -> Search:
+def shrunk(context: SearchContext, pool: Pool, n: int = 1) -> Search:
     """A few rounds of shrinking the numbers of the most promising candidates."""
-    base = task.domain.base
+    base = context.domain.base
     pool = pool.distinct(base)
     if n > 1:
         pool = pool.different(base, n)
-    need = -at_the_start(task) if task.judge.informative else None
-    for kept in SHRINKING if task.judge.informative else SHRINKING_BLINDLY:
-        pool = pool.promising(kept if n == 1 else n, task.distance, need)
-        asked, undone = refine.bracket(pool, task.domain, task.distance, SECTIONS), refine.undone(pool, base)
+    need = -at_the_start(context) if context.judge.informative else None
+    for kept in SHRINKING if context.judge.informative else SHRINKING_BLINDLY:
+        pool = pool.promising(kept if n == 1 else n, context.distance, need)
+        asked, undone = refine.bracket(pool, context.domain, context.distance, SECTIONS), refine.undone(pool, base)
         verdict, of_undone = yield [asked.candidates, undone]
-        pool = refine.shrink(pool, asked, verdict, task.domain, task.distance) + flipping(task, undone, of_undone, 1)
+        pool = refine.shrink(pool, asked, verdict, context.domain, context.distance) + flipping(context, undone, of_undone, 1)
     return pool if n == 1 else pool.different(base, n)
 
 
-def at_the_start(task: Task) -> Floats:
+def at_the_start(context: SearchContext) -> Floats:
     """The model's margin where the search starts; for a row moved into a permitted range, as the copy expects it."""
-    surrogate, domain = task.knowledge.surrogate, task.domain
+    surrogate, domain = context.state.surrogate, context.domain
     assert surrogate is not None
-    assert task.start is not None
+    assert context.start is not None
     moved = np.flatnonzero((domain.base != domain.row).any(axis=1))
-    start = task.start.copy()
+    start = context.start.copy()
     if moved.size:
         both = np.stack([domain.row[moved], domain.base[moved]], axis=1)
-        before, after = task.goal.take(moved).expected(surrogate.outputs_of(both)).T
+        before, after = context.targets.take(moved).expected(surrogate.outputs_of(both)).T
         start[moved] += after - before
     return start
 
 
-def _safety(task: Task, levels: Sequence[float]) -> list[float]:
-    surrogate = task.knowledge.surrogate
+def _safety(context: SearchContext, levels: Sequence[float]) -> list[float]:
+    surrogate = context.state.surrogate
     assert surrogate is not None
     return [level * surrogate.error for level in levels]

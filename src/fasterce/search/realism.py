@@ -1,8 +1,8 @@
-"""Counterfactuals that could be somebody: between the row and people like it who have the wanted answer.
+"""Realistic counterfactuals: between the row and similar known rows of the target.
 
-A candidate lies in the box between the row and a real example: every feature has the row's value or the example's, and
-features that go together change together. However it is chosen, its distance from the row and its distance from the
-nearest example add up to no less than the row's own distance from that example; the dial says where in between to stop.
+Every feature of a candidate has the value of the row or that of an example, and linked features change together. The
+distances of a candidate to the row and to the example add up to at least the distance between the two; `realism` sets the
+point in between.
 """
 
 from copy import copy
@@ -12,65 +12,55 @@ from typing import Any
 
 import numpy as np
 
-from fasterce.profile import Floats
-from fasterce.search.goal import Indices, Mask
+from fasterce.search.context import SearchContext
 from fasterce.search.judge import Candidates
 from fasterce.search.pool import Pool
 from fasterce.search.propose import different
-from fasterce.search.task import Task
-from fasterce.surrogate.runtime import Singles32
-
-USUAL, GRAIN = 0.62, 0.35
-APART, EXCESS = 0.5, 4.0
-PROTOTYPE = 0.05
-STOPS = ((1.0, 0.0), (1.0, 1.5), (0.5, 1.5))
-BLIND_STOPS = ((1.0, -np.inf), (0.66, -np.inf), (0.33, -np.inf), (0.0, -np.inf))
-RETREATS = np.array([1.0, 0.5])
-RETREATING = 3
+from fasterce.typing import Floats, Floats32, Indices, Mask
 
 
-def allowed(task: Task) -> Floats:
-    """How far a candidate of each row may be from its nearest example: at the middle of the dial somewhat less than
-    people usually are from each other, at its end nothing.
+def allowed(context: SearchContext) -> Floats:
+    """Return how far a candidate of each row may be from its nearest example.
 
-    A category counts 1, so where it is a matter of categories the limit is passed by a little as often as missed.
+    With `realism` 0.5 it is somewhat less than the usual distance between known rows, with 1 it is nothing. A changed
+    category counts 1, so a little is added for candidates that differ in categories.
     """
-    usual = task.knowledge.typical[task.judge.target]
-    dial = min(max(task.realism, 1e-3), 1.0)
-    limit = USUAL * usual * (1.0 - dial) / dial
-    return np.asarray(limit + np.minimum(GRAIN, limit / 4))
+    usual = context.state.typical[context.judge.target]
+    dial = min(max(context.realism, 1e-3), 1.0)
+    limit = context.config.realistic_distance * usual * (1.0 - dial) / dial
+    return np.asarray(limit + np.minimum(context.config.realistic_slack, limit / 4))
 
 
 @dataclass(frozen=True)
-class Box:
-    """Rows and the examples they move toward: `legal` (rows, K, features) are the examples as far as the rules let a row
-    follow them, `apart` (rows, K) what then still lies between, `price` (rows, K, groups) what each group's move costs."""
+class ExampleMixes:
+    """Rows and the examples they move toward: `legal` (rows, K, features) are the examples projected on the constraints of
+    each row, `apart` (rows, K) their distance to the examples, `price` (rows, K, groups) the cost of moving each group."""
 
-    task: Task
+    context: SearchContext
     examples: Floats
     legal: Floats
     apart: Floats
     price: Floats
 
     @classmethod
-    def around(cls, task: Task, examples: Floats) -> "Box":
-        """Priced by the plain share-of-range distance, in which realism is measured."""
-        plain, base = task.knowledge.distance, task.domain.base[:, None, :]
-        legal = task.domain.project(examples)
+    def between(cls, context: SearchContext, examples: Floats) -> "ExampleMixes":
+        """Return the mixes of rows and examples, with costs by the gower distance, in which realism is measured."""
+        plain, base = context.state.distance, context.domain.base[:, None, :]
+        legal = context.domain.project(examples)
         parts = plain.parts(legal, base)
-        group = task.knowledge.groups
+        group = context.state.groups
         price = np.zeros((*parts.shape[:2], int(group.max(initial=-1)) + 1))
         for j, g in enumerate(group):
             price[:, :, g] += parts[:, :, j]
-        return cls(task, examples, legal, plain.total(legal, examples), price)
+        return cls(context, examples, legal, plain.total(legal, examples), price)
 
     @cached_property
     def mover(self) -> "_Mover":
         return _Mover(self)
 
     def stop(self, room: Floats, safety: float) -> Candidates:
-        """Examples with as many groups as possible left as they were: those the answer needs least for their price
-        first, as long as the way back stays within `room` (rows, K) and the copy expects the answer to hold."""
+        """Return examples with as many groups as possible restored to the row: those with the least loss per cost first, as
+        long as the cost stays within `room` (rows, K) and the surrogate expects the target to be kept."""
         mover = self.mover.afresh()
         left = np.zeros(self.price.shape, dtype=bool)
         used = np.zeros(self.price.shape[:2])
@@ -82,38 +72,38 @@ class Box:
                 going = mover.leave(group, fits, safety)
                 used += np.where(going, cost, 0.0)
                 left[(*at, group)] |= going
-        base = self.task.domain.base[:, None, :]
-        return different(self.task, np.where(left[:, :, self.task.knowledge.groups], base, self.legal))
+        base = self.context.domain.base[:, None, :]
+        return different(self.context, np.where(left[:, :, self.context.state.groups], base, self.legal))
 
 
 class _Mover:
-    """The copy's hidden states of candidates on their way back from the examples, group by group."""
+    """The surrogate's hidden states of candidates while groups are restored one by one."""
 
-    def __init__(self, box: Box) -> None:
-        self.box = box
-        self.surrogate = box.task.knowledge.surrogate
-        rows, count, features = box.legal.shape
+    def __init__(self, mixes: ExampleMixes) -> None:
+        self.mixes = mixes
+        self.surrogate = mixes.context.state.surrogate
+        rows, count, features = mixes.legal.shape
         if self.surrogate is None:
             return
-        own = self.surrogate.read(box.task.domain.base, np.arange(features))
-        there = self.surrogate.read(box.legal.reshape(rows * count, features), np.arange(features))
+        own = self.surrogate.read(mixes.context.domain.base, np.arange(features))
+        there = self.surrogate.read(mixes.legal.reshape(rows * count, features), np.arange(features))
         back = own[:, None] - there.reshape(rows, count, features, there.shape[-1])
-        self.swap = np.zeros((rows, count, box.price.shape[2], back.shape[3]), dtype=np.float32)
-        for j, g in enumerate(box.task.knowledge.groups):
+        self.swap = np.zeros((rows, count, mixes.price.shape[2], back.shape[3]), dtype=np.float32)
+        for j, g in enumerate(mixes.context.state.groups):
             self.swap[:, :, g] += back[:, :, j]
         self.hidden = self.surrogate.hidden(there).reshape(rows, count, there.shape[-1])
         lead = self._lead(self.hidden)
-        # An example has the wanted answer, whatever the copy says of it.
+        # An example reaches the target, whatever the surrogate predicts.
         self.shift = np.maximum(self.surrogate.error - lead, 0.0)
 
     def afresh(self) -> "_Mover":
-        """The same standing at the examples again."""
+        """Return the same, at the examples again."""
         return copy(self)
 
     @cached_property
     def order(self) -> Indices:
-        """Groups by what leaving each alone would lose for its price, the least first."""
-        price = np.maximum(self.box.price, 1e-9)
+        """Groups by the loss of margin per cost of restoring each alone, the least first."""
+        price = np.maximum(self.mixes.price, 1e-9)
         if self.surrogate is None:
             return np.argsort(price, axis=2, kind="stable")
         loss = np.empty(price.shape)
@@ -123,7 +113,7 @@ class _Mover:
         return np.argsort(np.round(loss / price, 6), axis=2, kind="stable")
 
     def leave(self, group: Indices, fits: Mask, safety: float) -> Mask:
-        """Take the group back to the row's own values where it fits and the answer is still expected to hold."""
+        """Restore the group to the values of the row where it fits and the target is expected to be kept."""
         if self.surrogate is None:
             return fits
         at: Any = np.ix_(*map(np.arange, group.shape))
@@ -132,52 +122,55 @@ class _Mover:
         self.hidden = np.where(going[:, :, None], ahead, self.hidden)
         return np.asarray(going)
 
-    def _lead(self, hidden: Singles32) -> Singles32:
+    def _lead(self, hidden: Floats32) -> Floats32:
         assert self.surrogate is not None
-        return self.box.task.goal.expected(self.surrogate.outputs(hidden.copy()))
+        return self.mixes.context.targets.expected(self.surrogate.outputs(hidden.copy()))
 
 
-def retreats(task: Task, best: Pool, examples: Floats) -> Candidates:
-    """The best so far with one changed number on its way back, as far as there is room left."""
-    plain, base = task.knowledge.distance, task.domain.base
-    codes = best.codes[:, 0]
-    room = np.maximum(allowed(task) - nearest(task, best.codes, examples)[:, 0], 0.0)
+def retreats(context: SearchContext, best: Pool, examples: Floats) -> Candidates:
+    """Return the best candidate with one changed number moved back toward the row, as far as `allowed` permits."""
+    plain, base = context.state.distance, context.domain.base
+    codes, shares = best.codes[:, 0], np.array(context.config.retreat_shares)
+    room = np.maximum(allowed(context) - nearest(context, best.codes, examples)[:, 0], 0.0)
     price = plain.shrinkable(codes, base)
-    feature = np.argsort(-price, axis=1, kind="stable")[:, :RETREATING]
+    feature = np.argsort(-price, axis=1, kind="stable")[:, : context.config.max_retreats]
     cost = np.take_along_axis(price, feature, 1)
-    share = np.minimum(room[:, None] / np.maximum(cost, 1e-9), 1.0)[:, :, None] * RETREATS
+    share = np.minimum(room[:, None] / np.maximum(cost, 1e-9), 1.0)[:, :, None] * shares
     here, there = (np.take_along_axis(one, feature, 1)[:, :, None] for one in (codes, base))
-    value = task.domain.round_own(here + (there - here) * share, feature)
-    moved = np.repeat(codes[:, None, None, :], feature.shape[1], axis=1).repeat(len(RETREATS), axis=2)
+    value = context.domain.round_own(here + (there - here) * share, feature)
+    moved = np.repeat(codes[:, None, None, :], feature.shape[1], axis=1).repeat(len(shares), axis=2)
     np.put_along_axis(moved, np.broadcast_to(feature[:, :, None, None], (*value.shape, 1)), value[..., None], axis=3)
-    moved = moved.reshape(len(codes), feature.shape[1] * len(RETREATS), codes.shape[1])
-    found = different(task, moved)
-    useful = (np.repeat(cost > 0, len(RETREATS), axis=1)) & best.valid[:, :1] & (room > 0)[:, None]
+    moved = moved.reshape(len(codes), feature.shape[1] * len(shares), codes.shape[1])
+    found = different(context, moved)
+    useful = (np.repeat(cost > 0, len(shares), axis=1)) & best.valid[:, :1] & (room > 0)[:, None]
     return Candidates(found.codes, found.open & useful & (moved != codes[:, None, :]).any(axis=2))
 
 
-def nearest(task: Task, codes: Floats, examples: Floats) -> Floats:
-    """How far candidates (rows, R, features) are from the nearest of their row's examples."""
-    plain = task.knowledge.distance
+def nearest(context: SearchContext, codes: Floats, examples: Floats) -> Floats:
+    """Return the distance of candidates (rows, R, features) to the nearest example of their row."""
+    plain = context.state.distance
     return np.asarray(plain.total(codes[:, :, None, :], examples[:, None, :, :]).min(axis=2))
 
 
-def priced(task: Task, pool: Pool, examples: Floats) -> Floats:
-    """Distance from the row and, at half the price, from people, dearly where farther than allowed; and a little how far
-    from the prototypes of the wanted class in latent space."""
-    cost = np.where(pool.valid, task.distance.total(pool.codes, task.domain.row[:, None, :]), np.inf)
-    away = nearest(task, pool.codes, examples)
-    away = APART * away + EXCESS * np.maximum(away - allowed(task)[:, None], 0.0)
-    return np.asarray(np.round(cost + away + PROTOTYPE * task.realism * from_prototype(task, pool.codes), 9))
+def priced(context: SearchContext, pool: Pool, examples: Floats) -> Floats:
+    """Return the cost of candidates: the distance to the row, a share of that to the nearest example, a penalty beyond what
+    is allowed, and a little of the latent distance to the prototypes of the target."""
+    cost = np.where(pool.valid, context.distance.total(pool.codes, context.domain.row[:, None, :]), np.inf)
+    away = nearest(context, pool.codes, examples)
+    config = context.config
+    excess = np.maximum(away - allowed(context)[:, None], 0.0)
+    away = config.realistic_weight * away + config.realistic_penalty * excess
+    latent = config.prototype_weight * context.realism * from_prototype(context, pool.codes)
+    return np.asarray(np.round(cost + away + latent, 9))
 
 
-def from_prototype(task: Task, codes: Floats) -> Floats:
-    """Latent distance of candidates (rows, R, features) to the nearest prototype of the wanted class."""
-    known = task.knowledge
+def from_prototype(context: SearchContext, codes: Floats) -> Floats:
+    """Return the latent distance of candidates (rows, R, features) to the nearest prototype of the target."""
+    known = context.state
     rows, count, features = codes.shape
     latent = known.autoencoder.encode(known.codec.encode(codes.reshape(rows * count, features)))
     gap = np.full(rows * count, np.inf)
-    welcome = np.repeat(task.goal.welcome(known.prototype_classes), count, axis=0)
+    welcome = np.repeat(context.targets.welcome(known.prototype_classes), count, axis=0)
     for centre, mine in zip(known.prototypes, welcome.T, strict=True):
         gap[mine] = np.minimum(gap[mine], np.sqrt(((latent[mine] - centre) ** 2).sum(axis=1)))
     gap = np.where(np.isfinite(gap), gap, 0.0) / max(latent.shape[1], 1) ** 0.5

@@ -1,25 +1,25 @@
 """Make a valid candidate smaller: drop changes that are not needed, shrink those that are.
 
-Every step asks about all rows at once. Nothing here may make an answer invalid: a step is taken only if the model agrees.
+Each step evaluates all rows at once. No step makes a candidate invalid: it is taken only if the model agrees.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from fasterce.profile import Floats
+from fasterce.config import SearchConfig
+from fasterce.constraints.compile.domain import Domain
 from fasterce.search.distance import Distance, filled_or_emptied
-from fasterce.search.goal import Indices, Mask
 from fasterce.search.judge import Candidates, Verdict
 from fasterce.search.pool import Pool
-from fasterce.search.project import Domain
+from fasterce.typing import Floats, Indices, Mask
 
-SECTIONS = 8
+DEFAULTS = SearchConfig()
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The changed features of one candidate a row, padded: `feature` (rows, m), `used` tells padding from change."""
+    """The changed features of one candidate per row, padded: `feature` (rows, m), `used` is False for padding."""
 
     codes: Floats
     feature: Indices
@@ -34,7 +34,7 @@ def changed_parts(codes: Floats, valid: Mask, base: Floats) -> Parts:
 
 
 def one_by_one(parts: Parts, base: Floats) -> tuple[Candidates, Candidates]:
-    """The candidate without each change, and the row with each change alone."""
+    """Return the candidate without each change, and the row with each change alone."""
     shape = (*parts.feature.shape, base.shape[1])
     index = parts.feature[:, :, None]
     without = np.broadcast_to(parts.codes[:, None, :], shape).copy()
@@ -46,7 +46,7 @@ def one_by_one(parts: Parts, base: Floats) -> tuple[Candidates, Candidates]:
 
 
 def keep_most_needed(parts: Parts, without: Verdict, alone: Verdict, base: Floats, price: Floats) -> Candidates:
-    """Only the k most needed changes, for every k: ordered by need, then by need for the price."""
+    """Return the k most needed changes for every k, ordered by need, and by need per cost."""
     need = np.where(parts.used, _finite(alone.margin) - _finite(without.margin), -np.inf)
     lowest = np.where(parts.used, need, np.inf).min(axis=1, keepdims=True, initial=np.inf)
     highest = need.max(axis=1, keepdims=True, initial=-np.inf)
@@ -79,7 +79,7 @@ def _prefixes(parts: Parts, order: Indices, base: Floats) -> Candidates:
 
 
 def undone(pool: Pool, base: Floats) -> Candidates:
-    """The cheapest candidate of every row without each of its changes."""
+    """Return the cheapest candidate of every row without each of its changes."""
     best = pool.best(1)
     return one_by_one(changed_parts(best.codes[:, 0], best.valid[:, 0], base), base)[0]
 
@@ -94,7 +94,7 @@ class Bracket:
     candidates: Candidates
 
 
-def bracket(pool: Pool, domain: Domain, distance: Distance, sections: int = SECTIONS) -> Bracket:
+def bracket(pool: Pool, domain: Domain, distance: Distance, sections: int = DEFAULTS.shrink_sections) -> Bracket:
     """Cut the bracket that costs most into sections."""
     rows, _, features = pool.codes.shape
     width = distance.shrinkable(pool.codes, pool.floor)
@@ -113,22 +113,22 @@ def bracket(pool: Pool, domain: Domain, distance: Distance, sections: int = SECT
     return Bracket(feature, value, Candidates(codes.reshape(*flat, features), between.reshape(flat)))
 
 
-def shrink(pool: Pool, asked: Bracket, verdict: Verdict, domain: Domain, distance: Distance) -> Pool:
-    """Move each change to the smallest value that still flips, its floor to the largest that does not."""
-    valid, opened = verdict.valid.reshape(asked.value.shape), asked.candidates.open.reshape(asked.value.shape)
-    index = asked.feature[..., None]
-    position = np.arange(asked.value.shape[2])
+def shrink(pool: Pool, tried: Bracket, verdict: Verdict, domain: Domain, distance: Distance) -> Pool:
+    """Move each change to the smallest value that keeps the target, its floor to the largest that does not."""
+    valid, opened = verdict.valid.reshape(tried.value.shape), tried.candidates.open.reshape(tried.value.shape)
+    index = tried.feature[..., None]
+    position = np.arange(tried.value.shape[2])
     smallest = np.where(valid, position, len(position)).min(axis=2, keepdims=True)
     failed = opened & ~valid & (position < smallest)
     largest = np.where(failed, position, -1).max(axis=2, keepdims=True)
     codes, floor = pool.codes.copy(), pool.floor.copy()
-    _put_where(codes, index, np.asarray(smallest < len(position)), _at(asked.value, smallest))
+    _put_where(codes, index, np.asarray(smallest < len(position)), _at(tried.value, smallest))
     codes = domain.complete(codes)
-    _put_where(floor, index, largest >= 0, _at(asked.value, largest))
+    _put_where(floor, index, largest >= 0, _at(tried.value, largest))
     untried = np.asarray(~opened.any(axis=2, keepdims=True))
     _put_where(floor, index, untried, np.take_along_axis(codes, index, 2))
     cost = np.where(pool.valid, distance.total(codes, domain.row[:, None, :]), np.inf)
-    margin = _at(verdict.margin.reshape(asked.value.shape), smallest)
+    margin = _at(verdict.margin.reshape(tried.value.shape), smallest)
     lead = np.where(smallest < len(position), margin, pool.lead[..., None])[..., 0]
     return Pool(codes, pool.valid, cost, floor, lead)
 
@@ -142,5 +142,5 @@ def _put_where(codes: Floats, index: Indices, where: Mask, value: Floats) -> Non
 
 
 def _finite(margin: Floats) -> Floats:
-    """Margins of candidates that were asked; unasked and failed ones count as strongly against."""
+    """Return margins, with a very low one for candidates that were not evaluated or failed."""
     return np.where(np.isfinite(margin), margin, -1e3)

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from fasterce.fitting.state import SearchState
 from fasterce.latent.runtime import on_one_thread, spread
-from fasterce.profile import Floats
 from fasterce.search import sweep
+from fasterce.search.context import SearchContext
 from fasterce.search.distance import filled_or_emptied
-from fasterce.search.goal import Indices
 from fasterce.search.judge import Candidates, Edits, Verdict
-from fasterce.search.task import Knowledge, Task
-from fasterce.surrogate.runtime import Singles32, Surrogate
+from fasterce.surrogate.runtime import Surrogate
+from fasterce.typing import Floats, Floats32, Indices
 
 SHARES = (0.2, 0.4, 0.6, 0.8)
 EACH = 3
@@ -254,27 +254,27 @@ def _take(picks: Indices, q: int, cost: Floats, closing: Floats) -> Indices:
     return np.asarray(chosen)
 
 
-def shortlist(task: Task, state: Floats, start: Floats, together: bool = True) -> Shortlist:
+def shortlist(context: SearchContext, state: Floats, start: Floats, together: bool = True) -> Shortlist:
     """Everything the copy can say about edits of `state`, rows that may already be changed; `start` (rows,) is the
     model's own margin there, or only its sign."""
-    edits = _edits(task, state)
-    copy = _Copy(task, edits, start)
-    paid = task.distance.parts(state, task.domain.row)
-    change = task.distance.single(edits.feature, edits.value, task.domain.row) - paid[:, edits.feature]
+    edits = _edits(context, state)
+    copy = _Copy(context, edits, start)
+    paid = context.distance.parts(state, context.domain.row)
+    change = context.distance.single(edits.feature, edits.value, context.domain.row) - paid[:, edits.feature]
     change = np.where(edits.open, change, np.inf)
     expected, sets = copy.singles(), None
     if together and change.shape[1] > 1:
         sets, expected, change = _with_sets(copy, expected, change)
     empty = np.zeros(state.shape)
     price = np.round(change + paid.sum(axis=1)[:, None], 9)
-    spare, rate = _shrinkable(task, copy, expected, change, sets)
+    spare, rate = _shrinkable(context, copy, expected, change, sets)
     listed = Shortlist(edits, sets, expected, price, empty, empty.copy(), spare, rate)
-    return listed if task.domain.unlinked else _by_the_rules(task, listed, copy.shift)
+    return listed if context.domain.unlinked else _by_the_rules(context, listed, copy.shift)
 
 
-def _by_the_rules(task: Task, listed: Shortlist, shift: Floats) -> Shortlist:
+def _by_the_rules(context: SearchContext, listed: Shortlist, shift: Floats) -> Shortlist:
     """The list without sets that break rules between features, the others with all that follows from them."""
-    domain, width = task.domain, listed.price.shape[1]
+    domain, width = context.domain, listed.price.shape[1]
     size = max(1, MOST_COMPLETED // max(1, width * domain.row.shape[1]))
     expected, price = listed.expected.copy(), listed.price.copy()
     for start in range(0, len(price), size):
@@ -291,16 +291,16 @@ def _by_the_rules(task: Task, listed: Shortlist, shift: Floats) -> Shortlist:
         price[start + row[~legal], column[~legal]] = np.inf
         if moved.size:
             row, column, codes = row[moved], column[moved], codes[moved]
-            price[start + row, column] = task.distance.total(codes, part.row[row])
-            expected[start + row, column] = _expected(task, start + row, codes) + shift[start + row]
+            price[start + row, column] = context.distance.total(codes, part.row[row])
+            expected[start + row, column] = _expected(context, start + row, codes) + shift[start + row]
     return replace(listed, expected=expected, price=price)
 
 
-def _expected(task: Task, rows: Indices, codes: Floats) -> Floats:
-    surrogate = task.knowledge.surrogate
+def _expected(context: SearchContext, rows: Indices, codes: Floats) -> Floats:
+    surrogate = context.state.surrogate
     assert surrogate is not None
     found = [
-        task.goal.take(rows[start : start + MOST_AT_ONCE]).expected(
+        context.targets.take(rows[start : start + MOST_AT_ONCE]).expected(
             surrogate.outputs_of(codes[start : start + MOST_AT_ONCE][:, None])
         )[:, 0]
         for start in range(0, len(codes), MOST_AT_ONCE)
@@ -308,12 +308,14 @@ def _expected(task: Task, rows: Indices, codes: Floats) -> Floats:
     return np.concatenate(found).astype(np.float64)
 
 
-def _shrinkable(task: Task, copy: "_Copy", expected: Floats, change: Floats, sets: Sets | None) -> tuple[Floats, Floats]:
+def _shrinkable(
+    context: SearchContext, copy: "_Copy", expected: Floats, change: Floats, sets: Sets | None
+) -> tuple[Floats, Floats]:
     """How much of a price is for numbers, and how much margin a unit of it buys."""
     feature, value = copy.edits.feature, copy.edits.value
-    graded = task.distance.graded[feature]
-    if task.distance.gap is not None:
-        graded = graded & ~filled_or_emptied(value, task.domain.row[:, feature])
+    graded = context.distance.graded[feature]
+    if context.distance.gap is not None:
+        graded = graded & ~filled_or_emptied(value, context.domain.row[:, feature])
     count = len(feature)
     spare = np.where(graded & np.isfinite(change[:, :count]), np.maximum(change[:, :count], 0.0), 0.0)
     gain = np.where(spare > 0, np.maximum(expected[:, :count] - copy.start[:, None], 0.0), 0.0)
@@ -324,23 +326,23 @@ def _shrinkable(task: Task, copy: "_Copy", expected: Floats, change: Floats, set
     return spare, np.maximum(gain / np.maximum(spare, 1e-9), 1e-9)
 
 
-def rows_at_once(knowledge: Knowledge) -> int:
+def rows_at_once(state: SearchState) -> int:
     """How many rows can be searched together in a few hundred megabytes."""
-    options, features = len(SHARES) * EACH + 2 * (EACH // 2), len(knowledge.codec.schema)
-    singles = len(knowledge.dense_levels[0]) + 3 * features
+    options, features = len(SHARES) * EACH + 2 * (EACH // 2), len(state.codec.schema)
+    singles = len(state.dense_levels[0]) + 3 * features
     listed = singles + options * (options - 1) // 2 + LEADERS * options
     return max(1, min(MOST_LISTED // listed, MOST_READ // features))
 
 
-def expectations(task: Task, edits: Edits, start: Floats) -> Floats:
+def expectations(context: SearchContext, edits: Edits, start: Floats) -> Floats:
     """The margins (rows, S) the copy foresees for single changes."""
-    return _Copy(task, edits, start).singles()
+    return _Copy(context, edits, start).singles()
 
 
-def _edits(task: Task, state: Floats) -> Edits:
+def _edits(context: SearchContext, state: Floats) -> Edits:
     """The levels everyone may be offered, the ends of a row's own range, and, of a changed row, each feature as it was."""
-    domain = task.domain
-    listed = sweep.edits(domain, task.knowledge.dense_levels)
+    domain = context.domain
+    listed = sweep.edits(domain, context.state.dense_levels)
     if state is domain.base:
         return listed
     feature = np.concatenate([listed.feature, np.arange(state.shape[1])])
@@ -414,20 +416,20 @@ def _side_by_side(feature: Indices) -> Callable[[Floats], Indices]:
 
 
 class _Copy:
-    """The surrogate over one task's edits, in chunks small enough for the processor's cache, on every core."""
+    """The surrogate over one context's edits, in chunks small enough for the processor's cache, on every core."""
 
-    def __init__(self, task: Task, edits: Edits, start: Floats) -> None:
-        surrogate = task.knowledge.surrogate
+    def __init__(self, context: SearchContext, edits: Edits, start: Floats) -> None:
+        surrogate = context.state.surrogate
         assert surrogate is not None
         self.surrogate: Surrogate = surrogate
-        self.edits, self.goal = edits, task.goal
+        self.edits, self.targets = edits, context.targets
         self.own = surrogate.read(edits.base, np.arange(edits.base.shape[1]))
         self.hidden = surrogate.hidden(self.own)
         self._read_entries()
-        guess = self.goal.expected(surrogate.outputs(self.hidden[:, None].copy()))[:, 0].astype(np.float64)
-        self.start = start if task.judge.informative else _on_its_side(guess, start, surrogate.error)
+        guess = self.targets.expected(surrogate.outputs(self.hidden[:, None].copy()))[:, 0].astype(np.float64)
+        self.start = start if context.judge.informative else _on_its_side(guess, start, surrogate.error)
         self.shift = self.start - guess
-        self.need = self._needed(task)
+        self.need = self._needed(context)
 
     def _read_entries(self) -> None:
         """Entries of values offered to everyone are read once, those that differ from row to row for each."""
@@ -441,16 +443,16 @@ class _Copy:
         self.private_place = np.full(len(feature), NOBODY, dtype=np.intp)
         self.private_place[private] = np.arange(len(private))
 
-    def _needed(self, task: Task) -> Floats:
+    def _needed(self, context: SearchContext) -> Floats:
         """How much margin the whole way takes: from the row as it came to the boundary."""
-        if task.start is None or not task.judge.informative:
+        if context.start is None or not context.judge.informative:
             return np.maximum(np.abs(self.start), self.surrogate.error)
-        return np.maximum(-task.start, 1e-9)
+        return np.maximum(-context.start, 1e-9)
 
     def singles(self) -> Floats:
         private = np.flatnonzero(self.private_place >= 0)
 
-        def states(rows: slice) -> Singles32:
+        def states(rows: slice) -> Floats32:
             left = self.hidden[rows][:, None] - self.own[rows]
             hidden = np.take(left, self.edits.feature, axis=1)
             hidden += self.entries
@@ -486,7 +488,7 @@ class _Copy:
 
         return self._margins(count * pairs.shape[1], margins, at_once=count)
 
-    def _swaps(self, rows: slice, option: Indices) -> Singles32:
+    def _swaps(self, rows: slice, option: Indices) -> Floats32:
         """What each option adds to the hidden state: the new entry minus the old one (rows, O, H)."""
         every = np.arange(len(option))[:, None]
         swap = self.entries[option]
@@ -496,8 +498,8 @@ class _Copy:
         swap -= self.own[rows][every, self.edits.feature[option]]
         return np.asarray(swap)
 
-    def _lead(self, hidden: Singles32, rows: slice) -> Singles32:
-        return self.goal.take(rows).expected(self.surrogate.outputs(hidden))
+    def _lead(self, hidden: Floats32, rows: slice) -> Floats32:
+        return self.targets.take(rows).expected(self.surrogate.outputs(hidden))
 
     def _margins(self, count: int, lead: Callable[[slice], Any], at_once: int | None = None) -> Floats:
         margin = np.empty((len(self.hidden), count))

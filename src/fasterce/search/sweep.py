@@ -1,38 +1,37 @@
-"""One feature at a time: the paper's 'vary a alone until it flips', for all features and rows in one question."""
+"""Vary one feature at a time, for all features and rows in one evaluation."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.codec import Codec
-from fasterce.profile import Floats
+from fasterce.constraints.compile.domain import Domain
+from fasterce.data.codec import Codec
+from fasterce.search.context import SearchContext
 from fasterce.search.distance import Distance, filled_or_emptied
-from fasterce.search.goal import Indices, Mask
 from fasterce.search.judge import Edits, Verdict
 from fasterce.search.levels import Levels
-from fasterce.search.project import Domain
-from fasterce.search.task import Task
+from fasterce.typing import Floats, Indices, Mask
 
 TIE = 1e-6
 
 
-def coarse(task: Task) -> Edits:
-    return edits(task.domain, task.knowledge.coarse_levels)
+def coarse(context: SearchContext) -> Edits:
+    return edits(context.domain, context.state.coarse_levels)
 
 
-def fine(task: Task, examples: Floats) -> Edits:
-    """Fine levels, and each value that an example (rows, K, features) has."""
+def fine(context: SearchContext, examples: Floats) -> Edits:
+    """Return the fine levels, and each value of the examples (rows, K, features)."""
     rows, count, features = examples.shape
     feature = np.tile(np.arange(features), count)
     value = examples.reshape(rows, count * features)
-    return edits(task.domain, task.knowledge.fine_levels) + Edits(
-        task.domain.base, feature, value, _legal(task.domain, feature, value)
+    return edits(context.domain, context.state.fine_levels) + Edits(
+        context.domain.base, feature, value, _legal(context.domain, feature, value)
     )
 
 
 def edits(domain: Domain, levels: Levels) -> Edits:
-    """The levels that are legal and different for each row, and the ends of its own range."""
+    """Return the levels that are legal and different for each row, and the ends of its own range."""
     feature, value = levels
     ends = domain.numeric
     numeric = np.isin(feature, ends)
@@ -53,9 +52,9 @@ def _legal(domain: Domain, feature: Indices, values: Floats) -> Mask:
 
 @dataclass(frozen=True)
 class Singles:
-    """For every row and feature the cheapest value that flips alone.
+    """The cheapest value per row and feature that reaches the target alone.
 
-    cost (rows, features) is inf where none does; `floor` is the nearest value between base and it that does not flip.
+    cost (rows, features) is inf where none does; `floor` is the nearest value between the base and it that does not.
     """
 
     cost: Floats
@@ -63,7 +62,7 @@ class Singles:
     floor: Floats
 
     def pool(self, base: Floats, most: int) -> tuple[Floats, Floats, Mask]:
-        """The `most` cheapest as candidates (rows, most, features), their floors, and which exist."""
+        """Return the `most` cheapest as candidates (rows, most, features), their floors, and which exist."""
         order = np.argsort(self.cost, axis=1, kind="stable")[:, :most]
         codes = np.repeat(base[:, None, :], order.shape[1], axis=1)
         floors = codes.copy()
@@ -73,25 +72,25 @@ class Singles:
         return codes, floors, np.isfinite(np.take_along_axis(self.cost, order, 1))
 
 
-def cheapest(asked: Edits, verdict: Verdict, domain: Domain, distance: Distance) -> Singles:
-    """Nearest first; of categories at the same price, the one the model is surest of."""
-    cost = np.where(verdict.valid, distance.single(asked.feature, asked.value, domain.row), np.inf)
-    sure = np.tanh(np.where(verdict.valid, verdict.margin, 0.0)) * distance.flat[asked.feature]
+def cheapest(swept: Edits, verdict: Verdict, domain: Domain, distance: Distance) -> Singles:
+    """Return the cheapest value per row and feature; of categories at the same cost, the one with the largest margin."""
+    cost = np.where(verdict.valid, distance.single(swept.feature, swept.value, domain.row), np.inf)
+    sure = np.tanh(np.where(verdict.valid, verdict.margin, 0.0)) * distance.flat[swept.feature]
     ranked = cost - TIE * sure
     rows, features = domain.base.shape
     best, value, floor = np.full((rows, features), np.inf), domain.base.copy(), domain.base.copy()
     every = np.arange(rows)
-    for j in np.unique(asked.feature):
-        columns = np.flatnonzero(asked.feature == j)
+    for j in np.unique(swept.feature):
+        columns = np.flatnonzero(swept.feature == j)
         pick = columns[ranked[:, columns].argmin(axis=1)]
-        best[:, j], value[:, j] = cost[every, pick], asked.value[every, pick]
+        best[:, j], value[:, j] = cost[every, pick], swept.value[every, pick]
         if j in domain.numeric:
-            floor[:, j] = _last_before(asked.value[:, columns], asked.open[:, columns], domain.base[:, j], value[:, j])
+            floor[:, j] = _last_before(swept.value[:, columns], swept.open[:, columns], domain.base[:, j], value[:, j])
     return Singles(best, np.where(np.isfinite(best), value, domain.base), floor)
 
 
 def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Floats:
-    """Of the values asked strictly between base and the one found, the one next to it; base if there is none."""
+    """Return the last value evaluated strictly between the base and the one found; the base if there is none."""
     offset, reach = values - base[:, None], found - base
     between = open_ & (np.sign(offset) == np.sign(reach)[:, None]) & (np.abs(offset) < np.abs(reach)[:, None])
     farthest = np.where(between, np.abs(offset), 0.0).max(axis=1)
@@ -99,13 +98,13 @@ def _last_before(values: Floats, open_: Mask, base: Floats, found: Floats) -> Fl
 
 
 def gains(verdict: Verdict, start: NDArray[np.float64]) -> Floats:
-    """How much of the way to the boundary each single change goes, in units of margin."""
+    """Return how much each edit increases the margin."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(verdict.margin), verdict.margin - start[:, None], -np.inf)
 
 
 def unlisted(codec: Codec, feature: Indices, value: Floats) -> Mask:
-    """Which edits (rows, S) lead to a category too rare for a column of its own."""
+    """Return which edits (rows, S) lead to a category too rare for a column of its own in the encoding."""
     rare = np.zeros(value.shape, dtype=bool)
     for block in codec.blocks:
         columns = np.flatnonzero(feature == block.feature)

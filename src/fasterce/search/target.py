@@ -1,4 +1,4 @@
-"""What the caller wants the model to answer: a class, any other one, a chance within bounds, or a number within bounds."""
+"""The target of a call: a class, any other class, a probability within bounds, or a number within bounds."""
 
 import math
 from abc import ABC, abstractmethod
@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fasterce.errors import InputError, shorten
-from fasterce.predictor import FAILED, Final, Predictor
-from fasterce.profile import Floats
-from fasterce.search.goal import Goal, Indices, Mask, Named, Other, Said, Within
+from fasterce.errors import InputError
+from fasterce.models.predictions import FAILED, Predictions
+from fasterce.models.predictor import Predictor
+from fasterce.search.query_targets import Named, Other, QueryTargets, Within
+from fasterce.typing import Floats, Indices, Mask
 
 ANY_OTHER = "any other"
 LOG_ODDS_SLACK = 1e-9
@@ -22,57 +23,57 @@ Bounds = Sequence[float | None]
 
 @dataclass(frozen=True)
 class Target(ABC):
-    """Something to want. `raw` says that the last word is a number of the model's, not its label."""
+    """What the model should predict. `raw`: verification needs the number the model predicts rather than its label."""
 
     raw = False
 
     @abstractmethod
-    def goal(self, said: Said) -> Goal:
-        """What each of these rows wants, by what was answered about it as it is."""
+    def for_queries(self, predictions: Predictions) -> QueryTargets:
+        """Return the target of each query, given the predictions for the queries."""
 
-    def confirmed(self, goal: Goal, final: Final, rows: Indices) -> Mask:
-        """Whether the model's own last word about answers to `rows` is what they want."""
-        return goal.reached(final, rows)
+    def confirmed(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Mask:
+        """Return whether verified predictions for counterfactuals of `rows` reach the target."""
+        return targets.reached(final, rows)
 
-    def value(self, goal: Goal, final: Final, rows: Indices) -> Floats:
-        """The number it is about, NaN where it is not about one."""
+    def value(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Floats:
+        """Return the predicted number the target is about, NaN if it is a class."""
         return np.full(len(rows), np.nan)
 
     def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
-        """What each row wants, as a user would write it; None where the model did not answer."""
-        goal = self.goal(Final(predicted))
-        return [classes[k] if own != FAILED else None for k, own in zip(goal.target, predicted, strict=True)]
+        """Return the target of each row as a user would write it; None where the model failed."""
+        targets = self.for_queries(Predictions(predicted))
+        return [classes[k] if own != FAILED else None for k, own in zip(targets.target, predicted, strict=True)]
 
 
 @dataclass(frozen=True)
 class TheClass(Target):
     position: int
 
-    def goal(self, said: Said) -> Goal:
-        return Named(np.full(len(said.classes), self.position, dtype=np.intp))
+    def for_queries(self, predictions: Predictions) -> QueryTargets:
+        return Named(np.full(len(predictions.classes), self.position, dtype=np.intp))
 
 
 @dataclass(frozen=True)
 class TheOther(Target):
-    """Of two classes the one the model does not answer."""
+    """Of two classes the one that is not predicted."""
 
-    def goal(self, said: Said) -> Goal:
-        return Named(np.where(said.classes == FAILED, FAILED, 1 - said.classes))
+    def for_queries(self, predictions: Predictions) -> QueryTargets:
+        return Named(np.where(predictions.classes == FAILED, FAILED, 1 - predictions.classes))
 
 
 @dataclass(frozen=True)
 class AnyOther(Target):
-    """Whatever the model does not answer now."""
+    """Any class but the predicted one."""
 
     count: int
 
-    def goal(self, said: Said) -> Goal:
-        likeliest = (said.classes + 1) % self.count
-        if said.scores is not None:
-            scores = np.nan_to_num(said.scores, nan=-np.inf)
-            scores[np.arange(len(scores)), said.classes] = -np.inf
+    def for_queries(self, predictions: Predictions) -> QueryTargets:
+        likeliest = (predictions.classes + 1) % self.count
+        if predictions.scores is not None:
+            scores = np.nan_to_num(predictions.scores, nan=-np.inf)
+            scores[np.arange(len(scores)), predictions.classes] = -np.inf
             likeliest = scores.argmax(axis=1)
-        return Other(np.asarray(likeliest), own=said.classes)
+        return Other(np.asarray(likeliest), own=predictions.classes)
 
     def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
         return [ANY_OTHER if own != FAILED else None for own in predicted]
@@ -80,25 +81,25 @@ class AnyOther(Target):
 
 @dataclass(frozen=True)
 class Chance(Target):
-    """A chance of the class at `position`, of the other of two if None, between `low` and `high`."""
+    """A probability of the class at `position`, of the other of two if None, between `low` and `high`."""
 
     position: int | None
     low: float
     high: float
     raw = True
 
-    def goal(self, said: Said) -> Goal:
-        of = 1 - said.classes if self.position is None else np.full(len(said.classes), self.position)
-        of = np.where(said.classes == FAILED, 0, of).astype(np.intp)
-        return _within(said, of, *_about_between(_log_odds(self.low), _log_odds(self.high)))
+    def for_queries(self, predictions: Predictions) -> QueryTargets:
+        of = 1 - predictions.classes if self.position is None else np.full(len(predictions.classes), self.position)
+        of = np.where(predictions.classes == FAILED, 0, of).astype(np.intp)
+        return _within(predictions, of, *_about_between(_log_odds(self.low), _log_odds(self.high)))
 
-    def value(self, goal: Goal, final: Final, rows: Indices) -> Floats:
-        assert isinstance(goal, Within)
+    def value(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Floats:
+        assert isinstance(targets, Within)
         assert final.values is not None
-        return np.asarray(final.values[np.arange(len(rows)), goal.of[rows]])
+        return np.asarray(final.values[np.arange(len(rows)), targets.of[rows]])
 
-    def confirmed(self, goal: Goal, final: Final, rows: Indices) -> Mask:
-        return _between(self.value(goal, final, rows), self.low, self.high)
+    def confirmed(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Mask:
+        return _between(self.value(targets, final, rows), self.low, self.high)
 
     def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
         of = 1 - predicted if self.position is None else np.full(len(predicted), self.position)
@@ -115,23 +116,23 @@ class Number(Target):
     scale: float
     raw = True
 
-    def goal(self, said: Said) -> Goal:
+    def for_queries(self, predictions: Predictions) -> QueryTargets:
         low, high = ((bound - self.middle) / self.scale for bound in (self.low, self.high))
-        return _within(said, np.ones(len(said.classes), dtype=np.intp), low, high)
+        return _within(predictions, np.ones(len(predictions.classes), dtype=np.intp), low, high)
 
-    def value(self, goal: Goal, final: Final, rows: Indices) -> Floats:
+    def value(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Floats:
         assert final.values is not None
         return np.asarray(final.values[:, 0])
 
-    def confirmed(self, goal: Goal, final: Final, rows: Indices) -> Mask:
-        return _between(self.value(goal, final, rows), self.low, self.high)
+    def confirmed(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Mask:
+        return _between(self.value(targets, final, rows), self.low, self.high)
 
     def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
         return [(self.low, self.high) if own != FAILED else None for own in predicted]
 
 
-def standing(target: Target, wanted: Indices, own: Indices) -> Goal:
-    """What was wanted of rows earlier: the class `wanted` of each (or its chance), or any but its `own`."""
+def standing(target: Target, wanted: Indices, own: Indices) -> QueryTargets:
+    """Return the targets of rows explained earlier: the class `wanted` of each (or its probability), or any but its `own`."""
     rows = len(wanted)
     if isinstance(target, AnyOther):
         return Other((own + 1) % target.count, own=own)
@@ -155,10 +156,8 @@ def choose(predictor: Predictor, target: Any, target_score: Any) -> Target:
     if target is None:
         if len(classes) == 2:
             return TheOther()
-        raise InputError(
-            f"target must name the wanted class, one of {shorten(classes)}, or say {ANY_OTHER!r}, "
-            f"because the model has {len(classes)} classes; got None."
-        )
+        known = {"expected": list(classes), "any_other": ANY_OTHER, "count": len(classes)}
+        raise InputError("search.needs_class", option="target", **known)
     if isinstance(target, str) and target == ANY_OTHER and target not in classes:
         return TheOther() if len(classes) == 2 else AnyOther(len(classes))
     return TheClass(predictor.position(target))
@@ -166,7 +165,7 @@ def choose(predictor: Predictor, target: Any, target_score: Any) -> Target:
 
 def _number(predictor: Predictor, target: Any, target_score: Any) -> Target:
     if target_score is not None:
-        raise InputError("target_score is for models that answer classes; a number is wanted by target=(low, high).")
+        raise InputError("search.score_needs_classes", option="target_score")
     low, high = _bounds("target", target, -math.inf, math.inf)
     assert predictor.numbers is not None
     return Number(low, high, predictor.numbers.middle, predictor.numbers.scale)
@@ -174,37 +173,37 @@ def _number(predictor: Predictor, target: Any, target_score: Any) -> Target:
 
 def _chance(predictor: Predictor, target: Any, target_score: Any) -> Target:
     if not (predictor.use_scores and predictor.has_chances):
-        raise InputError("target_score needs a model with predict_proba that agrees with its labels; this one has none.")
+        raise InputError("search.score_needs_probabilities", option="target_score")
     low, high = _bounds("target_score", target_score, 0.0, 1.0)
     if low > 1 or high < 0:
-        raise InputError(f"target_score must be chances (low, high) between 0 and 1; got {target_score!r}.")
+        raise InputError("search.not_probabilities", option="target_score", received=target_score)
     if target is None and len(predictor.classes) != 2:
-        raise InputError(f"target must name the class whose chance is meant, one of {shorten(predictor.classes)}; got None.")
+        raise InputError("search.needs_class_of_score", option="target", expected=list(predictor.classes))
     return Chance(None if target is None else predictor.position(target), low, high)
 
 
 def _bounds(what: str, given: Any, least: float, most: float) -> tuple[float, float]:
-    """Two bounds, None for an open end; at least one must say something."""
+    """Return two bounds, None for an open end; at least one must exclude something."""
     if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)) or len(given) != 2:
-        raise InputError(f"{what} must be (low, high), None for an open end; got {given!r}.")
+        raise InputError("search.not_bounds", option=what, received=given)
     if not all(bound is None or (isinstance(bound, Real) and not isinstance(bound, bool)) for bound in given):
-        raise InputError(f"{what} must be (low, high) in numbers, None for an open end; got {given!r}.")
+        raise InputError("search.bounds_not_numbers", option=what, received=given)
     low, high = (open_ if bound is None else float(bound) for bound, open_ in zip(given, (least, most), strict=True))
     if not low <= high:
-        raise InputError(f"{what} must be (low, high) with low <= high; got {given!r}.")
+        raise InputError("search.bounds_reversed", option=what, received=given)
     if low <= least and high >= most:
-        raise InputError(f"{what} must rule something out; got {given!r}.")
+        raise InputError("search.bounds_exclude_nothing", option=what, received=given)
     return low, high
 
 
-def _within(said: Said, of: Indices, low: float, high: float) -> Within:
-    """Head for the class itself from below, for the strongest other one from above."""
+def _within(predictions: Predictions, of: Indices, low: float, high: float) -> Within:
+    """Return targets that move toward the class itself from below, toward the strongest other class from above."""
     rows = len(of)
     target = of.copy()
-    if said.scores is not None:
-        scores = np.nan_to_num(said.scores, nan=-np.inf)
-        goal = Within(of, of=of, low=np.full(rows, -np.inf), high=np.full(rows, high))
-        above = ~goal.reached(said, np.arange(rows))
+    if predictions.scores is not None:
+        scores = np.nan_to_num(predictions.scores, nan=-np.inf)
+        targets = Within(of, of=of, low=np.full(rows, -np.inf), high=np.full(rows, high))
+        above = ~targets.reached(predictions, np.arange(rows))
         scores[np.arange(rows), of] = -np.inf
         target = np.where(above, scores.argmax(axis=1), of)
     return Within(target, of=of, low=np.full(rows, low), high=np.full(rows, high))
@@ -217,8 +216,7 @@ def _log_odds(chance: float) -> float:
 
 
 def _about_between(low: float, high: float) -> tuple[float, float]:
-    """Log-odds are not exact to the last bit: a chance just on a bound must not be passed over. The chance itself decides
-    in the end."""
+    """Return bounds widened by the rounding error of log-odds; verification compares the probability itself."""
     return low - LOG_ODDS_SLACK, high + LOG_ODDS_SLACK
 
 

@@ -1,16 +1,16 @@
-"""The last word: the model's own label for the final rows. What it does not confirm is not returned."""
+"""Verification: the model evaluates the final candidates, and only those it confirms are returned."""
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.profile import Floats
-from fasterce.search.goal import Indices, Mask
+from fasterce.config import SearchConfig
+from fasterce.constraints.compile.domain import Domain
 from fasterce.search.pool import Pool
-from fasterce.search.project import Domain
+from fasterce.typing import Floats, Indices, Mask
 
-TRIES = 2
+DEFAULTS = SearchConfig()
 
 
 def verify(
@@ -19,29 +19,30 @@ def verify(
     domain: Domain,
     confirm: Callable[[Indices, Floats], tuple[Mask, Floats]],
     wanted: int,
+    attempts: int = DEFAULTS.verification_attempts,
 ) -> tuple[Mask, Floats]:
-    """Which candidates (rows, R) are legal and confirmed, the first `wanted` of every group (R,) of a row, and the number
-    the model says of each.
+    """Return which candidates (rows, R) are legal and confirmed, the first `wanted` per row and group (R,), and the number
+    predicted for each.
 
-    `confirm` is given the rows' positions and their candidates. A row whose first choice is refused by the model gets a
-    second try with the candidates behind it.
+    `confirm` takes the positions of rows and their candidates. A row whose first candidate is not confirmed gets a second
+    attempt with the next ones.
     """
     legal = domain.contains(pool.codes) & pool.valid & (pool.codes != domain.row[:, None, :]).any(axis=2)
-    confirmed, asked = np.zeros_like(legal), np.zeros_like(legal)
+    confirmed, evaluated = np.zeros_like(legal), np.zeros_like(legal)
     value = np.full(legal.shape, np.nan)
-    for _ in range(TRIES):
-        ask = np.zeros_like(legal)
+    for _ in range(attempts):
+        chosen = np.zeros_like(legal)
         for one in np.unique(group):
             mine = group == one
-            ask |= _next(legal & ~asked & mine, wanted - (confirmed & mine).sum(axis=1))
-        if not ask.any():
+            chosen |= _next(legal & ~evaluated & mine, wanted - (confirmed & mine).sum(axis=1))
+        if not chosen.any():
             break
-        rows = np.nonzero(ask)[0]
-        confirmed[ask], value[ask] = confirm(rows, pool.codes[ask])
-        asked |= ask
+        rows = np.nonzero(chosen)[0]
+        confirmed[chosen], value[chosen] = confirm(rows, pool.codes[chosen])
+        evaluated |= chosen
     return confirmed, value
 
 
 def _next(open_: Mask, count: Indices) -> Mask:
-    """The first `count` open candidates of every row."""
+    """Return the first `count` open candidates of every row."""
     return np.asarray(open_ & (np.cumsum(open_, axis=1) <= count[:, None]))

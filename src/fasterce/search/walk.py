@@ -1,22 +1,19 @@
-"""One row's walk through latent space, laid out flat for looking at."""
+"""The latent walk of one row, projected on two axes for display."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from fasterce.profile import Floats
-from fasterce.search.directions import height, unit
-from fasterce.search.goal import Mask
-from fasterce.search.linesearch import first
-from fasterce.search.propose import keeping_frozen_still, steps_of_walk, walk
-from fasterce.search.task import Task
-
-CLOUD = 600
+from fasterce.latent.directions import height, unit
+from fasterce.latent.line_search import first
+from fasterce.search.context import SearchContext
+from fasterce.search.propose import frozen_aware_direction, steps_of_walk, walk
+from fasterce.typing import Floats, Mask
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Steps and samples seen along two axes: `height` above the prediction hyperplane, and `side`, across it."""
+    """Steps and examples on two axes: `height` above the prediction hyperplane, and `side`, within it."""
 
     distance: Floats
     height: Floats
@@ -30,15 +27,15 @@ class Walk:
     target: str
 
 
-def trace(task: Task, label: str, target: str) -> Walk:
-    """The walk of the task's first row, with examples around it."""
-    normals, offsets = task.prediction_planes
-    direction = keeping_frozen_still(task)
-    distance, points = steps_of_walk(task, direction)
-    (verdict,) = task.judge.judge(walk(task, direction))
-    thin = slice(None, None, max(1, len(task.knowledge.examples) // CLOUD))
-    cloud, wanted = task.knowledge.example_latent[thin], task.goal.welcome(task.knowledge.example_classes)[0][thin]
-    across = _widest_across(cloud, task.toward_target[0])
+def trace(context: SearchContext, label: str, target: str) -> Walk:
+    """Return the walk of the first row of the context, with examples around it."""
+    normals, offsets = context.prediction_planes
+    direction = frozen_aware_direction(context)
+    distance, points = steps_of_walk(context, direction)
+    (verdict,) = context.judge.judge(walk(context, direction))
+    thin = slice(None, None, max(1, len(context.state.examples) // context.config.walk_examples))
+    cloud, wanted = context.state.example_latent[thin], context.targets.welcome(context.state.example_classes)[0][thin]
+    across = _widest_across(cloud, context.toward_target[0])
     return Walk(
         distance=distance[0],
         height=height(points[0], normals[0], offsets[0]),
@@ -54,7 +51,7 @@ def trace(task: Task, label: str, target: str) -> Walk:
 
 
 def _widest_across(cloud: Floats, toward: Floats) -> Floats:
-    """Of the directions within the hyperplane, the one along which the samples spread most."""
+    """Return the direction within the hyperplane along which the examples spread most."""
     flat = cloud - cloud.mean(axis=0)
     flat = flat - np.outer(flat @ toward, toward)
     return unit(np.linalg.svd(flat, full_matrices=False)[2][0])

@@ -1,6 +1,6 @@
-"""API keys: a file of names, hashes, scopes and days; the keys themselves are shown once and kept nowhere.
+"""API keys: a file of names, hashes, scopes and expiry dates; a key itself is shown once and stored nowhere.
 
-A key is 32 random bytes, which nobody can guess from a SHA-256, so that no slow hash is needed.
+A key is 32 random bytes, which cannot be guessed from a SHA-256, so that no slow hash is needed.
 """
 
 import hashlib
@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, NewType
+from typing import NewType
 from uuid import uuid4
 
-from fasterce.errors import InputError, shorten
+from fasterce.errors import FasterCEError, InputError
+from fasterce.serve.messages import Json
 
 KeyName = NewType("KeyName", str)
 
@@ -29,8 +30,9 @@ PREFIX = "fce_"
 TOKEN = re.compile(r"fce_[A-Za-z0-9_-]{43}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ @-]{0,99}")
 HASH = re.compile(r"[0-9a-f]{64}")
-LOOK_SECONDS = 1.0
-MOST_BYTES = 4 << 20
+# Seconds between two looks at whether the file has changed, and its largest size in bytes.
+CHECK_SECONDS = 1.0
+MAX_BYTES = 4 << 20
 
 log = logging.getLogger("fasterce.serve.keys")
 
@@ -39,29 +41,29 @@ class KeysError(InputError):
     """The file of keys, or what is to be written into it, is not what was expected."""
 
 
-class KeyRefused(Exception):
-    """A request may not do what it asks for; the sentence says why and does not repeat the key."""
+class KeyRejected(FasterCEError):
+    """A request is not permitted; the text says why and does not repeat the key."""
 
 
-class NoKey(KeyRefused):
-    """There is no key in the request."""
+class NoKey(KeyRejected):
+    """The request has no key."""
 
 
-class WrongKey(KeyRefused):
-    """Nobody has this key."""
+class WrongKey(KeyRejected):
+    """The key is unknown."""
 
 
-class ExpiredKey(KeyRefused):
-    """The key was good until a day that has passed."""
+class ExpiredKey(KeyRejected):
+    """The last day of the key has passed."""
 
 
-class MissingScope(KeyRefused):
-    """The key is for other things."""
+class MissingScope(KeyRejected):
+    """The key does not have the scope."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of the file. `expires` is the last day the key is good for, in UTC."""
+    """One entry of the file. `expires` is the last day the key is valid, in UTC."""
 
     name: str
     sha256: str
@@ -74,47 +76,49 @@ class Key:
 
 
 class Keys:
-    """The keys of a file, read again when the file changes."""
+    """The keys of a file, which is read again when it changes."""
 
-    def __init__(self, path: Path, keys: Sequence[Key], stamp: tuple[int, ...] | None) -> None:
-        self._path, self._stamp = path, stamp
+    def __init__(
+        self, path: Path, keys: Sequence[Key], stamp: tuple[int, ...] | None, check_seconds: float = CHECK_SECONDS
+    ) -> None:
+        self._path, self._stamp, self._check_seconds = path, stamp, check_seconds
         self._by_hash = {key.sha256: key for key in keys}
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Keys":
-        """Raises KeysError where the file is not there or not one of keys."""
+    def load(cls, path: str | os.PathLike[str], check_seconds: float = CHECK_SECONDS) -> "Keys":
+        """Read a file; raises KeysError if it is missing or not a file of keys."""
         file = Path(path)
         stamp = _stamp(file)
-        return cls(file, read(file), stamp)
+        return cls(file, read(file), stamp, check_seconds)
 
     def check(self, token: str | None, scope: str) -> KeyName:
-        """Whose key this is, if it is good for the scope; a refusal if not."""
-        self._look()
+        """Return the name of the key if it is valid for the scope; raises KeyRejected."""
+        self._read_changes()
         if not token:
-            raise NoKey("A key is needed; expected the header 'Authorization: Bearer fce_…'.")
+            raise NoKey("serve.no_key")
         key = self._find(token)
         if key is None:
-            raise WrongKey("The key is not one of those known here.")
+            raise WrongKey("serve.wrong_key")
         if key.expired(datetime.now(UTC).date()):
-            raise ExpiredKey(f"The key must not have expired; it was good until {key.expires}.")
+            raise ExpiredKey("serve.expired_key", expires=key.expires)
         if scope not in key.scopes:
-            raise MissingScope(f"The key must have the scope {scope!r}; it has {', '.join(key.scopes)}.")
+            raise MissingScope("serve.missing_scope", expected=scope, scopes=", ".join(key.scopes))
         return KeyName(key.name)
 
     def _find(self, token: str) -> Key | None:
-        """The time this takes tells nothing of a key: what is looked up and compared is a hash, which nobody can steer."""
+        """Look a key up by its hash: the time this takes reveals nothing, as nobody can choose a hash."""
         if not TOKEN.fullmatch(token):
             return None
         hashed = _hash(token)
         found = self._by_hash.get(hashed)
         return found if found is not None and hmac.compare_digest(found.sha256, hashed) else None
 
-    def _look(self) -> None:
+    def _read_changes(self) -> None:
         now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
+        if now - self._checked < self._check_seconds:
             return
-        self._looked = now
+        self._checked = now
         stamp = _stamp(self._path)
         if stamp == self._stamp:
             return
@@ -122,13 +126,13 @@ class Keys:
         try:
             self._by_hash = {key.sha256: key for key in read(self._path)}
         except KeysError as error:
-            log.error("The keys stay as they were: %s", error)
+            log.error("The keys are unchanged: %s", error)
         else:
             log.info("%d keys read again from %s", len(self._by_hash), self._path)
 
 
 def new_key(path: Path, name: str, scopes: Sequence[str], expires: str | None = None) -> str:
-    """Add a key to the file, made if it is not there, and return what has to be sent: this is the only time it is known."""
+    """Add a key to the file, which is created if necessary, and return the key: it is not stored anywhere."""
     token = PREFIX + secrets.token_urlsafe(32)
     created = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     entry = {
@@ -138,77 +142,73 @@ def new_key(path: Path, name: str, scopes: Sequence[str], expires: str | None = 
         "expires": expires,
         "created": created,
     }
-    key = _key(entry, "The key")
+    key = _key(entry, path)
     with _changing(path) as keys:
         if any(known.name == name for known in keys):
-            raise KeysError(f"A key's name must be its own; got {name!r}, which {path} has already.")
+            raise KeysError("serve.key_name_taken", received=name, path=str(path))
         keys.append(key)
     return token
 
 
 def revoke_key(path: Path, name: str) -> None:
-    """Take a key out of the file."""
+    """Remove a key from the file."""
     if not path.exists():
-        raise KeysError(f"Keys must come from a file that can be read; got {path}: No such file or directory.")
+        raise KeysError("serve.keys_not_read", path=str(path), reason="No such file or directory")
     with _changing(path) as keys:
         left = [key for key in keys if key.name != name]
         if len(left) == len(keys):
-            raise KeysError(f"The name must be one of {shorten(key.name for key in keys)} in {path}; got {name!r:.100}.")
+            raise KeysError("serve.unknown_key_name", received=name, expected=[key.name for key in keys], path=str(path))
         keys[:] = left
 
 
 def read(path: Path) -> list[Key]:
-    """All keys of a file, in order; one sentence if it holds anything else."""
+    """Return all keys of a file, in order; raises KeysError."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise KeysError(f"Keys must come from a file that can be read; got {path}: {error.strerror or error}.") from error
-    if len(raw) > MOST_BYTES:
-        raise KeysError(f"Keys must be in a file of at most {MOST_BYTES >> 20} MiB; got {path}, which is larger.")
+        raise KeysError("serve.keys_not_read", path=str(path), reason=error.strerror or str(error)) from error
+    if len(raw) > MAX_BYTES:
+        raise KeysError("serve.keys_too_large", expected=MAX_BYTES >> 20, path=str(path))
     try:
         content = json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
-        raise KeysError(f"Keys in {path} must be JSON; got {type(error).__name__}.") from error
+        raise KeysError("serve.keys_not_json", path=str(path), received=type(error).__name__) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise KeysError(f"Keys in {path} must have the format {FORMAT!r}, version {VERSION}; got something else.")
+        raise KeysError("serve.keys_wrong_format", path=str(path), format=FORMAT, version=VERSION)
     entries = content.get("keys")
     if not isinstance(entries, list):
-        raise KeysError(f"Keys in {path} must be a list in the field 'keys'; got {type(entries).__name__}.")
-    keys = [_key(entry, f"Key {number} of {path}") for number, entry in enumerate(entries, start=1)]
+        raise KeysError("serve.keys_not_a_list", path=str(path), received=type(entries).__name__)
+    keys = [_key(entry, path, number) for number, entry in enumerate(entries, start=1)]
     for what in ("name", "sha256"):
         if len({getattr(key, what) for key in keys}) < len(keys):
-            raise KeysError(f"Each key in {path} must have its own {what!r}; got one twice.")
+            raise KeysError("serve.keys_repeated", path=str(path), field=what)
     return keys
 
 
-def _key(entry: Any, where: str) -> Key:
-    """An entry, checked field by field."""
+def _key(entry: Json, path: Path, number: int = 1) -> Key:
+    """Return an entry, checked field by field."""
+    where = {"path": str(path), "number": number}
     fields = ("name", "sha256", "scopes", "expires", "created")
     if not isinstance(entry, Mapping) or set(entry) != set(fields):
-        raise KeysError(f"{where} must have the fields {shorten(fields)}; got others.")
+        raise KeysError("serve.key_fields", expected=fields, **where)
     name, hashed, scopes, expires = entry["name"], entry["sha256"], entry["scopes"], entry["expires"]
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise KeysError(f"{where}: the name must be 1 to 100 letters, digits, spaces or . _ @ -; got {name!r:.100}.")
+        raise KeysError("serve.key_name", received=name, **where)
     if not isinstance(hashed, str) or not HASH.fullmatch(hashed):
-        raise KeysError(f"{where}: 'sha256' must be 64 digits from 0 to f; got something else.")
+        raise KeysError("serve.key_hash", **where)
     if not isinstance(scopes, list) or not scopes:
-        raise KeysError(f"{where} must have at least one scope of {shorten(SCOPES)}; got none.")
+        raise KeysError("serve.key_no_scope", expected=SCOPES, **where)
     for scope in scopes:
         if scope not in SCOPES:
-            raise KeysError(f"{where}: a scope must be one of {shorten(SCOPES)}; got {scope!r:.100}.")
+            raise KeysError("serve.key_scope", expected=SCOPES, received=scope, **where)
     if not isinstance(entry["created"], str):
-        raise KeysError(f"{where}: 'created' must be a time; got {type(entry['created']).__name__}.")
-    return Key(name, hashed, tuple(scopes), _day(expires, where), entry["created"])
-
-
-def _day(given: Any, where: str) -> str | None:
-    if given is None:
-        return None
+        raise KeysError("serve.key_created", received=type(entry["created"]).__name__, **where)
     try:
-        return date.fromisoformat(given).isoformat()
+        day = None if expires is None else date.fromisoformat(expires).isoformat()
     except (TypeError, ValueError):
-        raise KeysError(f"{where}: the last day must be a date such as 2030-12-31; got {given!r:.100}.") from None
+        raise KeysError("serve.key_expires", received=expires, **where) from None
+    return Key(name, hashed, tuple(scopes), day, entry["created"])
 
 
 def _hash(token: str) -> str:
@@ -216,7 +216,7 @@ def _hash(token: str) -> str:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Changes when the file does: every change puts a new file in the place of the old."""
+    """Return what changes with the file: every change puts a new file in the place of the old one."""
     try:
         found = path.stat()
     except OSError:
@@ -226,19 +226,19 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 @contextmanager
 def _changing(path: Path) -> Iterator[list[Key]]:
-    """The keys of the file, written back all or nothing; one at a time, so that no change is lost."""
+    """Yield the keys of the file and write them back atomically, under a lock, so that no change is lost."""
     try:
         with _locked(path.resolve().parent):
             keys = read(path) if path.exists() else []
             yield keys
             _write(path, keys)
     except OSError as error:
-        raise KeysError(f"Keys must go to a file that can be written; got {path}: {error.strerror or error}.") from error
+        raise KeysError("serve.keys_not_written", path=str(path), reason=error.strerror or str(error)) from error
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """The folder is locked, since the file itself is replaced; some systems have no such lock."""
+    """Lock the folder, since the file itself is replaced; some systems have no such lock."""
     try:
         import fcntl  # noqa: PLC0415 - not on every system
     except ImportError:

@@ -7,9 +7,26 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True)
-class Served:
-    """An artifact to serve: the folder, the model if the folder does not bring it, types a skops model may hold, and a file
-    of people to pick on the page."""
+class ServedArtifact:
+    """An artifact to serve.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path
+    model : str, optional
+        A file, import path or address; None for the model in the folder.
+    trusted : tuple of str
+        Types a skops model may hold.
+    classes : str, optional
+        Names of the classes, separated by commas.
+    title : str, optional
+        What the page calls it.
+    applicants : Path, optional
+        A file of applicants to choose from on the page.
+    applicants_id : str, optional
+        The column of that file that names them.
+    """
 
     name: str
     folder: Path
@@ -23,21 +40,57 @@ class Served:
 
 @dataclass(frozen=True)
 class Settings:
-    """
-    workers : engines that answer; one more waits as a spare.
-    gather_ms : how long a question may wait for company while no engine is free for it alone.
-    most_batch, most_waiting : rows of one call of `explain`, and rows waiting or being explained before 429.
-    load_seconds : how long an engine may take to load all artifacts before it is given up.
-    most_memory_mb : of data an engine may take (Linux); a model that wants more gets a MemoryError. None: no limit.
-    hang_seconds : how long an engine may go on after the first question of its batch is late while others still wait.
-    deadline_ms, most_deadline_ms : if the request names none, and the most it may name.
-    most_rows, most_body : of one request; bytes.
-    retention_days : after which records are deleted; None keeps them.
-    wording : a file of the sentences of records (`records.Wording`).
-    grace : seconds for accepted work after SIGTERM.
+    """Settings of the service.
+
+    Parameters
+    ----------
+    artifacts : tuple of ServedArtifact
+        The first one is the default.
+    host, port : str, int
+        Where it listens; port 0 takes a free one.
+    workers : int
+        Worker processes; one more waits as a spare, so that a worker that is lost is replaced without delay.
+    gather_ms : float
+        Milliseconds a request may be held back so that others can share its call, while requests come in faster than
+        workers get free. About the time a client needs to send the next request.
+    most_batch : int
+        Rows of one call of `explain`. More rows make a call slower without making each row cheaper.
+    most_waiting : int
+        Rows waiting or running; further requests get 429, which is better for clients than a response after the deadline.
+    hang_seconds : float
+        Seconds a worker may go on after the first deadline of its batch while other requests of it still wait.
+    load_seconds : float
+        Seconds a worker may take to load all artifacts; then it is killed.
+    most_memory_mb : int or None
+        Megabytes of data of a worker (Linux); a model that needs more gets a MemoryError. None for no limit.
+    deadline_ms, most_deadline_ms : int
+        Milliseconds for a request that names no deadline, and the longest deadline a request may name.
+    most_rows, most_body : int
+        Rows and bytes of one request: a body is parsed by the HTTP process, which serves nobody else meanwhile.
+    body_seconds : float
+        Seconds to send the body of a request: a slow client must not hold memory for long.
+    extra_requests : int
+        Requests being read beyond those whose rows may wait: each may hold a body in memory.
+    records : str or None
+        The database of records; None stores none.
+    retention_days : int or None
+        Days after which records are deleted; None keeps them.
+    keys : Path or None
+        File of API keys; None serves everybody.
+    origins : tuple of str
+        Other sites whose pages may send requests.
+    wording : Path or None
+        File of the texts of records (`records.Wording`).
+    page : bool
+        Whether the page is served.
+    grace : float
+        Seconds for accepted work after SIGTERM; process managers kill after 10.
+    log_level : str
+    environment : dict
+        Environment variables of the workers.
     """
 
-    artifacts: tuple[Served, ...]
+    artifacts: tuple[ServedArtifact, ...]
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
@@ -51,6 +104,8 @@ class Settings:
     most_deadline_ms: int = 60_000
     most_rows: int = 256
     most_body: int = 1 << 20
+    body_seconds: float = 10.0
+    extra_requests: int = 32
     records: str | None = "sqlite:///fasterce-records.db"
     retention_days: int | None = None
     keys: Path | None = None

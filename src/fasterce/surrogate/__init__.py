@@ -1,1 +1,1 @@
-"""A small copy of the model, distilled in `fit`: it ranks candidates for free before the model itself is asked."""
+"""A small network that approximates the model, trained in `fit`; it ranks candidates before the model evaluates them."""

@@ -1,45 +1,45 @@
-"""The distilled copy at run time: NumPy only.
+"""The surrogate at run time, with NumPy only.
 
-Its first layer is a sum of tables, one a feature: a row's hidden state is the bias plus, for every feature, the entry of
-its value (between two knots of a number, straight in between). Changing a feature swaps one entry for another, so a
-thousand edits of a row cost a thousand small additions and no encoding.
+Its first layer is a sum of tables, one per feature: the hidden state of a row is the bias plus, for every feature, the entry
+of its value (interpolated between two knots of a number). Changing a feature swaps one entry for another, so a thousand
+edits of a row cost a thousand small additions and no encoding.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.profile import Floats
+from fasterce.typing import Floats, Floats32, Indices, Mask
 
-Singles32 = NDArray[np.float32]
-Indices = NDArray[np.intp]
+# The lower end of scores that have none.
+NO_LIMIT = -1e300
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """`knots` (E,) and `entries` (E, H) hold the tables of all features one after another, `start` (features + 1,) says
-    where each begins; `numeric` (features,) marks those read between knots.
+    """A network with one hidden layer that approximates the model.
 
-    One output (the lead of the second class over the first) where there are two classes, else one a class.
-    `error` is how far its margins are from the model's near the boundary, `agreement` how often both name one class.
+    `knots` (E,) and `entries` (E, H) hold the tables of all features one after another, `start` (features + 1,) where each
+    begins; `numeric` (features,) marks those interpolated between knots. With two classes there is one output, the lead of
+    the second class over the first, else one per class. `error` is the deviation of its margins from those of the model near
+    the boundary, `agreement` the share of rows with the same class.
     """
 
     knots: Floats
-    entries: Singles32
+    entries: Floats32
     start: NDArray[np.int64]
-    numeric: NDArray[np.bool_]
-    bias: Singles32
-    weight: Singles32
-    offset: Singles32
+    numeric: Mask
+    bias: Floats32
+    weight: Floats32
+    offset: Floats32
     error: float
     agreement: float
 
     @cached_property
     def _padded(self) -> tuple[Floats, Indices]:
-        """The inner knots of every number side by side, and the last knot below which a value can lie."""
+        """Return the knots of all numbers as a padded array, and the last interval of each."""
         count = np.diff(self.start)
         most = int(np.where(self.numeric, count, 0).max(initial=2))
         knots = np.full((len(count), most), np.inf)
@@ -49,11 +49,11 @@ class Surrogate:
 
     @property
     def tables(self) -> list[Floats]:
-        """The knots of every feature."""
+        """Return the knots of every feature."""
         return np.split(self.knots, self.start[1:-1])
 
-    def read(self, codes: Floats, feature: Indices) -> Singles32:
-        """The entries (..., H) of values: `codes` (..., K) of the features (K,)."""
+    def read(self, codes: Floats, feature: Indices) -> Floats32:
+        """Return the entries (..., H) of values: `codes` (..., K) of the features (K,)."""
         knots, last = self._padded
         numeric = self.numeric[feature]
         below = np.zeros(codes.shape, dtype=np.intp)
@@ -75,30 +75,29 @@ class Surrogate:
         first = self.entries[position]
         return np.asarray(first + part * (self.entries[above] - first))
 
-    def hidden(self, own: Singles32) -> Singles32:
-        """Hidden states (rows, H) of rows whose entries are `own` (rows, features, H), before the bend."""
+    def hidden(self, own: Floats32) -> Floats32:
+        """Return hidden states (rows, H), before the ReLU, of rows whose entries are `own` (rows, features, H)."""
         return np.asarray(own.sum(axis=1, dtype=np.float32) + self.bias)
 
-    def outputs(self, hidden: Singles32) -> Singles32:
-        """(rows, K, C) of hidden states (rows, K, H), which are overwritten."""
+    def outputs(self, hidden: Floats32) -> Floats32:
+        """Return outputs (rows, K, C) of hidden states (rows, K, H), which are overwritten."""
         np.maximum(hidden, 0.0, out=hidden)
         return np.asarray(hidden @ self.weight + self.offset)
 
-    def outputs_of(self, codes: Floats) -> Singles32:
-        """The same for candidates given as codes (rows, K, features)."""
+    def outputs_of(self, codes: Floats) -> Floats32:
+        """Return outputs (rows, K, C) of candidates given as codes (rows, K, features)."""
         rows, count, features = codes.shape
         own = self.read(codes.reshape(rows * count, features), np.arange(features))
         return self.outputs(self.hidden(own).reshape(rows, count, own.shape[-1]))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        names = ("knots", "entries", "start", "numeric", "bias", "weight", "offset")
-        return {name: getattr(self, name) for name in names} | {
-            name: np.asarray(getattr(self, name)) for name in ("error", "agreement")
-        }
+    def labels(self, codes: Floats) -> Indices:
+        """Return the class of each row of codes."""
+        found = self.outputs_of(codes[:, None])[:, 0]
+        return np.asarray(found.argmax(axis=1) if found.shape[1] > 1 else found[:, 0] > 0).astype(np.intp)
 
 
-def lead_of(outputs: Singles32, target: Indices) -> Singles32:
-    """How far `outputs` (rows, K, C) lead for each row's class `target`."""
+def lead_of(outputs: Floats32, target: Indices) -> Floats32:
+    """Return the lead (rows, K) of the class `target` of each row, from `outputs` (rows, K, C)."""
     if outputs.shape[2] == 1:
         return np.asarray(outputs[..., 0] * np.where(target == 1, 1.0, -1.0).astype(np.float32)[:, None])
     own = np.take_along_axis(outputs, target[:, None, None], 2)[..., 0]

@@ -1,39 +1,39 @@
-"""Values as people read them: numbers without noise, text without surprises, a batch in two lines."""
+"""Values as text for people: short numbers, printable text, and the summary of a batch in two lines."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from fasterce.data.schema import Feature
 from fasterce.explanation import FOUND, Explanation
-from fasterce.schema import Feature
 
 ARROW = "→"
-GROUP_FROM = 10_000
-MOST_PLACES = 15
-TOO_LONG_TO_WRITE_OUT = 1e15
+GROUPED_FROM = 10_000  # Larger numbers have separators between thousands.
+MOST_PLACES = 15  # A float has no more decimal digits.
+SCIENTIFIC_FROM = 1e15
 LONGEST = 60
 PREDICTED_DIGITS = 6
-MEASURES = ("rows", "features_changed", "distance", "calls", "rows_asked_each", "ms_each")
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
+    """Return whether a value is a missing scalar."""
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
-def text(value: Any) -> str:
-    """Any value on one line; what a terminal would obey or swallow (escape codes, empty text) is made visible."""
+def text(value: object) -> str:
+    """Return a value on one line; escape codes and blank text are made visible."""
     if is_missing(value):
         return "missing"
-    if isinstance(value, float) and value.is_integer() and abs(value) < TOO_LONG_TO_WRITE_OUT:
+    if isinstance(value, float) and value.is_integer() and abs(value) < SCIENTIFIC_FROM:
         value = int(value)
     written = "".join(_visible(character) for character in str(value))
     return written if written.strip() else f"'{written}'"
 
 
-def cut(value: Any) -> str:
-    """A category for a table or a plot: no longer than a line."""
+def cut(value: object) -> str:
+    """Return a value as text of at most `LONGEST` characters, for a table or a plot."""
     written = text(value)
     return written if len(written) <= LONGEST else f"{written[: LONGEST - 1]}…"
 
@@ -45,11 +45,11 @@ def _visible(character: str) -> str:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with at most `decimals` places, no trailing zeros, thousands apart from 10,000 on."""
+    """Return a number with at most `decimals` places, without trailing zeros, grouped by thousands from 10,000 on."""
     value = float(value)
-    if not math.isfinite(value) or abs(value) >= TOO_LONG_TO_WRITE_OUT:
+    if not math.isfinite(value) or abs(value) >= SCIENTIFIC_FROM:
         return f"{value:.6g}"
-    group = "," if abs(round(value, decimals)) >= GROUP_FROM else ""
+    group = "," if abs(round(value, decimals)) >= GROUPED_FROM else ""
     written = f"{value:{group}.{decimals}f}"
     if "." in written:
         written = written.rstrip("0").rstrip(".")
@@ -57,15 +57,14 @@ def number(value: float, decimals: int) -> str:
 
 
 def measure(value: float, digits: int = 3) -> str:
-    """A measured number with about `digits` digits that matter."""
+    """Return a number with about `digits` significant digits."""
     if not math.isfinite(value) or value == 0:
         return number(value, 0)
     return number(value, min(MOST_PLACES, max(0, digits - 1 - math.floor(math.log10(abs(value))))))
 
 
-def values(feature: Feature, before: Any, afters: Iterable[Any]) -> tuple[str, list[str]]:
-    """A value and what it becomes, written precisely enough to be told apart."""
-    afters = list(afters)
+def values(feature: Feature, before: Any, afters: Sequence[Any]) -> tuple[str, list[str]]:
+    """Return a value and the values it changes to, with enough decimals to tell them apart."""
     if not feature.numeric:
         return cut(before), [cut(after) for after in afters]
     places = feature.decimals
@@ -79,12 +78,12 @@ def _known(value: float | None, places: int) -> str:
 
 
 def predicted(value: float) -> str:
-    """A number a model predicts."""
+    """Return a number that a model predicts."""
     return measure(value, PREDICTED_DIGITS)
 
 
 def bounds(low: float, high: float) -> str:
-    """A wanted interval, its open ends left out."""
+    """Return a target interval; open ends are left out."""
     if low == high:
         return f"exactly {predicted(low)}"
     if math.isinf(high):
@@ -93,32 +92,29 @@ def bounds(low: float, high: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in whole per cent; only all of it is 100 %, only none of it 0 %."""
+    """Return a share in whole per cent; only 1 is 100 %, only 0 is 0 %."""
     whole = 100 if share >= 1 else 0 if share <= 0 else min(99, max(1, round(100 * share)))
     return f"{whole} %"
 
 
 def change(before: str, after: str) -> str:
+    """Return "before → after"."""
     return f"{before} {ARROW} {after}"
 
 
 def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as "2 rows"."""
     return f"{number(count, 0)} {noun}" + ("" if count == 1 else "s")
 
 
 def summary_lines(explanation: Explanation) -> tuple[str, str]:
-    """The batch in two lines: how it went, and the means per row."""
+    """Return the summary of a batch: rows by status and model calls, and means per row."""
     summary = explanation.summary()
-    means = [f"{number(summary['rows_asked_each'], 1)} rows asked", f"{measure(summary['ms_each'])} ms"]
+    statuses = sorted(explanation.in_pandas().status.value_counts().items(), key=lambda one: one[0] != FOUND)
+    counts = ", ".join(f"{number(count, 0)} {status}" for status, count in statuses)
+    means = [f"{number(summary['model_rows_each'], 1)} model rows", f"{measure(summary['ms_each'])} ms"]
     if not math.isnan(summary["features_changed"]):
         means.insert(0, f"{number(summary['features_changed'], 1)} features changed")
         means.insert(1, f"distance {measure(summary['distance'])}")
-    calls = f"{counted(summary['calls'], 'call')} of the model"
-    return f"{_outcome(summary)} · {calls}", "Per row: " + " · ".join(means)
-
-
-def _outcome(summary: Mapping[str, Any]) -> str:
-    counts = {word: count for word, count in summary.items() if word not in MEASURES}
-    ordered = sorted(counts.items(), key=lambda item: item[0] != FOUND)
-    told = ", ".join(f"{number(count, 0)} {word}" for word, count in ordered)
-    return counted(summary["rows"], "row") + (f": {told}" if told else "")
+    outcome = counted(len(explanation), "row") + (f": {counts}" if counts else "")
+    return f"{outcome} · {counted(summary['calls'], 'model call')}", "Per row: " + " · ".join(means)

@@ -6,8 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.search.links import Clause, Compared, Consequence, Follower, Link, Links, Nudged, Recomputed
-from fasterce.search.project import Domain
+from fasterce.constraints.compile.dependencies import (
+    Clause,
+    Dependencies,
+    Dependency,
+    DerivedFeature,
+    DirectionFollower,
+    FormulaComparison,
+    Implication,
+    ProportionalFollower,
+)
+from fasterce.constraints.compile.domain import Domain
 
 A, JOB, B, K = range(4)
 ROW = [4.0, 1.0, 5.25, 7.0]
@@ -17,12 +26,12 @@ ROW = [4.0, 1.0, 5.25, 7.0]
 def make(toys: Any) -> Any:
     codec, _ = toys.codec(toys.frame())
 
-    def domain(*links: Link, rows: Any = ROW, **rules: Any) -> Domain:
-        plain = toys.domain(codec, rows, **rules)
-        compiled = Links.of(links)
+    def domain(*links: Dependency, rows: Any = ROW, **constraints: Any) -> Domain:
+        plain = toys.domain(codec, rows, **constraints)
+        compiled = Dependencies.of(links)
         free = plain.free.copy()
         free[:, list(compiled.driven)] = False
-        return replace(plain, links=compiled, movable=plain.free, free=free)
+        return replace(plain, dependencies=compiled, movable=plain.free, free=free)
 
     return domain
 
@@ -38,30 +47,30 @@ def accepts(domain: Domain, *points: list[float]) -> list[bool]:
 
 
 def test_a_derived_feature_is_computed_where_an_input_changed(make: Any) -> None:
-    domain = make(Recomputed(B, (A,), lambda codes: codes[:, A] / 3))
+    domain = make(DerivedFeature(B, (A,), lambda codes: codes[:, A] / 3))
     assert completed(domain, ROW, [5.0, 1, 9, 7]) == [ROW, [5.0, 1, 1.67, 7]]
     assert accepts(domain, ROW, [5.0, 1, 1.67, 7], [5.0, 1, 1.66, 7], [4.0, 1, 1.33, 7]) == [True, True, False, False]
 
 
 def test_what_cannot_be_computed_is_never_legal(make: Any) -> None:
-    domain = make(Recomputed(B, (A,), lambda codes: np.full(len(codes), np.nan)))
+    domain = make(DerivedFeature(B, (A,), lambda codes: np.full(len(codes), np.nan)))
     assert completed(domain, [5.0, 1, 9, 7]) == [[5.0, 1, 5.25, 7]]
     assert accepts(domain, ROW, [5.0, 1, 5.25, 7]) == [True, False]
 
 
 def test_a_derived_value_outside_its_bounds_is_refused(make: Any) -> None:
-    domain = make(Recomputed(B, (A,), lambda codes: codes[:, A] * 2), upper={B: 9.0})
+    domain = make(DerivedFeature(B, (A,), lambda codes: codes[:, A] * 2), upper={B: 9.0})
     assert accepts(domain, [4.5, 1, 9.0, 7], [4.6, 1, 9.2, 7]) == [True, False]
 
 
 def test_a_derived_feature_that_may_not_change_holds_its_inputs(make: Any) -> None:
-    domain = make(Recomputed(B, (A,), lambda codes: codes[:, A] * 2), frozen=[B])
+    domain = make(DerivedFeature(B, (A,), lambda codes: codes[:, A] * 2), frozen=[B])
     assert completed(domain, [4.5, 1, 5.25, 7]) == [[4.5, 1, 5.25, 7]]
     assert accepts(domain, [4.5, 1, 5.25, 7], ROW) == [False, True]
 
 
 def test_an_equality_is_solved_for_one_feature(make: Any) -> None:
-    link = Compared(
+    link = FormulaComparison(
         (A, K), lambda codes: np.abs(codes[:, B] - codes[:, A] - codes[:, K]) < 0.01, B, lambda c: c[:, A] + c[:, K]
     )
     domain = make(link)
@@ -72,7 +81,7 @@ def test_an_equality_is_solved_for_one_feature(make: Any) -> None:
 
 
 def test_a_follower_moves_in_proportion(make: Any) -> None:
-    domain = make(Follower(A, B, 0.5, None))
+    domain = make(ProportionalFollower(A, B, 0.5, None))
     assert completed(domain, [4.0, 1, 9, 7], [6.0, 1, 5.25, 7], [3.51, 2, 0, 7]) == [
         ROW,
         [6.0, 1, 6.25, 7],
@@ -82,14 +91,14 @@ def test_a_follower_moves_in_proportion(make: Any) -> None:
 
 
 def test_categories_lead_by_their_level(make: Any) -> None:
-    domain = make(Follower(JOB, K, 3.0, np.array([2.0, 0.0, 1.0, np.nan])))
+    domain = make(ProportionalFollower(JOB, K, 3.0, np.array([2.0, 0.0, 1.0, np.nan])))
     assert completed(domain, [4.0, 2, 5.25, 7], [4.0, 0, 5.25, 7]) == [[4.0, 2, 5.25, 10], [4.0, 0, 5.25, 13]]
     assert accepts(domain, *completed(domain, [4.0, 3, 5.25, 7])) == [False], "a category without a place leads nowhere"
 
 
 @pytest.mark.parametrize(("sign", "up"), [(1.0, 8.0), (-1.0, 6.0)])
 def test_a_direction_is_followed_by_the_smallest_amount(make: Any, sign: float, up: float) -> None:
-    domain = make(Nudged(A, K, sign, None, None))
+    domain = make(DirectionFollower(A, K, sign, None, None))
     assert domain.free.all()
     assert completed(domain, [5.0, 1, 5.25, 7]) == [[5.0, 1, 5.25, up]]
     far = 7 + 5 * (up - 7)
@@ -99,17 +108,17 @@ def test_a_direction_is_followed_by_the_smallest_amount(make: Any, sign: float, 
 
 
 def test_a_direction_with_no_room_left_is_refused(make: Any) -> None:
-    domain = make(Nudged(A, K, 1.0, None, None), upper={K: 7.0})
+    domain = make(DirectionFollower(A, K, 1.0, None, None), upper={K: 7.0})
     assert accepts(domain, *completed(domain, [5.0, 1, 5.25, 7])) == [False]
 
 
 def test_a_category_follows_to_the_next_open_level(make: Any) -> None:
-    domain = make(Nudged(A, JOB, 1.0, None, np.array([3.0, 0.0, 1.0, 2.0])), allowed={JOB: [0, 1, 3]})
+    domain = make(DirectionFollower(A, JOB, 1.0, None, np.array([3.0, 0.0, 1.0, 2.0])), allowed={JOB: [0, 1, 3]})
     assert completed(domain, [5.0, 1, 5.25, 7]) == [[5.0, 3, 5.25, 7]]
 
 
 def test_a_consequence_moves_only_what_is_wrong(make: Any) -> None:
-    domain = make(Consequence((Clause(JOB, values=(2.0,)),), Clause(K, 10.0, 12.5), K, False))
+    domain = make(Implication((Clause(JOB, values=(2.0,)),), Clause(K, 10.0, 12.5), K, False))
     assert completed(domain, ROW, [4.0, 2, 5.25, 7], [4.0, 2, 5.25, 15], [4.0, 2, 5.25, 11]) == [
         ROW,
         [4.0, 2, 5.25, 10],
@@ -121,32 +130,32 @@ def test_a_consequence_moves_only_what_is_wrong(make: Any) -> None:
 
 def test_a_consequence_prefers_the_rows_own_category_then_the_first_open(make: Any) -> None:
     when = (Clause(A, 6.0),)
-    own = make(Consequence(when, Clause(JOB, values=(3.0, 1.0)), JOB, True))
+    own = make(Implication(when, Clause(JOB, values=(3.0, 1.0)), JOB, True))
     assert completed(own, [7.0, 2, 5.25, 7]) == [[7.0, 1, 5.25, 7]]
-    other = make(Consequence(when, Clause(JOB, values=(3.0, 0.0)), JOB, True))
+    other = make(Implication(when, Clause(JOB, values=(3.0, 0.0)), JOB, True))
     assert completed(other, [7.0, 2, 5.25, 7]) == [[7.0, 3, 5.25, 7]]
-    closed = make(Consequence(when, Clause(JOB, values=(3.0, 0.0)), JOB, True), allowed={JOB: [0, 1, 2]})
+    closed = make(Implication(when, Clause(JOB, values=(3.0, 0.0)), JOB, True), allowed={JOB: [0, 1, 2]})
     assert completed(closed, [7.0, 2, 5.25, 7]) == [[7.0, 0, 5.25, 7]]
-    nothing = make(Consequence(when, Clause(JOB, values=(3.0,)), JOB, True), allowed={JOB: [0, 1, 2]})
+    nothing = make(Implication(when, Clause(JOB, values=(3.0,)), JOB, True), allowed={JOB: [0, 1, 2]})
     assert accepts(nothing, *completed(nothing, [7.0, 2, 5.25, 7])) == [False]
 
 
 def test_links_work_in_the_order_they_need(make: Any) -> None:
     """b follows k, k follows a: whatever the order they are given in."""
-    links: list[Link] = [Recomputed(B, (K,), lambda codes: codes[:, K] / 2), Follower(A, K, 2.0, None)]
+    links: list[Dependency] = [DerivedFeature(B, (K,), lambda codes: codes[:, K] / 2), ProportionalFollower(A, K, 2.0, None)]
     for order in (links, links[::-1]):
         domain = make(*order)
-        assert domain.links.settles
+        assert domain.dependencies.settles
         assert completed(domain, [5.0, 1, 5.25, 7]) == [[5.0, 1, 4.5, 9]]
 
 
 def test_rules_that_chase_each_other_end_at_the_base(make: Any) -> None:
-    up = Consequence((Clause(A, 0.0, 5.0),), Clause(K, 10.0), K, False)
-    down = Consequence((Clause(K, 9.0),), Clause(A, 6.0), A, False)
-    back = Consequence((Clause(A, 5.5),), Clause(K, -np.inf, 3.0), K, False)
-    again = Consequence((Clause(K, -np.inf, 3.0),), Clause(A, 0.0, 5.0), A, False)
+    up = Implication((Clause(A, 0.0, 5.0),), Clause(K, 10.0), K, False)
+    down = Implication((Clause(K, 9.0),), Clause(A, 6.0), A, False)
+    back = Implication((Clause(A, 5.5),), Clause(K, -np.inf, 3.0), K, False)
+    again = Implication((Clause(K, -np.inf, 3.0),), Clause(A, 0.0, 5.0), A, False)
     domain = make(down, again, up, back)
-    assert not domain.links.settles
+    assert not domain.dependencies.settles
     assert completed(domain, [3.0, 1, 5.25, 7.0]) == [ROW]
     assert accepts(domain, ROW) == [False]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.search.project import carry_movement, decode_plainly
+from fasterce.constraints.compile.domain import carry_movement, decode_plainly
 
 ROW = [3.0, 1.0, 5.25, 7.0]
 
@@ -191,8 +191,10 @@ def test_decode_plainly_is_the_decoder_made_legal(toys: Any, codec: Any) -> None
     assert domain.contains(found).all()
 
 
-def gridded(toys: Any, codec: Any, row: list[float], step: dict[int, float], from_row: bool = False, **rules: Any) -> Any:
-    domain = toys.domain(codec, row, **rules)
+def gridded(
+    toys: Any, codec: Any, row: list[float], step: dict[int, float], from_row: bool = False, **constraints: Any
+) -> Any:
+    domain = toys.domain(codec, row, **constraints)
     steps = np.array([step.get(j, 0.0) for j in range(4)])
     anchor = domain.row.copy() if from_row else np.zeros_like(domain.row)
     return replace(domain, step=steps, anchor=anchor)

@@ -49,7 +49,7 @@ def categorical(frame: pd.DataFrame) -> pd.DataFrame:
 
 def explainer(model: Any, X: pd.DataFrame, **settings: Any) -> FasterCE:
     """A quick explainer of everything in `X`."""
-    return FasterCE(model, Schema.infer(X), autoencoder=IDENTITY, twin="never", **settings).fit(X)
+    return FasterCE(model, Schema.infer(X), autoencoder=IDENTITY, compile="never", **settings).fit(X)
 
 
 def check_explained(model: Any, X: pd.DataFrame, labels: Any, rows: int = 10, target: Any = None) -> None:

@@ -1,14 +1,14 @@
 """CatBoost, where it is installed (it is not among the development packages)."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from adapters.tables import applicants, check_explained, strength, three, two
-from fasterce.adapters import CatBoostModel, adapt
 from fasterce.errors import InputError
+from fasterce.models.adapters import CatBoostModel, adapt
 from fasterce.testing import check_adapter
+from tests.models.adapters.tables import applicants, check_explained, strength, three, two
 
 catboost = pytest.importorskip("catboost")
 
@@ -33,11 +33,11 @@ def test_a_bare_model_gives_labels_not_raw_values() -> None:
     assert set(CatBoostModel(bare, classes=["n", "y"]).predict(X)) == {"n", "y"}
 
 
-def test_a_regressor_answers_numbers() -> None:
+def test_a_regressor_predicts_numbers() -> None:
     model = catboost.CatBoostRegressor(cat_features=WORDS, **QUIET).fit(X, strength(X))
-    assert adapt(model).answers_numbers
+    assert cast(Any, adapt(model)).predicts_numbers
     check_adapter(model, X.head(60))
-    with pytest.raises(InputError, match="answers numbers"):
+    with pytest.raises(InputError, match="predicts numbers"):
         CatBoostModel(model, classes=["a", "b"])
 
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from adapters.tables import HOMES, JOBS, applicants, categorical, explainer, two
 from fasterce import FasterCE, load
-from fasterce.adapters import adapt
 from fasterce.errors import InputError, ModelError
+from fasterce.models.adapters import adapt
+from tests.models.adapters.tables import HOMES, JOBS, applicants, categorical, explainer, two
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -41,7 +41,7 @@ def fitted(booster: Any) -> FasterCE:
 
 
 def test_scores_and_classes_are_used(fitted: FasterCE) -> None:
-    assert fitted.use_scores_
+    assert fitted.state_.use_scores
     assert fitted.classes_ == (0, 1)
     surer = fitted.explain(X.head(5), target=1, target_score=(0.8, 1))
     found = surer.counterfactuals[surer.status == "found"]
@@ -75,8 +75,8 @@ def test_updated_and_rechecked_with_a_new_booster(booster: Any) -> None:
 
 def test_refitted_boosters(booster: Any) -> None:
     held = explainer(booster, X).fit_ensemble(trained, X, two(X), count=2)
-    result = held.explain(X.head(4), survive=0.5)
-    assert (result.to_frame()["survived"] >= 0.5).all()
+    result = held.explain(X.head(4), ensemble_agreement=0.5)
+    assert (result.to_frame()["ensemble_agreement"] >= 0.5).all()
 
 
 def test_a_clone_has_the_same_answers(fitted: FasterCE) -> None:
@@ -86,19 +86,19 @@ def test_a_clone_has_the_same_answers(fitted: FasterCE) -> None:
 
 
 def test_a_failure_is_one_sentence_without_our_own_error_names(booster: Any) -> None:
-    with pytest.raises(ModelError, match=r"^The XGBoost model must be given its column 'debt'"):
+    with pytest.raises(ModelError, match=r"^The XGBoost model needs column 'debt'"):
         explainer(booster, X.rename(columns={"debt": "owed"}))
 
 
 def test_a_path_is_sent_to_load_model() -> None:
-    with pytest.raises(InputError, match=r"got str \(a file\? fasterce\.models\.load_model loads it\)"):
+    with pytest.raises(InputError, match=r"got a path \(fasterce\.models\.load_model loads a file\)"):
         explainer("model.onnx", X)
 
 
 def test_a_polars_frame_is_taken_for_what_it_is(booster: Any) -> None:
     polars = pytest.importorskip("polars")
     assert (adapt(booster).predict(polars.from_pandas(X)) == own(booster, X)).all()
-    with pytest.raises(InputError, match="asked about a DataFrame; got ndarray"):
+    with pytest.raises(InputError, match="must be a pandas, Polars or PyArrow table; got ndarray"):
         adapt(booster).predict(X.to_numpy())
 
 
@@ -117,8 +117,8 @@ def test_nothing_heavy_is_imported() -> None:
         "joblib.test",
     ]
     code = (
-        "import sys, fasterce, fasterce.adapters, fasterce.models, fasterce.testing;"
-        "fasterce.adapters.adapt(lambda frame: frame);"
+        "import sys, fasterce, fasterce.models.adapters, fasterce.models.files.load, fasterce.testing;"
+        "fasterce.models.adapters.adapt(lambda frame: frame);"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adapters.tables import applicants, check_explained, explainer, strength, two
-from fasterce.adapters import FunctionModel, Model, adapt
 from fasterce.errors import InputError, ModelError
+from fasterce.models.adapters import FunctionModel, Model, adapt
 from fasterce.testing import check_adapter
+from tests.models.adapters.tables import applicants, check_explained, explainer, strength, two
 
 X = applicants(250)
 
@@ -24,7 +24,8 @@ def chances(frame: pd.DataFrame) -> np.ndarray:
 
 
 def test_a_bare_function_answers_labels() -> None:
-    assert adapt(labels) is labels
+    adapted: Any = adapt(labels)
+    assert adapted is labels
     check_adapter(labels, X)
     check_explained(labels, X, labels)
 
@@ -50,7 +51,7 @@ def test_with_both_the_label_has_the_last_word() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(InputError, match="must be told the classes"):
+    with pytest.raises(InputError, match="must name the labels"):
         FunctionModel(predict_proba=chances)
     with pytest.raises(InputError, match="must be given a function"):
         FunctionModel("labels")  # type: ignore[arg-type]

@@ -1,15 +1,15 @@
 """LightGBM: estimators and native boosters, categories, missing values, objectives."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
-from fasterce.adapters import LightGBMModel, adapt
 from fasterce.errors import InputError
+from fasterce.models.adapters import LightGBMModel, adapt
 from fasterce.testing import check_adapter
+from tests.models.adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -54,7 +54,7 @@ def test_every_objective_of_classes(objective: str) -> None:
     many = objective != "binary"
     y = three(X) if many else two(X)
     model = booster(objective, y, **({"num_class": 3} if many else {}))
-    adapted = adapt(model)
+    adapted: Any = adapt(model)
     assert (adapted.predict(X) == y).mean() > 0.85
     assert adapted.classes_.tolist() == ([0, 1, 2] if many else [0, 1])
     check_adapter(model, X.head(80))
@@ -63,9 +63,9 @@ def test_every_objective_of_classes(objective: str) -> None:
 @pytest.mark.parametrize("objective", ["regression", "regression_l1", "poisson"])
 def test_other_objectives_answer_numbers(objective: str) -> None:
     model = booster(objective, np.maximum(strength(X), 1))
-    assert adapt(model).answers_numbers
+    assert cast(Any, adapt(model)).predicts_numbers
     check_adapter(model, X.head(80))
-    with pytest.raises(InputError, match="answers numbers"):
+    with pytest.raises(InputError, match="predicts numbers"):
         LightGBMModel(model, classes=["a", "b"])
 
 
@@ -82,7 +82,7 @@ def test_whole_numbers_as_categories() -> None:
     y = ((table["pay"] - table["debt"] + 20 * table["region"].isin([2, 5])) > 40).astype(int)
     held = table.assign(region=table["region"].astype("category"))
     model = lightgbm.train({**QUIET, "objective": "binary"}, lightgbm.Dataset(held, label=y), 15)
-    np.testing.assert_array_equal(adapt(model).predict_proba(table)[:, 1], model.predict(held))
+    np.testing.assert_array_equal(cast(Any, adapt(model)).predict_proba(table)[:, 1], model.predict(held))
 
 
 def test_columns_with_spaces_and_other_columns_beside_them() -> None:
@@ -96,8 +96,8 @@ def test_a_booster_fitted_on_an_array_takes_columns_by_place() -> None:
     table = applicants(300)[["age", "pay", "debt"]]
     data = lightgbm.Dataset(table.to_numpy(), label=two(applicants(300)))
     model = lightgbm.train({**QUIET, "objective": "binary"}, data, 5)
-    np.testing.assert_array_equal(adapt(model).predict_proba(table)[:, 1], model.predict(table.to_numpy()))
-    with pytest.raises(InputError, match="0 columns of categories; got"):
+    np.testing.assert_array_equal(cast(Any, adapt(model)).predict_proba(table)[:, 1], model.predict(table.to_numpy()))
+    with pytest.raises(InputError, match="0 categorical columns; got"):
         adapt(model).predict(table.assign(debt="much"))
 
 

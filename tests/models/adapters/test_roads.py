@@ -1,15 +1,15 @@
 """One trained model, reached by several roads: the same labels, and answers the original confirms."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from adapters.tables import applicants, explainer, strength
-from fasterce.adapters import OnnxModel, adapt
-from fasterce.models import load_model
+from fasterce.models.adapters import OnnxModel, adapt
+from fasterce.models.files.load import load_model
+from tests.models.adapters.tables import applicants, explainer, strength
 
 xgboost = pytest.importorskip("xgboost")
 onnxmltools = pytest.importorskip("onnxmltools")
@@ -59,7 +59,7 @@ def roads(original: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 def test_every_road_gives_the_same_labels_and_confirmed_answers(road: str, roads: dict[str, Any], original: Any) -> None:
     model = roads[road]
     assert (adapt(model).predict(FRESH) == original.predict(FRESH)).all()
-    np.testing.assert_allclose(adapt(model).predict_proba(FRESH), original.predict_proba(FRESH), atol=1e-5)
+    np.testing.assert_allclose(cast(Any, adapt(model)).predict_proba(FRESH), original.predict_proba(FRESH), atol=1e-5)
     result = explainer(model, X).explain(X.head(8))
     assert (result.status == "found").all()
     assert (original.predict(result.counterfactuals.astype(np.float32)) == result.target.to_numpy()).all()

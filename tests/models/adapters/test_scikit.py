@@ -16,9 +16,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from adapters.tables import applicants, check_explained, explainer, strength, three, two
-from fasterce.adapters import PreparedModel, adapt
+from fasterce.models.adapters import PreparedModel, adapt
 from fasterce.testing import check_adapter
+from tests.models.adapters.tables import applicants, check_explained, explainer, strength, three, two
 
 X = applicants(300)
 WORDS = ["job", "home"]
@@ -136,7 +136,7 @@ def test_a_regressor_fitted_on_an_array_still_says_so() -> None:
     model = LinearRegression().fit(table.to_numpy(dtype=float), strength(X))
     check_adapter(model, table)
     fitted = explainer(model, table)
-    assert fitted.numbers_ is not None
+    assert fitted.state_.numbers is not None
     low, high = np.quantile(model.predict(table.to_numpy(dtype=float)), [0.6, 0.8])
     result = fitted.explain(table.head(6), target=(low, high))
     answers = model.predict(result.counterfactuals[result.status == "found"].to_numpy(dtype=float))

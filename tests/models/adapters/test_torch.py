@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adapters.tables import JOBS, applicants, check_explained, explainer, strength, two
 from fasterce import FasterCE
-from fasterce.adapters import CodecMatrix, TorchModel, adapt
 from fasterce.errors import InputError, ModelError
+from fasterce.models.adapters import CodecMatrix, TorchModel, adapt
 from fasterce.testing import check_adapter
+from tests.models.adapters.tables import JOBS, applicants, check_explained, explainer, strength, two
 
 torch = pytest.importorskip("torch")
 
@@ -158,7 +158,7 @@ def test_a_regression() -> None:
     wanted = torch.as_tensor((strength(X) / 10).astype(np.float32))[:, None]
     module = trained(tensors, 1, wanted, torch.nn.functional.mse_loss)
     model = TorchModel(module, tensors, task="regression")
-    assert model.answers_numbers
+    assert model.predicts_numbers
     check_adapter(model, X.head(60))
     result = explainer(model, X).explain(X.head(6), target=(5.0, None))
     answers = model.predict(result.counterfactuals[result.status == "found"])
@@ -167,7 +167,7 @@ def test_a_regression() -> None:
 
 
 def test_a_bare_module_is_told_what_to_do(two_logits: Any) -> None:
-    with pytest.raises(InputError, match=r"TorchModel\(Sequential\(…\), inputs=function from DataFrame to tensors\)"):
+    with pytest.raises(InputError, match=r"TorchModel\(Sequential\(...\), inputs=a function from a DataFrame to tensors\)"):
         adapt(two_logits)
     with pytest.raises(InputError, match="TorchModel"):
         FasterCE(two_logits).fit(X)
@@ -188,13 +188,13 @@ def test_bad_arguments(two_logits: Any, wrong: dict[str, Any], sentence: str) ->
 
 
 def test_outputs_that_do_not_fit_the_classes(two_logits: Any) -> None:
-    with pytest.raises(ModelError, match="each of 3 classes; got 2"):
+    with pytest.raises(ModelError, match="3 in all; got 2"):
         TorchModel(two_logits, tensors, classes=["a", "b", "c"]).predict(X)
-    with pytest.raises(ModelError, match="one output a row for activation='sigmoid'; got 2"):
+    with pytest.raises(ModelError, match=r"one output per row for .* activation='sigmoid'; got 2"):
         TorchModel(two_logits, tensors, activation="sigmoid").predict(X)
-    with pytest.raises(ModelError, match="one number a row"):
+    with pytest.raises(ModelError, match="one output per row"):
         TorchModel(two_logits, tensors, task="regression").predict(X)
-    with pytest.raises(ModelError, match=r"inputs must give 256 entries .* shape \(3, 7\)"):
+    with pytest.raises(ModelError, match=r"inputs must return 256 entries .* shape \(3, 7\)"):
         TorchModel(two_logits, lambda frame: tensors(frame)[:3]).predict(X.head(5))
 
 

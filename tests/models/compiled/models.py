@@ -8,9 +8,9 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import Schema
-from fasterce.predictor import Predictor
-from fasterce.profile import Floats
-from fasterce.table import Table
+from fasterce.data.table import Table
+from fasterce.models.predictor import Predictor
+from fasterce.typing import Floats
 
 LAND = ["north", "south", "east", "west"]
 

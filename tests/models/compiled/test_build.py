@@ -1,6 +1,7 @@
 """Twins of real models: they say what the model says, or there is none and a sentence says why."""
 
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -37,10 +38,11 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier, XGBRFClassifier
 
 from fasterce import Schema, datasets
-from fasterce.predictor import Asked, Predictor
-from fasterce.twin import Twin, build
-from fasterce.twin.build import AGREEMENT, MANY_NODES, MOST_ASKED_ROWS
-from twin.models import LAND, asked, coded, columns, numbers, outcome, people, shuffled
+from fasterce.errors import Problem
+from fasterce.models.compiled import CompiledModel, build
+from fasterce.models.compiled.build import DEFAULTS
+from fasterce.models.predictor import ModelUsage, Predictor
+from tests.models.compiled.models import LAND, asked, coded, columns, numbers, outcome, people, shuffled
 
 THREE = ("bad", "fair", "good")
 
@@ -137,35 +139,36 @@ def fitted(request: pytest.FixtureRequest) -> tuple[str, Any, pd.DataFrame]:
     return request.param, make().fit(frame, outcome(frame, names)), frame
 
 
-def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[Twin, Predictor]:
+def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[CompiledModel, Predictor]:
     predictor, table, codes = asked(model, frame, use_scores)
-    twin, why = build(model, table, predictor.classes, codes, use_scores)
-    assert twin is not None, why
-    assert why == ""
-    return twin, predictor
+    compiled, why = build(model, table, predictor.classes, codes, use_scores)
+    assert compiled is not None, why
+    assert why is None
+    return compiled, predictor
 
 
 def test_a_twin_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any, pd.DataFrame]) -> None:
     name, model, frame = fitted
-    twin, predictor = found(model, frame, True)
+    compiled, predictor = found(model, frame, True)
     codes = predictor.table.read(shuffled(frame)).codes
-    answers, wanted = twin.ask(codes), predictor.ask(codes)
+    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
     assert (answers.classes == wanted.classes).mean() > 0.99
     assert answers.scores is not None
     assert answers.scores.dtype == np.float64
+    assert wanted.scores is not None
     error = np.abs(np.maximum(answers.scores, -10) - np.maximum(wanted.scores, -10))
     assert np.quantile(error, 0.98) < 1e-3 * max(1.0, wanted.scores.std())
-    assert twin.agreement >= AGREEMENT
-    assert ("all of" in twin.kind) == (name in WHOLE)
+    assert compiled.agreement >= DEFAULTS.min_agreement
+    assert ("all of" in compiled.kind) == (name in WHOLE)
 
 
 def test_a_twin_gives_labels_alone_where_these_are_wanted(fitted: tuple[str, Any, pd.DataFrame]) -> None:
     _, model, frame = fitted
-    twin, predictor = found(model, frame, False)
+    compiled, predictor = found(model, frame, False)
     codes = predictor.table.read(frame).codes
-    answers = twin.ask(codes)
+    answers = compiled.evaluate(codes)
     assert answers.scores is None
-    assert (answers.classes == predictor.ask(codes).classes).mean() >= AGREEMENT
+    assert (answers.classes == predictor.evaluate(codes).classes).mean() >= DEFAULTS.min_agreement
 
 
 def test_classes_stand_in_the_order_asked_for() -> None:
@@ -173,41 +176,47 @@ def test_classes_stand_in_the_order_asked_for() -> None:
     model = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame, THREE))
     table, codes = coded(frame)
     for classes in (THREE, THREE[::-1]):
-        twin, why = build(model, table, classes, codes, False)
-        assert twin is not None, why
-        assert (np.array(classes)[twin.ask(codes).classes] == model.predict(frame)).all()
+        compiled, why = build(model, table, classes, codes, False)
+        assert compiled is not None, why
+        assert (np.array(classes)[compiled.evaluate(codes).classes] == model.predict(frame)).all()
 
 
 def test_german_credit_with_every_feature() -> None:
     data = datasets.load("german_credit")
     model = make_pipeline(columns(), network()).fit(data.X, data.y)
     table, codes = coded(data.X, data.schema)
-    twin, why = build(model, table, tuple(model.classes_), codes, True)
-    assert twin is not None, why
-    assert twin.kind == "onnx: table front + MLPClassifier"
-    assert twin.agreement == 1.0
-    assert np.allclose(np.exp(twin.ask(codes).scores), model.predict_proba(data.X), atol=1e-9)
+    compiled, why = build(model, table, tuple(model.classes_), codes, True)
+    assert compiled is not None, why
+    assert compiled.kind == "onnx: table + MLPClassifier"
+    assert compiled.agreement == 1.0
+    scores = compiled.evaluate(codes).scores
+    assert scores is not None
+    assert np.allclose(np.exp(scores), model.predict_proba(data.X), atol=1e-9)
 
 
 def test_categories_the_encoder_has_never_seen() -> None:
     frame = people(words="category")
     frame["land"] = frame["land"].cat.add_categories(["nowhere", "elsewhere"])
     model = make_pipeline(columns(), network()).fit(frame, outcome(frame))
-    twin, predictor = found(model, frame, True)
+    compiled, predictor = found(model, frame, True)
     strange = predictor.table.read(frame.head(20)).codes
     strange[:, 1] = np.arange(20) % 2 + len(LAND)
-    assert np.allclose(twin.ask(strange).scores, predictor.ask(strange).scores, atol=1e-9)
+    scores, wanted = compiled.evaluate(strange).scores, predictor.evaluate(strange).scores
+    assert scores is not None
+    assert wanted is not None
+    assert np.allclose(scores, wanted, atol=1e-9)
 
 
 def test_a_large_forest_is_walked_tree_by_tree() -> None:
     frame = numbers(4000)
     noise = np.random.default_rng(77).integers(0, 2, len(frame))
     model = RandomForestClassifier(80, random_state=0, n_jobs=1).fit(frame, noise)
-    assert sum(tree.tree_.node_count for tree in model.estimators_) > MANY_NODES
-    twin, predictor = found(model, frame, True)
+    assert sum(tree.tree_.node_count for tree in model.estimators_) > DEFAULTS.max_converted_nodes
+    compiled, predictor = found(model, frame, True)
     codes = predictor.table.read(frame).codes
-    assert twin.kind == "trees: RandomForestClassifier"
-    assert (twin.ask(codes).scores == predictor.ask(codes).scores).all()
+    assert compiled.kind == "trees: RandomForestClassifier"
+    scores: Any = compiled.evaluate(codes).scores
+    assert (scores == predictor.evaluate(codes).scores).all()
 
 
 def test_the_model_is_asked_about_few_rows() -> None:
@@ -227,9 +236,9 @@ def test_the_model_is_asked_about_few_rows() -> None:
     table, codes = coded(frame)
     for use_scores in (True, False):
         rows.clear()
-        twin, _ = build(Counted(model.steps), table, (0, 1), codes, use_scores)
-        assert twin is not None
-        assert 0 < sum(rows) <= MOST_ASKED_ROWS
+        compiled, _ = build(Counted(model.steps), table, (0, 1), codes, use_scores)
+        assert compiled is not None
+        assert 0 < sum(rows) <= DEFAULTS.reference_rows
 
 
 class Stubborn(Pipeline):
@@ -254,10 +263,10 @@ class Shy(Pipeline):
             True,
             r"XGBoost or LightGBM classifier or an ONNX model; got method",
         ),
-        (lambda fitted: Stubborn(fitted.steps), False, r"gives the same label for only 9\d\.\d% of known rows"),
-        (lambda fitted: Stubborn(fitted.steps), True, r"gives the same label for only 9\d\.\d% of known rows"),
-        (lambda fitted: Shy(fitted.steps), True, r"its scores are off by"),
-        (lambda fitted: LogisticRegression(), True, r"no compiled twin"),
+        (lambda fitted: Stubborn(fitted.steps), False, r"predicts the same label for only 9\d\.\d% of known rows"),
+        (lambda fitted: Stubborn(fitted.steps), True, r"predicts the same label for only 9\d\.\d% of known rows"),
+        (lambda fitted: Shy(fitted.steps), True, r"its scores differ by"),
+        (lambda fitted: LogisticRegression(), True, r"cannot be compiled"),
     ],
     ids=["a function", "stubborn labels", "stubborn labels with scores", "other chances", "not fitted"],
 )
@@ -265,11 +274,10 @@ def test_no_twin_and_a_sentence(make: Callable[[Any], Any], use_scores: bool, se
     frame = people()
     fitted = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame))
     table, codes = coded(frame)
-    twin, why = build(make(fitted), table, (0, 1), codes, use_scores)
-    assert twin is None
-    assert pd.Series([why]).str.contains(sentence).all(), why
-    assert why.endswith(".")
-    assert "\n" not in why
+    compiled, why = build(make(fitted), table, (0, 1), codes, use_scores)
+    assert compiled is None
+    assert re.search(sentence, str(why)), why
+    assert "\n" not in str(why)
 
 
 @pytest.mark.parametrize(
@@ -285,9 +293,10 @@ def test_what_cannot_be_compiled_is_refused(model: Any, words: str) -> None:
     frame = people(words=words)
     model.fit(frame, outcome(frame))
     table, codes = coded(frame)
-    twin, why = build(model, table, (0, 1), codes, False)
-    assert twin is None
-    assert why.startswith("The model has no compiled twin: ")
+    compiled, why = build(model, table, (0, 1), codes, False)
+    assert compiled is None
+    assert why is not None
+    assert why.code == "models.not_compiled"
 
 
 def test_a_model_that_fails_itself_has_no_twin() -> None:
@@ -295,20 +304,21 @@ def test_a_model_that_fails_itself_has_no_twin() -> None:
     model = make_pipeline(columns(word=OneHotEncoder(handle_unknown="error")), LogisticRegression())
     model.fit(frame, outcome(frame))
     table, codes = coded(frame.assign(land="nowhere"))
-    twin, why = build(model, table, (0, 1), codes, True)
-    assert twin is None
-    assert "answers no row itself" in why
+    compiled, why = build(model, table, (0, 1), codes, True)
+    assert compiled is None
+    assert why is not None
+    assert why.details["cause"].code == "models.compile_reference"
     assert build(model, table, (0, 1), codes[:0], True) == (
         None,
-        "The model has no compiled twin: there are no rows to hold it to.",
+        Problem("models.not_compiled", details={"cause": Problem("models.compile_no_rows")}),
     )
-    assert "its classes are 0, 1; expected 0, 2" in build(model, table, (0, 2), codes, True)[1]
+    assert "its classes are 0, 1; expected 0, 2" in str(build(model, table, (0, 2), codes, True)[1])
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     """As if a package were not installed, for whoever imports it from now on."""
     for name in list(sys.modules):
-        if name.split(".")[0] in (package, "onnxmltools") or name == "fasterce.twin.convert":
+        if name.split(".")[0] in (package, "onnxmltools") or name == "fasterce.models.compiled.convert":
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
 
@@ -319,11 +329,12 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.M
     model = boosted().fit(frame, outcome(frame))
     table, codes = coded(frame)
     hide(monkeypatch, package)
-    twin, why = build(model, table, (0, 1), codes, True)
-    assert twin is None
-    assert why.startswith("A compiled twin needs a package that is not installed (ModuleNotFoundError: ")
-    assert package in why
-    assert why.endswith("; expected: pip install 'fasterce[onnx]'.")
+    compiled, why = build(model, table, (0, 1), codes, True)
+    assert compiled is None
+    assert why is not None
+    assert why.code == "models.compile_packages"
+    assert package in why.details["cause"].details["text"]
+    assert why.text().endswith("; expected: pip install 'fasterce[onnx]'.")
 
 
 @pytest.mark.parametrize("package", ["xgboost", "lightgbm"])
@@ -344,7 +355,8 @@ def test_building_is_silent_and_the_same_every_time(
     capfd.readouterr()
     for model in models:
         twins = [found(model, frame, True)[0] for _ in range(2)]
-        assert (twins[0].ask(codes).scores == twins[1].ask(codes).scores).all()
+        scores: Any = twins[0].evaluate(codes).scores
+        assert (scores == twins[1].evaluate(codes).scores).all()
     assert capfd.readouterr() == ("", "")
     assert len(recwarn) == 0
 
@@ -361,11 +373,11 @@ def test_the_model_is_left_as_it_was() -> None:
 def test_a_twin_may_be_pickled() -> None:
     frame = numbers()
     for model in (make_pipeline(StandardScaler(), LogisticRegression()), boosted()):
-        twin, predictor = found(model.fit(frame, outcome(frame)), frame, True)
-        again = pickle.loads(pickle.dumps(twin))
+        compiled, predictor = found(model.fit(frame, outcome(frame)), frame, True)
+        again = pickle.loads(pickle.dumps(compiled))
         codes = predictor.table.read(frame).codes
-        assert (again.ask(codes).scores == twin.ask(codes).scores).all()
-        assert again.asked == Asked(1, len(codes))
+        assert (again.evaluate(codes).scores == compiled.evaluate(codes).scores).all()
+        assert again.usage == ModelUsage(1, len(codes))
 
 
 def test_text_numbers_and_odd_column_names() -> None:
@@ -379,6 +391,6 @@ def test_text_numbers_and_odd_column_names() -> None:
     for steps in ((prepared, LogisticRegression()), (prepared, boosted())):
         model = make_pipeline(*steps).fit(frame, y)
         table, codes = coded(frame, schema)
-        twin, why = build(model, table, (0, 1), codes, True)
-        assert twin is not None, why
-        assert twin.agreement == 1.0
+        compiled, why = build(model, table, (0, 1), codes, True)
+        assert compiled is not None, why
+        assert compiled.agreement == 1.0

@@ -1,4 +1,4 @@
-"""ONNX models as their own twins: the same bits as the model gives for a frame, or no twin and a sentence."""
+"""ONNX models as their own twins: the same bits as the model gives for a frame, or not compiled and a sentence."""
 
 import copy
 import pickle
@@ -18,13 +18,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fasterce
-from adapters.tables import IDENTITY, applicants, strength, three, two
 from fasterce import FasterCE, Schema
-from fasterce.adapters import OnnxModel
-from fasterce.models import load_model
-from fasterce.predictor import FAILED, Predictor
-from fasterce.twin import Twin, build
-from twin.models import coded, shuffled
+from fasterce.models.adapters import OnnxModel
+from fasterce.models.compiled import CompiledModel, build
+from fasterce.models.files.load import load_model
+from fasterce.models.predictions import FAILED
+from fasterce.models.predictor import Predictor
+from tests.models.adapters.tables import IDENTITY, applicants, strength, three, two
+from tests.models.compiled.models import coded, shuffled
 
 pytest.importorskip("onnxruntime")
 
@@ -32,7 +33,7 @@ from onnx import TensorProto, helper
 from onnxruntime import InferenceSession
 from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType
 
-from adapters.test_onnx import graph, hand_made
+from tests.models.adapters.test_onnx import graph, hand_made
 
 X = applicants(300)
 NUMBERS = X[["age", "pay", "debt"]]
@@ -47,8 +48,8 @@ def pipeline(kind: str = "logistic", names: Any = (0, 1)) -> Any:
         "network": MLPClassifier((8,), max_iter=60, random_state=0),
         "forest": RandomForestClassifier(7, random_state=0),
     }[kind]
-    front = make_column_transformer((OneHotEncoder(), ["job", "home"]), (StandardScaler(), ["age", "pay", "debt"]))
-    return make_pipeline(front, last).fit(X, two(X, names) if len(names) == 2 else three(X, names))
+    preprocessor = make_column_transformer((OneHotEncoder(), ["job", "home"]), (StandardScaler(), ["age", "pay", "debt"]))
+    return make_pipeline(preprocessor, last).fit(X, two(X, names) if len(names) == 2 else three(X, names))
 
 
 def on_matrix(table: pd.DataFrame, kind: Any) -> bytes:
@@ -119,12 +120,12 @@ MODELS: dict[str, tuple[Callable[[], OnnxModel], pd.DataFrame]] = {
 }
 
 
-def found(model: Any, frame: pd.DataFrame, use_scores: bool, classes: Any = None) -> tuple[Twin, Predictor]:
+def found(model: Any, frame: pd.DataFrame, use_scores: bool, classes: Any = None) -> tuple[CompiledModel, Predictor]:
     table, codes = coded(frame)
     predictor = Predictor(model, table, classes or tuple(model.classes_), use_scores)
-    twin, why = build(model, table, predictor.classes, codes, use_scores)
-    assert twin is not None, why
-    return twin, predictor
+    compiled, why = build(model, table, predictor.classes, codes, use_scores)
+    assert compiled is not None, why
+    return compiled, predictor
 
 
 def asked(predictor: Predictor, frame: pd.DataFrame) -> np.ndarray:
@@ -140,47 +141,51 @@ def asked(predictor: Predictor, frame: pd.DataFrame) -> np.ndarray:
 def test_the_same_scores_and_labels_to_the_bit(name: str) -> None:
     make, frame = MODELS[name]
     model = make()
-    twin, predictor = found(model, frame, True)
-    assert (twin.kind, twin.agreement) == ("onnx: the model itself", 1.0)
+    compiled, predictor = found(model, frame, True)
+    assert (compiled.kind, compiled.agreement) == ("onnx: the model itself", 1.0)
     codes = asked(predictor, frame)
-    answers, wanted = twin.ask(codes), predictor.ask(codes)
+    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
     np.testing.assert_array_equal(answers.scores, wanted.scores)
     assert len(np.unique(wanted.classes)) > 1
     assert (answers.classes == wanted.classes).all()
     by_label, labelled = found(model, frame, False)
-    alone = by_label.ask(codes)
+    alone = by_label.evaluate(codes)
     assert alone.scores is None
-    assert (alone.classes == labelled.ask(codes).classes).all()
+    assert (alone.classes == labelled.evaluate(codes).classes).all()
 
 
 @pytest.mark.parametrize("name", ["columns", "network", "dictionaries", "rows fixed"])
 def test_a_row_alone_and_among_others(name: str) -> None:
     make, frame = MODELS[name]
-    twin, predictor = found(make(), frame, True)
+    compiled, predictor = found(make(), frame, True)
     codes = asked(predictor, frame)
-    many = twin.ask(np.tile(codes, (6, 1)))
-    assert twin.asked.rows == 6 * len(codes)
+    many: Any = compiled.evaluate(np.tile(codes, (6, 1)))
+    assert compiled.usage.rows == 6 * len(codes)
     for k in range(0, len(codes), 37):
-        np.testing.assert_array_equal(twin.ask(codes[[k]]).scores[0], many.scores[k])
-        np.testing.assert_array_equal(twin.ask(codes[k : k + 3]).scores, many.scores[len(codes) + k : len(codes) + k + 3])
+        alone = compiled.evaluate(codes[[k]]).scores
+        assert alone is not None
+        np.testing.assert_array_equal(alone[0], many.scores[k])
+        np.testing.assert_array_equal(
+            compiled.evaluate(codes[k : k + 3]).scores, many.scores[len(codes) + k : len(codes) + k + 3]
+        )
 
 
 def test_a_session_that_tells_no_classes_is_a_twin_by_labels() -> None:
     own = session(graph(pipeline(names=("no", "yes"))))
-    twin, predictor = found(own, X, False, classes=("no", "yes"))
+    compiled, predictor = found(own, X, False, classes=("no", "yes"))
     codes = asked(predictor, X)
-    assert (twin.ask(codes).classes == predictor.ask(codes).classes).all()
+    assert (compiled.evaluate(codes).classes == predictor.evaluate(codes).classes).all()
 
 
 def test_a_matrix_in_a_mixed_table_warns_no_more_than_the_model() -> None:
     mixed = X[["job", "age", "pay", "home", "debt"]]
     model = OnnxModel(on_matrix(NUMBERS, FloatTensorType))
-    with pytest.warns(UserWarning, match="not given the text in 'job', 'home'"):
-        twin, predictor = found(model, mixed, True)
+    with pytest.warns(UserWarning, match="text in 'job', 'home' is not used"):
+        compiled, predictor = found(model, mixed, True)
     codes = asked(predictor, mixed)
-    with pytest.warns(UserWarning, match="not given the text"):
-        wanted = predictor.ask(codes).scores
-    np.testing.assert_array_equal(twin.ask(codes).scores, wanted)
+    with pytest.warns(UserWarning, match="is not used"):
+        wanted = predictor.evaluate(codes).scores
+    np.testing.assert_array_equal(compiled.evaluate(codes).scores, wanted)
 
 
 class Moody:
@@ -201,21 +206,21 @@ def test_rows_the_model_fails_on_spoil_no_others(use_scores: bool) -> None:
     model = OnnxModel(Moody(hand_made(3)), classes=["a", "b", "c"], activation="softmax")
     young = NUMBERS[NUMBERS["age"] <= 75]
     table, codes = coded(young, SPREAD)
-    twin, why = build(model, table, ("a", "b", "c"), codes, use_scores)
-    assert twin is not None, why
+    compiled, why = build(model, table, ("a", "b", "c"), codes, use_scores)
+    assert compiled is not None, why
     everybody = table.read(NUMBERS).codes
     old = everybody[:, 0] > 75
-    answers = twin.ask(everybody)
+    answers = compiled.evaluate(everybody)
     assert old.any()
     assert ((answers.classes == FAILED) == old).all()
-    assert (answers.classes[~old] == twin.ask(everybody[~old]).classes).all()
-    assert twin.ask(everybody[old][:1]).classes.tolist() == [FAILED]
+    assert (answers.classes[~old] == compiled.evaluate(everybody[~old]).classes).all()
+    assert compiled.evaluate(everybody[old][:1]).classes.tolist() == [FAILED]
 
 
 def refusing_encoder() -> OnnxModel:
-    front = make_column_transformer((OneHotEncoder(handle_unknown="error"), ["job"]))
+    preprocessor = make_column_transformer((OneHotEncoder(handle_unknown="error"), ["job"]))
     few = X[X["job"] != "smith"]
-    model = make_pipeline(front, LogisticRegression()).fit(few, np.where(few["job"] == "nurse", 1, 0))
+    model = make_pipeline(preprocessor, LogisticRegression()).fit(few, np.where(few["job"] == "nurse", 1, 0))
     return OnnxModel(graph(model, [("job", StringTensorType([None, 1]))]))
 
 
@@ -229,22 +234,23 @@ def number_as_text() -> OnnxModel:
     ("make", "frame", "why"),
     [
         (lambda: OnnxModel(graph(pipeline())), X.assign(pay=X["pay"].mask(X["pay"] > 70)), "values may be missing in 'pay'"),
-        (refusing_encoder, X[["job", "pay"]].head(40), "ModelError: The ONNX model cannot answer"),
-        (number_as_text, X[["age", "pay"]], "its input 'age' is text and the column 'age' numbers"),
+        (refusing_encoder, X[["job", "pay"]].head(40), "The ONNX model failed"),
+        (number_as_text, X[["age", "pay"]], "its input 'age' is text and column 'age' has numbers"),
         (lambda: OnnxModel(graph(pipeline())), X.assign(age=X["age"] + 0.0), None),
-        (lambda: OnnxModel(graph(pipeline())), X.assign(age=X["age"] + 0.5), "it answers no row itself"),
+        (lambda: OnnxModel(graph(pipeline())), X.assign(age=X["age"] + 0.5), "it returns no prediction itself"),
     ],
     ids=["gaps", "a category the graph refuses", "numbers as text", "whole numbers as floats", "fractions for whole numbers"],
 )
 def test_no_twin_and_a_sentence(make: Callable[[], OnnxModel], frame: pd.DataFrame, why: str | None) -> None:
     table, codes = coded(frame)
-    twin, said = build(make(), table, (0, 1), codes, True)
+    compiled, problem = build(make(), table, (0, 1), codes, True)
     if why is None:
-        assert twin is not None, said
+        assert compiled is not None, problem
         return
-    assert twin is None
-    assert said.startswith("The model has no compiled twin: ")
-    assert why in said
+    assert compiled is None
+    assert problem is not None
+    assert problem.code == "models.not_compiled"
+    assert why in problem.text()
 
 
 def test_whole_numbers_are_not_made_of_fractions() -> None:
@@ -252,18 +258,21 @@ def test_whole_numbers_are_not_made_of_fractions() -> None:
     frame = X.assign(age=X["age"] + 0.0)
     fractions = Schema.infer(X.assign(age=X["age"] + 0.5))
     table, codes = coded(frame, fractions)
-    twin, said = build(OnnxModel(graph(pipeline())), table, (0, 1), codes, True)
-    assert twin is None
-    assert "takes whole numbers and the column 'age' has others" in said
+    compiled, problem = build(OnnxModel(graph(pipeline())), table, (0, 1), codes, True)
+    assert compiled is None
+    assert problem is not None
+    assert problem.details["cause"].code == "models.compile_whole_input"
 
 
 def test_other_classes_than_the_models_are_refused() -> None:
     table, codes = coded(X)
-    assert "its classes are 0, 1; expected 0, 2" in build(OnnxModel(graph(pipeline())), table, (0, 2), codes, True)[1]
+    _, problem = build(OnnxModel(graph(pipeline())), table, (0, 2), codes, True)
+    assert problem is not None
+    assert problem.details["cause"].code == "models.compile_classes"
 
 
 def test_it_needs_no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "fasterce.twin.convert", raising=False)
+    monkeypatch.delitem(sys.modules, "fasterce.models.compiled.convert", raising=False)
     model = OnnxModel(graph(pipeline()))
     for package in ("skl2onnx", "onnxmltools"):
         monkeypatch.setitem(sys.modules, package, None)
@@ -271,10 +280,10 @@ def test_it_needs_no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_may_be_copied_and_pickled() -> None:
-    twin, predictor = found(OnnxModel(graph(pipeline("network"))), X, True)
+    compiled, predictor = found(OnnxModel(graph(pipeline("network"))), X, True)
     codes = predictor.table.read(X).codes
-    for again in (pickle.loads(pickle.dumps(twin)), copy.deepcopy(twin)):
-        np.testing.assert_array_equal(again.ask(codes).scores, twin.ask(codes).scores)
+    for again in (pickle.loads(pickle.dumps(compiled)), copy.deepcopy(compiled)):
+        np.testing.assert_array_equal(again.evaluate(codes).scores, compiled.evaluate(codes).scores)
 
 
 # -- explained -------------------------------------------------------------------------------------------------------------
@@ -282,23 +291,24 @@ def test_it_may_be_copied_and_pickled() -> None:
 ROWS = applicants(12, seed=1)
 
 
-def explained_by(model: Any, twin: Any, frame: pd.DataFrame = X, **settings: Any) -> FasterCE:
-    return FasterCE(model, Schema.infer(frame), autoencoder=IDENTITY, twin=twin, progress=False, **settings).fit(frame)
+def explained_by(model: Any, compiled: Any, frame: pd.DataFrame = X, **settings: Any) -> FasterCE:
+    return FasterCE(model, Schema.infer(frame), autoencoder=IDENTITY, compile=compiled, progress=False, **settings).fit(frame)
 
 
 @pytest.mark.parametrize("scores", ["auto", "never"])
 def test_the_same_answers_as_without_and_the_model_has_the_last_word(scores: Any) -> None:
     model = OnnxModel(graph(pipeline("network", ("no", "yes"))))
-    with_twin, without = (explained_by(model, twin, X.head(150), scores=scores) for twin in ("auto", "never"))
-    assert with_twin.report_.twin == "onnx: the model itself, agrees on 100.00%"
-    assert without.report_.twin == "none wanted"
+    with_twin, without = (explained_by(model, compiled, X.head(150), scores=scores) for compiled in ("auto", "never"))
+    assert with_twin.report_.compiled == "onnx: the model itself, agrees on 100.00%"
+    assert without.report_.compiled == "none wanted"
     for method in ("sparse", "closest"):
         near, plain = with_twin.explain(ROWS, method), without.explain(ROWS, method)
         pd.testing.assert_frame_equal(near.to_frame(), plain.to_frame())
         assert (near.status == "found").all()
-        assert (near.asked.calls, near.twin.kind) == (1, "onnx: the model itself")
-        assert near.twin.rows > 0
-        assert plain.twin is None
+        assert near.compiled is not None
+        assert (near.usage.calls, near.compiled.kind) == (1, "onnx: the model itself")
+        assert near.compiled.rows > 0
+        assert plain.compiled is None
     long = near.to_frame()
     assert (model.predict(long[list(X.columns)]) == near.target.loc[long["query"]].to_numpy()).all()
     for name in ROWS.index[:3]:
@@ -309,8 +319,8 @@ def test_the_same_answers_as_without_and_the_model_has_the_last_word(scores: Any
 def test_a_model_that_answers_numbers_has_none() -> None:
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(NUMBERS.to_numpy(), strength(X))
     made = explained_by(OnnxModel(graph(model, [("X", FloatTensorType([None, 3]))])), "auto", NUMBERS.head(100))
-    assert made.twin_ is None
-    assert made.report_.twin == "none for a model that answers numbers"
+    assert made.state_.compiled is None
+    assert made.report_.compiled == "none for a model that predicts numbers"
 
 
 def test_a_loaded_explainer_searches_on_the_model_it_is_given(tmp_path: Any) -> None:
@@ -319,12 +329,12 @@ def test_a_loaded_explainer_searches_on_the_model_it_is_given(tmp_path: Any) -> 
     loaded = load_model(first)
     made = FasterCE(loaded.model, progress=False).fit(X.head(150))
     made.save(tmp_path / "explainer", model_file=loaded)
-    again = fasterce.load(tmp_path / "explainer")
-    assert again.twin_.kind == "onnx: the model itself"
-    assert again.twin_.engine.model is again.model
+    again: Any = fasterce.load(tmp_path / "explainer")
+    assert again.state_.compiled.kind == "onnx: the model itself"
+    assert again.state_.compiled.backend.model is again.model
     pd.testing.assert_frame_equal(again.explain(ROWS).to_frame(), made.explain(ROWS).to_frame())
     other = OnnxModel(graph(pipeline("logistic", ("no", "yes"))))
     with pytest.warns(UserWarning, match="disagrees with"):
-        turned = fasterce.load(tmp_path / "explainer", other)
-    assert turned.twin_.engine.model is other
+        turned: Any = fasterce.load(tmp_path / "explainer", other)
+    assert turned.state_.compiled.backend.model is other
     assert (turned.explain(ROWS).prediction == other.predict(ROWS)).all()

@@ -1,9 +1,9 @@
-"""Native boosters as their own twins: the same bits as the booster gives for a frame, or no twin and a sentence."""
+"""Native boosters as their own twins: the same bits as the booster gives for a frame, or not compiled and a sentence."""
 
 import copy
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import lightgbm
 import numpy as np
@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 import xgboost
 
-from adapters.tables import IDENTITY, applicants, categorical, three, two
 from fasterce import FasterCE, Schema
-from fasterce.adapters import adapt
-from fasterce.predictor import Predictor
-from fasterce.twin import Twin, build
-from twin.models import coded, shuffled
+from fasterce.models.adapters import adapt
+from fasterce.models.compiled import CompiledModel, build
+from fasterce.models.predictor import Predictor
+from tests.models.adapters.tables import IDENTITY, applicants, categorical, three, two
+from tests.models.compiled.models import coded, shuffled
 
 X = applicants(300)
 NUMBERS = X[["age", "pay", "debt"]]
@@ -65,33 +65,36 @@ MODELS: dict[str, tuple[Callable[[], Any], pd.DataFrame]] = {
 }
 
 
-def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[Twin, Predictor]:
+def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[CompiledModel, Predictor]:
     table, codes = coded(frame)
-    predictor = Predictor(model, table, tuple(adapt(model).classes_), use_scores)
-    twin, why = build(model, table, predictor.classes, codes, use_scores)
-    assert twin is not None, why
-    return twin, predictor
+    predictor = Predictor(model, table, tuple(cast(Any, adapt(model)).classes_), use_scores)
+    compiled, why = build(model, table, predictor.classes, codes, use_scores)
+    assert compiled is not None, why
+    return compiled, predictor
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_same_scores_and_labels_to_the_bit_alone_and_among_others(name: str) -> None:
     make, frame = MODELS[name]
     model = make()
-    twin, predictor = found(model, frame, True)
-    assert (twin.kind, twin.agreement) == (f"{name.split(' ', maxsplit=1)[0].strip(',')}: the model itself", 1.0)
+    compiled, predictor = found(model, frame, True)
+    assert (compiled.kind, compiled.agreement) == (f"{name.split(' ', maxsplit=1)[0].strip(',')}: the model itself", 1.0)
     codes = predictor.table.read(shuffled(frame)).codes
-    answers, wanted = twin.ask(codes), predictor.ask(codes)
+    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
+    assert answers.scores is not None
     np.testing.assert_array_equal(answers.scores, wanted.scores)
     assert len(np.unique(wanted.classes)) > 1
-    assert (found(model, frame, False)[0].ask(codes).classes == wanted.classes).all()
+    assert (found(model, frame, False)[0].evaluate(codes).classes == wanted.classes).all()
     for k in range(0, len(codes), 61):
-        np.testing.assert_array_equal(twin.ask(codes[[k]]).scores[0], answers.scores[k])
+        alone = compiled.evaluate(codes[[k]]).scores
+        assert alone is not None
+        np.testing.assert_array_equal(alone[0], answers.scores[k])
 
 
 @pytest.mark.parametrize(
     ("make", "frame", "why"),
     [
-        (lambda: trees("binary:hinge", two(X)), X, "it gives no chances (binary:hinge)"),
+        (lambda: trees("binary:hinge", two(X)), X, "it returns no probabilities (binary:hinge)"),
         (
             lambda: trees("binary:logistic", two(X)),
             X.assign(pay=X["pay"].mask(X["pay"] > 70)),
@@ -103,20 +106,21 @@ def test_the_same_scores_and_labels_to_the_bit_alone_and_among_others(name: str)
 )
 def test_no_twin_and_a_sentence(make: Callable[[], Any], frame: pd.DataFrame, why: str) -> None:
     table, codes = coded(frame)
-    twin, said = build(make(), table, (0, 1), codes, True)
-    assert twin is None
-    assert said.startswith("The model has no compiled twin: ")
-    assert why in said
+    compiled, problem = build(make(), table, (0, 1), codes, True)
+    assert compiled is None
+    assert problem is not None
+    assert problem.code == "models.not_compiled"
+    assert why in problem.text()
 
 
 def test_it_needs_no_converter_and_may_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "fasterce.twin.convert", raising=False)
+    monkeypatch.delitem(sys.modules, "fasterce.models.compiled.convert", raising=False)
     for package in ("skl2onnx", "onnxmltools", "onnxruntime"):
         monkeypatch.setitem(sys.modules, package, None)
     for model in (trees("binary:logistic", two(X)), leaves("binary", two(X))):
-        twin, predictor = found(model, X, True)
+        compiled, predictor = found(model, X, True)
         codes = predictor.table.read(X).codes
-        np.testing.assert_array_equal(copy.deepcopy(twin).ask(codes).scores, twin.ask(codes).scores)
+        np.testing.assert_array_equal(copy.deepcopy(compiled).evaluate(codes).scores, compiled.evaluate(codes).scores)
 
 
 @pytest.mark.parametrize("make", [lambda: trees("binary:logistic", two(X)), lambda: leaves("binary", two(X))])
@@ -124,11 +128,11 @@ def test_the_same_answers_as_without_and_the_model_has_the_last_word(make: Calla
     model, rows = make(), applicants(10, seed=1)
     results = []
     for wish in ("auto", "never"):
-        made = FasterCE(model, Schema.infer(X), autoencoder=IDENTITY, twin=wish, progress=False).fit(X)
+        made = FasterCE(model, Schema.infer(X), autoencoder=IDENTITY, compile=wish, progress=False).fit(X)
         results.append(made.explain(rows))
     near, plain = results
     pd.testing.assert_frame_equal(near.to_frame(), plain.to_frame())
     assert (near.status == "found").all()
-    assert (near.asked.calls, plain.twin) == (1, None)
+    assert (near.usage.calls, plain.compiled) == (1, None)
     long = near.to_frame()
     assert (adapt(model).predict(long[list(X.columns)]) == near.target.loc[long["query"]].to_numpy()).all()

@@ -25,16 +25,22 @@ from sklearn.preprocessing import (
 )
 
 from fasterce import Schema
-from fasterce.twin.front import MATRIX, NoFrontError, as_matrix, columns_front, learn_front
-from twin.models import coded, columns, numbers, outcome, people, shuffled
+from fasterce.models.compiled.model import NotCompiledError
+from fasterce.models.compiled.preprocessing import (
+    MATRIX,
+    as_matrix,
+    column_preprocessor,
+    learn_preprocessor,
+)
+from tests.models.compiled.models import coded, columns, numbers, outcome, people, shuffled
 
 
 def both(steps: Any, frame: pd.DataFrame, rows: pd.DataFrame) -> tuple[Any, np.ndarray, np.ndarray]:
     steps.fit(frame, outcome(frame))
     table, codes = coded(frame)
-    front = learn_front(steps.transform, table, codes, False)
+    preprocessor = learn_preprocessor(steps.transform, table, codes, False)
     asked = table.read(rows).codes
-    return front, front.inputs(asked, len(asked))[MATRIX], as_matrix(steps.transform(table.frame(asked)))
+    return preprocessor, preprocessor.inputs(asked, len(asked))[MATRIX], as_matrix(steps.transform(table.frame(asked)))
 
 
 @pytest.mark.parametrize(
@@ -56,15 +62,15 @@ def both(steps: Any, frame: pd.DataFrame, rows: pd.DataFrame) -> tuple[Any, np.n
 )
 def test_lines_and_tables_are_exact(steps: Any) -> None:
     frame = people()
-    front, found, wanted = both(steps, frame, shuffled(frame))
+    preprocessor, found, wanted = both(steps, frame, shuffled(frame))
     assert np.allclose(found, wanted, rtol=1e-6, atol=1e-6)
-    assert not front.curves
+    assert not preprocessor.curves
 
 
 def test_words_one_hot_are_switches_and_not_lookups() -> None:
-    front, _, _ = both(make_pipeline(columns(sparse_threshold=0), StandardScaler()), people(), people(5))
-    assert front.switches.features.tolist() == [1, 3]
-    assert not front.lookups
+    preprocessor, _, _ = both(make_pipeline(columns(sparse_threshold=0), StandardScaler()), people(), people(5))
+    assert preprocessor.switches.features.tolist() == [1, 3]
+    assert not preprocessor.lookups
 
 
 def test_categories_with_several_outputs_are_looked_up() -> None:
@@ -75,17 +81,17 @@ def test_categories_with_several_outputs_are_looked_up() -> None:
     def measured(rows: pd.DataFrame) -> np.ndarray:
         return np.stack([lengths[name] for name in rows["land"]])
 
-    front = learn_front(measured, table, codes, False)
-    assert [lookup.feature for lookup in front.lookups] == [1]
-    assert (front.inputs(codes, len(codes))[MATRIX] == measured(frame)).all()
+    preprocessor = learn_preprocessor(measured, table, codes, False)
+    assert [lookup.feature for lookup in preprocessor.lookups] == [1]
+    assert (preprocessor.inputs(codes, len(codes))[MATRIX] == measured(frame)).all()
 
 
 @pytest.mark.parametrize("bend", [FunctionTransformer(np.log1p), QuantileTransformer(n_quantiles=40)], ids=["log", "ranks"])
 def test_bent_numbers_become_curves(bend: Any) -> None:
     frame = numbers().clip(lower=0)
     unseen = numbers(300, seed=1).clip(lower=frame.min(), upper=frame.max(), axis=1).astype(frame.dtypes)
-    front, found, wanted = both(bend, frame, unseen)
-    assert len(front.curves) == 3
+    preprocessor, found, wanted = both(bend, frame, unseen)
+    assert len(preprocessor.curves) == 3
     assert np.abs(found - wanted).max() < 1e-2
 
 
@@ -94,7 +100,7 @@ def test_bent_numbers_become_curves(bend: Any) -> None:
     [
         (PCA(2), "mix columns"),
         (PolynomialFeatures(2, include_bias=False), "mix columns"),
-        (FunctionTransformer(lambda x: np.asarray(x) - np.asarray(x).mean(axis=0)), "on its own|mix columns"),
+        (FunctionTransformer(lambda x: np.asarray(x) - np.asarray(x).mean(axis=0)), "separately|mix columns"),
         (FunctionTransformer(lambda x: np.full((len(x), 2), np.nan)), "missing or infinite"),
         (FunctionTransformer(lambda x: sparse.csr_matrix((len(x), 10**7))), "too large"),
     ],
@@ -104,8 +110,8 @@ def test_steps_that_are_no_table_are_told_apart(steps: Any, why: str) -> None:
     frame = numbers()
     table, codes = coded(frame)
     steps.fit(frame)
-    with pytest.raises(NoFrontError, match=why):
-        learn_front(steps.transform, table, codes, False)
+    with pytest.raises(NotCompiledError, match=why):
+        learn_preprocessor(steps.transform, table, codes, False)
 
 
 def test_an_interaction_the_first_row_does_not_show_is_found_on_the_others() -> None:
@@ -115,20 +121,20 @@ def test_an_interaction_the_first_row_does_not_show_is_found_on_the_others() -> 
     def hidden(rows: pd.DataFrame) -> np.ndarray:
         return np.where(rows["age"] > 30, rows["debt"], 0.0)[:, None] * [1.0]
 
-    with pytest.raises(NoFrontError, match=r"mix columns|on its own"):
-        learn_front(hidden, table, codes, False)
+    with pytest.raises(NotCompiledError, match=r"mix columns|separately"):
+        learn_preprocessor(hidden, table, codes, False)
 
 
 def test_padding_and_types() -> None:
     frame = people()
     table, codes = coded(frame)
     steps = columns().fit(frame)
-    front = learn_front(steps.transform, table, codes, False).held_as(np.float32)
-    padded = front.inputs(codes[:3], 8)[MATRIX]
-    assert padded.shape == (8, front.width)
+    preprocessor = learn_preprocessor(steps.transform, table, codes, False).with_dtype(np.float32)
+    padded = preprocessor.inputs(codes[:3], 8)[MATRIX]
+    assert padded.shape == (8, preprocessor.width)
     assert padded.dtype == np.float32
     assert np.isfinite(padded).all()
-    assert (padded[:3] == front.inputs(codes[:3], 3)[MATRIX]).all()
+    assert (padded[:3] == preprocessor.inputs(codes[:3], 3)[MATRIX]).all()
 
 
 def test_what_a_sparse_matrix_leaves_out_is_missing_where_asked_for() -> None:
@@ -137,7 +143,7 @@ def test_what_a_sparse_matrix_leaves_out_is_missing_where_asked_for() -> None:
     table, codes = coded(frame)
     given = steps.transform(frame)
     assert sparse.issparse(given)
-    found = learn_front(steps.transform, table, codes, True).held_as(np.float32).inputs(codes, len(codes))[MATRIX]
+    found = learn_preprocessor(steps.transform, table, codes, True).with_dtype(np.float32).inputs(codes, len(codes))[MATRIX]
     dense = given.toarray()
     assert (np.isnan(found) == (dense == 0)).all()
     assert np.allclose(np.nan_to_num(found), dense)
@@ -146,34 +152,34 @@ def test_what_a_sparse_matrix_leaves_out_is_missing_where_asked_for() -> None:
 def test_numbers_are_taken_as_their_columns_hold_them() -> None:
     frame = people()
     table, codes = coded(frame)
-    front = learn_front(columns("passthrough").fit(frame).transform, table, codes, False)
+    preprocessor = learn_preprocessor(columns("passthrough").fit(frame).transform, table, codes, False)
     between = codes[:50].copy()
     between[:, 0] += 0.7
     between[:, 4] += 1e-9
-    assert (front.inputs(between, 50)[MATRIX] == front.inputs(codes[:50], 50)[MATRIX]).all()
+    assert (preprocessor.inputs(between, 50)[MATRIX] == preprocessor.inputs(codes[:50], 50)[MATRIX]).all()
 
 
 def test_columns_for_a_graph_of_all_steps() -> None:
     frame = people().assign(grade=[1, 2] * 250)
     table, codes = coded(frame, Schema.infer(frame, categorical=["grade"]))
-    inputs = columns_front(table, np.float64).inputs(codes[:3], 5)
+    inputs = column_preprocessor(table, np.float64).inputs(codes[:3], 5)
     assert list(inputs) == ["age", "land", "debt", "owner", "years", "grade"]
     assert {values.shape for values in inputs.values()} == {(5, 1)}
     assert inputs["land"][:3, 0].tolist() == frame["land"].head(3).tolist()
     assert inputs["grade"].dtype == np.float64
     mixed = Schema.infer(frame.assign(land=["a", 1] * 250))
-    with pytest.raises(NoFrontError, match="mixes words and numbers"):
-        columns_front(coded(frame.assign(land=["a", 1] * 250), mixed)[0], np.float64)
+    with pytest.raises(NotCompiledError, match="mixes text and numbers"):
+        column_preprocessor(coded(frame.assign(land=["a", 1] * 250), mixed)[0], np.float64)
 
 
 def test_text_reaching_the_last_step_is_named() -> None:
-    with pytest.raises(NoFrontError, match="text in column 'land'"):
+    with pytest.raises(NotCompiledError, match="text in column 'land'"):
         as_matrix(people(5))
     assert as_matrix(people(5, words="category"))[:, 1].max() <= 3
 
 
 def test_selectors_of_columns_are_seen_through() -> None:
     picked = make_column_transformer((StandardScaler(), make_column_selector("age|years")), remainder="passthrough")
-    front, found, wanted = both(picked, numbers(), numbers(50))
+    preprocessor, found, wanted = both(picked, numbers(), numbers(50))
     assert np.allclose(found, wanted, rtol=1e-6, atol=1e-6)
-    assert front.width == 3
+    assert preprocessor.width == 3

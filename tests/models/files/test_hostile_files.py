@@ -20,11 +20,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from adapters.tables import applicants, categorical, three, two
 from fasterce.errors import FasterCEError, InputError, ModelError
-from fasterce.loading import lightgbm_text, ubjson, xgboost_file
-from fasterce.models import LoadedModel, load_model
+from fasterce.models.files import lightgbm_text, ubjson, xgboost_file
+from fasterce.models.files.load import LoadedModel, load_model
 from fasterce.testing import check_adapter
+from tests.models.adapters.tables import applicants, categorical, three, two
 
 X = applicants(200)
 FRESH = applicants(100, seed=1)
@@ -116,7 +116,7 @@ def test_catboost_files(tmp_path: Path) -> None:
     whole = (tmp_path / "model.cbm").read_bytes()
     for cut in (5, 200, len(whole) // 2, len(whole) - 3):
         (tmp_path / "cut.cbm").write_bytes(whole[:cut])
-        with pytest.raises(ModelError, match="must be a CatBoost model, whole and undamaged"):
+        with pytest.raises(ModelError, match="must be an undamaged catboost file"):
             load_model(tmp_path / "cut.cbm")
 
 
@@ -130,7 +130,7 @@ def test_a_catboost_file_without_catboost(tmp_path: Path, monkeypatch: pytest.Mo
 def test_another_ending_is_no_hindrance_where_the_kind_is_said(tmp_path: Path) -> None:
     wanted = write_xgboost(tmp_path / "model.json")
     (tmp_path / "model.json").rename(tmp_path / "model.v3")
-    with pytest.raises(ModelError, match=r"must end in one of .*'\.onnx'.*got \.v3 .*say kind='xgboost'"):
+    with pytest.raises(ModelError, match=r"must end in one of .*\.onnx.*got \.v3 .*set kind='xgboost'"):
         load_model(tmp_path / "model.v3")
     assert (load_model(tmp_path / "model.v3", kind="xgboost").model.predict(FRESH) == wanted).all()
     with pytest.raises(ModelError, match="kind must be one of"):
@@ -144,11 +144,11 @@ def test_a_pickle_takes_trust_and_warns(ending: str, tmp_path: Path) -> None:
     joblib.dump(model, path, compress=3 if ending == "joblib" else 0)
     with pytest.raises(ModelError, match=r"can run any code.*nothing was loaded.*trust_pickle=True"):
         load_model(path)
-    with pytest.warns(UserWarning, match="runs whatever code its author put in"):
+    with pytest.warns(UserWarning, match="runs the code in it"):
         loaded = load_model(path, trust_pickle=True)
     assert loaded.kind == "pickle"
     assert (loaded.model.predict(FRESH) == model.predict(FRESH)).all()
-    with pytest.warns(UserWarning, match="runs whatever"):
+    with pytest.warns(UserWarning, match="runs the code"):
         named = load_model(path, trust_pickle=True, classes=["no", "yes"]).model
     check_adapter(named, FRESH.head(30))
     assert set(named.predict(FRESH)) == {"no", "yes"}
@@ -190,7 +190,7 @@ def test_a_pickle_by_any_name_runs_nothing(ending: str, form: Any, tmp_path: Pat
 
 def test_the_trap_works(tmp_path: Path, sprung: Any) -> None:
     (tmp_path / "trap.pkl").write_bytes(pickle.dumps(Trap()))
-    with pytest.warns(UserWarning, match="runs whatever"), pytest.raises(ModelError, match="must be a model with predict"):
+    with pytest.warns(UserWarning, match="runs the code"), pytest.raises(ModelError, match="must be a model with predict"):
         load_model(tmp_path / "trap.pkl", trust_pickle=True)
     assert sprung()
 
@@ -285,7 +285,7 @@ def test_trees_that_are_none_are_refused(name: str, tmp_path: Path) -> None:
     path.write_bytes(edited_xgboost(lambda *parts: None))
     load_model(path)
     path.write_bytes(edited_xgboost(edits()[name]))
-    with pytest.raises(ModelError, match="must be an XGBoost model, whole and undamaged"):
+    with pytest.raises(ModelError, match="must be an undamaged xgboost file"):
         load_model(path)
 
 
@@ -308,13 +308,14 @@ def test_lightgbm_text_that_was_meddled_with(before: str, after: str, tmp_path: 
     assert lightgbm_text.check(text.encode()) == text
     assert before in text
     (tmp_path / "model.txt").write_text(text.replace(before, after, 1))
-    with pytest.raises(ModelError, match="must be a LightGBM model, whole and undamaged"):
+    with pytest.raises(ModelError, match="must be an undamaged lightgbm file"):
         load_model(tmp_path / "model.txt")
 
 
 def test_other_boosters_pass_the_look_through() -> None:
     xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
     data = xgboost.DMatrix(X[["age", "pay", "debt"]], label=three(X))
+    settings: dict[str, Any]
     for settings in (
         {"booster": "dart"},
         {"booster": "gblinear"},
@@ -353,7 +354,7 @@ def test_skops_lists_what_it_does_not_trust(tmp_path: Path) -> None:
     skops = pytest.importorskip("skops.io")
     model = make_pipeline(FunctionTransformer(doubled), pipeline(two(X))).fit(X, two(X))
     skops.dump(model, tmp_path / "model.skops")
-    with pytest.raises(ModelError, match=r"not trusted; expected trusted=\['test_model_files.doubled'\].*nothing was loaded"):
+    with pytest.raises(ModelError, match=rf"not trusted; expected trusted=\['{__name__}.doubled'\].*nothing was loaded"):
         load_model(tmp_path / "model.skops")
     loaded = load_model(tmp_path / "model.skops", trusted=[f"{__name__}.doubled"])
     assert (loaded.model.predict(FRESH) == model.predict(FRESH)).all()
@@ -383,7 +384,7 @@ def test_a_small_archive_that_is_gigabytes_when_unpacked(tmp_path: Path) -> None
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"x")
-    with pytest.raises(ModelError, match=r"There is no model file .*modle\.onnx \(did you mean .*model\.onnx\?\)"):
+    with pytest.raises(ModelError, match=r"There is no model file .*modle\.onnx.*Did you mean .*model\.onnx'\?"):
         load_model(tmp_path / "modle.onnx")
     with pytest.raises(ModelError, match="is a folder"):
         load_model(tmp_path)
@@ -438,13 +439,13 @@ def test_import_paths(module: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("my_scorring:rule", r"there is no module 'my_scorring' \(did you mean my_scoring\?\)"),
-        ("my_scoring:rul", r"Unknown name 'rul'.*Did you mean 'rule'\?"),
-        ("my_scoring:broken()", r"must give a model when called; it raised OSError: no weights"),
+        ("my_scorring:rule", r"there is no module 'my_scorring'.*Did you mean 'my_scoring'\?"),
+        ("my_scoring:rul", r"there is no 'rul'.*Did you mean 'rule'\?"),
+        ("my_scoring:broken()", r"must return a model when called; it raised OSError: no weights"),
         ("my_scoring:number()", r"must name a function, since it ends in \(\); got int"),
         ("my_scoring:number", r"must be a model with predict, or a function .*got 3"),
         ("my_scoring:Box", r"must be a model with predict, or a function .*Box"),
-        ("my_broken:rule", r"cannot be imported: No module named 'no_such_package_at_all'"),
+        ("my_broken:rule", r"cannot be imported: ModuleNotFoundError: No module named 'no_such_package_at_all'"),
         ("my_raising:rule", r"cannot be imported: ZeroDivisionError"),
         ("xml.no_such:rule", r"there is no module 'xml.no_such'"),
     ],

@@ -165,7 +165,7 @@ def explainer(request: pytest.FixtureRequest, case: tuple[str, Case]) -> FasterC
     name, given = case
     learned = FasterCE(given.model, scores=request.param, autoencoder=IDENTITY, progress=False)
     learned.fit(table(words=given.words))
-    assert learned.use_scores_ == (HAS_SCORES[name] and request.param == "auto")
+    assert learned.state_.use_scores == (HAS_SCORES[name] and request.param == "auto")
     return learned
 
 
@@ -182,7 +182,7 @@ def test_every_answer_flips_the_real_model(case: tuple[str, Case], explainer: Fa
     assert (np.asarray(result.target)[found] == after).all()
     assert (np.asarray(result.prediction) == before).all()
     assert set(explainer.classes_) == set(np.unique(before).tolist())
-    assert result.asked.calls <= 12
+    assert result.usage.calls <= 12
     if method == "sparse":
         alone = one_is_enough(given, rows)
         assert ((result.to_frame()["n_changed"] == 1) == alone[found]).all()
@@ -220,9 +220,9 @@ def test_several_classes_with_a_target(last: Any, names: tuple[Any, ...]) -> Non
     frame = table()
     model = make_pipeline(columns(), last).fit(frame, three(frame, names))
     learned = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(frame)
-    assert learned.use_scores_
+    assert learned.state_.use_scores
     rows = table(15, seed=6)
-    with pytest.raises(InputError, match=r"target must name the wanted class, .* has 3 classes; got None\.$"):
+    with pytest.raises(InputError, match=r"target must name the wanted class, .* has 3 classes\.$"):
         learned.explain(rows)
     for target in names:
         result = learned.explain(rows, "all", target=target)
@@ -322,7 +322,7 @@ def test_scores_at_odds_with_the_labels_are_not_used() -> None:
 
     model, rows = Threshold(), table(20, seed=2)
     learned = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(table())
-    assert not learned.use_scores_
+    assert not learned.state_.use_scores
     assert not learned.report_.scores
     result = learned.explain(rows)
     assert (result.status == "found").all()

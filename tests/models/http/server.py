@@ -32,12 +32,12 @@ class Asked:
 Behaviour = Callable[[Asked], Any]
 
 
-class FarSide:
+class RecordingServer:
     """`behaviour` gets each request and gives a Reply, or anything that becomes a JSON body."""
 
     def __init__(self, behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> None:
         self.behaviour = behaviour
-        self.asked: list[Asked] = []
+        self.usage: list[Asked] = []
         self.connections = 0
         self.most_at_once = 0
         self._now = 0
@@ -56,7 +56,7 @@ class FarSide:
 
     @property
     def requests(self) -> int:
-        return len(self.asked)
+        return len(self.usage)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -65,7 +65,7 @@ class FarSide:
 
     def answer(self, asked: Asked) -> Reply:
         with self._lock:
-            self.asked.append(asked)
+            self.usage.append(asked)
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
         try:
@@ -80,7 +80,7 @@ class FarSide:
             self.connections += 1
 
 
-def _handler(far: FarSide) -> type[BaseHTTPRequestHandler]:
+def _handler(far: RecordingServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
@@ -120,8 +120,8 @@ def _handler(far: FarSide) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def serving(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> Iterator[FarSide]:
-    far = FarSide(behaviour, tls)
+def serving(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> Iterator[RecordingServer]:
+    far = RecordingServer(behaviour, tls)
     try:
         yield far
     finally:

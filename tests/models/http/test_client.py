@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,12 +17,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adapters_http.farside import Asked, Reply, serving, table
-from fasterce.adapters.http import MLflowModel, client
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 from fasterce.errors import InputError, MissingExtraError, ModelError
-from fasterce.predictor import Predictor
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.models.http import MLflowModel
+from fasterce.models.predictor import Predictor
+from tests.models.http.server import Asked, Reply, serving, table
 
 PEOPLE = pd.DataFrame({"age": [41, 57, 23], "name": ["Ottilie", "Jo", "Xaver"], "pay": [1.5, np.nan, 2.25]})
 
@@ -34,7 +35,7 @@ def quick(url: str, **more: object) -> MLflowModel:
     return MLflowModel(url, **{"timeout": 5.0, "backoff": 0.001, **more})  # type: ignore[arg-type]
 
 
-def failing_first(times: int, reply: Reply) -> object:
+def failing_first(times: int, reply: Reply) -> Callable[[Asked], object]:
     left = [times]
 
     def behave(asked: Asked) -> object:
@@ -61,9 +62,9 @@ def test_a_far_side_that_says_no_is_not_asked_again(status: int) -> None:
 
 def test_a_far_side_that_stays_busy_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(client.time, "sleep", waits.append)
+    monkeypatch.setattr(time, "sleep", waits.append)
     with serving(lambda _: Reply(503, b"down")) as far:
-        with pytest.raises(ModelError, match=r"answered 503: down \(asked 4 times\)"):
+        with pytest.raises(ModelError, match=r"answered 503: down \(tried 4 times\)"):
             quick(far.url, backoff=0.2).predict(PEOPLE)
         assert far.requests == 4
     assert [0.1 <= waits[0] <= 0.2, 0.2 <= waits[1] <= 0.4, 0.4 <= waits[2] <= 0.8] == [True] * 3
@@ -72,7 +73,7 @@ def test_a_far_side_that_stays_busy_is_given_up(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(("told", "low", "high"), [("2", 2, 2), ("3600", 10, 10), ("soon", 0, 0.01), ("-5", 0, 0.01)])
 def test_retry_after_is_honoured_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, told: str, low: float, high: float) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(client.time, "sleep", waits.append)
+    monkeypatch.setattr(time, "sleep", waits.append)
     with serving(failing_first(1, Reply(429, b"", {"Retry-After": told}))) as far:
         quick(far.url, backoff=0.01).predict(PEOPLE)
     assert len(waits) == 1
@@ -81,7 +82,7 @@ def test_retry_after_is_honoured_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, 
 
 def test_retry_after_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(client.time, "sleep", waits.append)
+    monkeypatch.setattr(time, "sleep", waits.append)
     past = {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}
     with serving(failing_first(1, Reply(503, b"", past))) as far:
         quick(far.url, backoff=5.0).predict(PEOPLE)
@@ -111,9 +112,7 @@ def test_an_answer_that_drips_is_left_though_every_drop_is_in_time() -> None:
         assert time.perf_counter() - started < 2
 
 
-def test_headers_that_drip_for_ever_do_not_hang_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SLACK", 0.2)
-    monkeypatch.setattr(client, "MOST_WAIT", 0.0)
+def test_headers_that_drip_for_ever_do_not_hang_the_caller() -> None:
     stop = threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
 
@@ -130,9 +129,10 @@ def test_headers_that_drip_for_ever_do_not_hang_the_caller(monkeypatch: pytest.M
     thread = threading.Thread(target=drip)
     thread.start()
     try:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         started = time.perf_counter()
         with pytest.raises(ModelError, match="without ever answering"):
-            quick(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=0.2, retries=0).predict(PEOPLE)
+            quick(url, timeout=0.2, retries=0, slack=0.2, longest_wait=0.0).predict(PEOPLE)
         assert time.perf_counter() - started < 3
     finally:
         stop.set()
@@ -143,7 +143,7 @@ def test_headers_that_drip_for_ever_do_not_hang_the_caller(monkeypatch: pytest.M
 def test_nobody_listening_is_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    with pytest.raises(ModelError, match=r"/invocations cannot be reached \(ConnectError.*\) \(asked 4 times\)"):
+    with pytest.raises(ModelError, match=r"/invocations cannot be reached \(ConnectError.*\) \(tried 4 times\)"):
         quick(url).predict(PEOPLE)
 
 
@@ -186,7 +186,7 @@ def test_one_failed_batch_ends_the_others() -> None:
         assert far.requests < 20
 
 
-class TestFarSideDown:
+class TestServerDown:
     """A predictor halves what a model fails on: it must not wait for a dead server each time."""
 
     def predictor(self, model: MLflowModel) -> Predictor:
@@ -197,17 +197,18 @@ class TestFarSideDown:
         with serving(lambda _: Reply(503, b"down")) as far, quick(far.url, backoff=0.05) as model:
             predictor = self.predictor(model)
             started = time.perf_counter()
-            answers = predictor.ask_labels(np.arange(64.0)[:, None])
+            answers = predictor.evaluate_labels(np.arange(64.0)[:, None])
             assert time.perf_counter() - started < 2
             assert (answers.classes == -1).all()
-            assert predictor.asked.calls > 10
+            assert predictor.usage.calls > 10
             assert far.requests == 4
-            assert "a moment ago" in predictor.failure
+            assert predictor.failure is not None
+            assert "a moment ago" in predictor.failure.text()
 
     @pytest.mark.parametrize("reply", [Reply(401, b"who?"), Reply(404, b"where?"), Reply(302, b"", {"Location": "/login"})])
     def test_nor_one_that_refuses_everybody(self, reply: Reply) -> None:
         with serving(lambda _: reply) as far, quick(far.url) as model:
-            assert (self.predictor(model).ask_labels(np.arange(64.0)[:, None]).classes == -1).all()
+            assert (self.predictor(model).evaluate_labels(np.arange(64.0)[:, None]).classes == -1).all()
             assert far.requests == 1
 
     def test_a_bad_row_is_still_found_by_halving(self) -> None:
@@ -216,14 +217,13 @@ class TestFarSideDown:
             return Reply(500, b"cannot do 13") if (ages == 13).any() else older_than_30(asked)
 
         with serving(behave) as far, quick(far.url) as model:
-            classes = self.predictor(model).ask_labels(np.arange(64.0)[:, None]).classes
+            classes = self.predictor(model).evaluate_labels(np.arange(64.0)[:, None]).classes
         assert np.flatnonzero(classes == -1).tolist() == [13]
         assert far.requests == 1 + 2 * 6
 
-    def test_after_a_rest_a_single_try_decides(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(client, "RESTS", 0.1)
+    def test_after_a_rest_a_single_try_decides(self) -> None:
         reply: list[object] = [Reply(503, b"down")]
-        with serving(lambda asked: reply[0] or older_than_30(asked)) as far, quick(far.url) as model:
+        with serving(lambda asked: reply[0] or older_than_30(asked)) as far, quick(far.url, rest=0.1) as model:
             for expected in (4, 5):
                 with pytest.raises(ModelError, match="answered 503"):
                     model.predict(PEOPLE)
@@ -244,14 +244,14 @@ NONSENSE = {
     "deep": (Reply(body=b"[" * 200_000), "must answer with JSON"),
     "NaN": (Reply(body=b'{"predictions": [1, NaN, 0]}'), "finite numbers; got NaN"),
     "infinite": (Reply(body=b'{"predictions": [1, Infinity, 0]}'), "finite numbers; got Infinity"),
-    "too few": ({"predictions": [1, 0]}, "once for every row; got 2 answers for 3 rows"),
-    "too many": ({"predictions": [1, 0, 1, 0]}, "got 4 answers for 3 rows"),
-    "missing": ({"predictions": [1, None, 0]}, "one label or number a row; got a missing one"),
-    "nested": ({"predictions": [[1], [[0]], [1]]}, "one label or number a row; got something nested"),
+    "too few": ({"predictions": [1, 0]}, "one value per row; got 2 for 3 rows"),
+    "too many": ({"predictions": [1, 0, 1, 0]}, "got 4 for 3 rows"),
+    "missing": ({"predictions": [1, None, 0]}, "a label for every row; got a missing one"),
+    "nested": ({"predictions": [[1], [[0]], [1]]}, "one label or number per row; got something nested"),
     "ragged": ({"predictions": [[0.5, 0.5], [1.0], [0.5, 0.5]]}, "rows of different lengths"),
     "no chances": ({"predictions": [[0.5, 2.5], [0.1, 0.9], [0.5, 0.5]]}, "between 0 and 1"),
     "wrong sums": ({"predictions": [[0.9, 0.9], [0.1, 0.9], [0.5, 0.5]]}, "sum to 1"),
-    "text chances": ({"predictions": [["0.5", "0.5"]] * 3}, "chances as finite numbers"),
+    "text chances": ({"predictions": [["0.5", "0.5"]] * 3}, "probabilities as finite numbers"),
     "error body": ({"error_code": "BAD_REQUEST", "message": "x"}, "'predictions'; got an error"),
     "something else": ({"answer": [1, 1, 0]}, "'predictions'; got something else"),
     "one value": ({"predictions": 1}, "a list of predictions; got a int"),
@@ -315,9 +315,9 @@ def test_tokens_and_passwords_are_never_shown() -> None:
         model = quick(url, headers=headers)
         with pytest.raises(ModelError) as caught:
             model.predict(PEOPLE)
-        assert far.asked[0].headers["x-token"] == "s3cret"
-        assert far.asked[0].path == "/invocations?key=k3y"
-    for text in (repr(model), str(caught.value), repr(model._client.manners)):
+        assert far.usage[0].headers["x-token"] == "s3cret"
+        assert far.usage[0].path == "/invocations?key=k3y"
+    for text in (repr(model), str(caught.value), repr(model._client.options)):
         assert not any(secret in text for secret in ("s3cret", "pa55", "k3y"))
 
 
@@ -337,7 +337,7 @@ def test_it_is_pickled_without_its_connections() -> None:
         model.predict(PEOPLE)
         again = pickle.loads(pickle.dumps(model))
         assert again.predict(PEOPLE).tolist() == [1, 1, 0]
-        assert far.asked[-1].headers["x-token"] == "t"
+        assert far.usage[-1].headers["x-token"] == "t"
         assert far.connections == 2
 
 

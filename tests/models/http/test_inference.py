@@ -9,11 +9,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from adapters_http.farside import Asked, Reply, serving
 from fasterce import FasterCE
-from fasterce.adapters.http import InferenceModel
 from fasterce.errors import InputError, ModelError
-from samples import people
+from fasterce.models.http import InferenceModel
+from tests.models.http.server import Asked, Reply, serving
+from tests.samples import people
 
 FRAME = pd.DataFrame({"age": [30, 40], "pay": [0.1, np.nan], "job": ["clerk", "smith"], "own": [True, False]})
 NUMBERS = pd.DataFrame({"a": [1, 2, 3], "b": [0.1, 0.2, 0.3]})
@@ -44,8 +44,8 @@ LABELS = [output("label", [1, 0], [2], "INT64")]
 def sent(frame: pd.DataFrame, declared: Any = (), **settings: Any) -> Any:
     with serving(v2([output("label", [0] * len(frame), [len(frame)], "INT64")], declared)) as far:
         InferenceModel(far.url, name="m", **settings).predict(frame)
-        assert [one.path for one in far.asked] == ["/v2/models/m", "/v2/models/m/infer"]
-        return far.asked[1].body
+        assert [one.path for one in far.usage] == ["/v2/models/m", "/v2/models/m/infer"]
+        return far.usage[1].body
 
 
 def test_without_declared_inputs_a_column_is_sent_as_what_it_is() -> None:
@@ -98,7 +98,7 @@ def test_one_matrix_for_all_columns(declared: Any, settings: Any) -> None:
     ("frame", "declared", "settings", "sentence"),
     [
         (FRAME, [tensor("x", "FP32", -1, 4)], {}, "A matrix must be made of numbers; got other values in 'job'"),
-        (NUMBERS, [tensor("x", "FP32", -1, 3)], {}, "takes 3 numbers a row; got a table of 2 columns"),
+        (NUMBERS, [tensor("x", "FP32", -1, 3)], {}, "takes 3 numbers per row; got a table of 2 columns"),
         (
             NUMBERS,
             [tensor("a", "FP32", -1), tensor("c", "FP32", -1)],
@@ -149,11 +149,11 @@ def test_named_outputs_are_the_only_ones_requested() -> None:
             {"outputs": [{"name": "x", "shape": [2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}]},
             "a name and data",
         ),
-        ({"outputs": [output("label", [1, 0, 1], [3])]}, "an entry a row; got 3 values for 2 rows"),
-        ({"outputs": [output("label", [1, 0, 1, 1], [4, 1])]}, "an entry a row"),
-        ({"outputs": [output("p", [[0.1, 0.2, 0.3], [0.4]], [2, 2])]}, "an entry a row"),
-        ({"outputs": [output("p", [], [2, 0])]}, "an entry a row; got 0 values"),
-        ({"outputs": []}, "label or the chances"),
+        ({"outputs": [output("label", [1, 0, 1], [3])]}, "one entry per row; got 3 values for 2 rows"),
+        ({"outputs": [output("label", [1, 0, 1, 1], [4, 1])]}, "one entry per row"),
+        ({"outputs": [output("p", [[0.1, 0.2, 0.3], [0.4]], [2, 2])]}, "one entry per row"),
+        ({"outputs": [output("p", [], [2, 0])]}, "one entry per row; got 0 values"),
+        ({"outputs": []}, "label or the probabilities"),
         ({"outputs": LABELS, "id": "somebody else's"}, "the id of the request; got another"),
     ],
 )
@@ -201,8 +201,8 @@ def test_metadata_are_asked_once_and_survive_pickling() -> None:
         for _ in range(3):
             model.predict(FRAME)
         pickle.loads(pickle.dumps(model)).predict(FRAME)
-        assert [one.method for one in far.asked].count("GET") == 1
-        assert len({one.body["id"] for one in far.asked[1:4]}) == 3
+        assert [one.method for one in far.usage].count("GET") == 1
+        assert len({one.body["id"] for one in far.usage[1:4]}) == 3
 
 
 # The whole way.
@@ -237,7 +237,7 @@ def test_explaining_from_far_away_is_explaining_here(way: Any) -> None:
             return model.predict_proba(frame.to_numpy(dtype=float))
 
     with serving(behave) as far, InferenceModel(far.url, name="m", batch_rows=128) as there:
-        settings = {"autoencoder": IDENTITY, "progress": False, "twin": "never"}
+        settings = {"autoencoder": IDENTITY, "progress": False, "compile": "never"}
         ours, theirs = (FasterCE(one, **settings).fit(data).explain(data.head(30)) for one in (Here(), there))  # type: ignore[arg-type]
     pd.testing.assert_frame_equal(ours.to_frame(), theirs.to_frame())
     assert (ours.status == "found").all()

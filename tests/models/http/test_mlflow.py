@@ -15,13 +15,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from adapters_http.farside import Asked, FarSide, Reply, serving, table
 from fasterce import FasterCE, load
-from fasterce.adapters.http import MLflowModel
 from fasterce.errors import ModelError
-from fasterce.models import load_model
+from fasterce.models.files.load import load_model
+from fasterce.models.http import MLflowModel
 from fasterce.testing import check_adapter
-from samples import people
+from tests.models.http.server import Asked, RecordingServer, Reply, serving, table
+from tests.samples import people
 
 IDENTITY = (np.asarray, np.asarray)
 THREE = pd.DataFrame({"x": [1, 2, 3]})
@@ -46,8 +46,8 @@ class TestSent:
     def sent(self, frame: pd.DataFrame, **settings: Any) -> Any:
         with serving(lambda asked: {"predictions": [0] * len(asked.body["dataframe_split"]["data"])}) as far:
             MLflowModel(far.url, **settings).predict(frame)
-            assert far.asked[0].headers["content-type"] == "application/json"
-            return far.asked[0].body
+            assert far.usage[0].headers["content-type"] == "application/json"
+            return far.usage[0].body
 
     def test_values_keep_their_kind_and_gaps_are_null(self) -> None:
         frame = pd.DataFrame(
@@ -94,7 +94,7 @@ class TestSent:
 def test_the_address_may_end_in_invocations(url: str) -> None:
     with serving(lambda _: {"predictions": [1, 2, 3]}) as far:
         MLflowModel(far.url + url).predict(THREE)
-        assert far.asked[0].path == "/invocations"
+        assert far.usage[0].path == "/invocations"
 
 
 CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
@@ -156,10 +156,10 @@ def test_every_kind_of_answer_is_understood(predictions: Any, settings: Any, lab
 @pytest.mark.parametrize(
     ("predictions", "settings", "sentence"),
     [
-        ([5, 0, 1], {"classes": ["no", "yes"]}, "a class from 0 to 1"),
-        (CHANCES, {"classes": ["a", "b", "c"]}, "3 chances a row; got 2"),
+        ([5, 0, 1], {"classes": ["no", "yes"]}, "positions 0 to 1"),
+        (CHANCES, {"classes": ["a", "b", "c"]}, "3 probabilities per row; got 2"),
         ([{"a": 1}] * 3, {"label": "b"}, "must have the part 'b'; got 'a'"),
-        ([{"a": 1, "b": "x"}] * 3, {"gives": "chances"}, "with chances; got the parts 'a', 'b'"),
+        ([{"a": 1, "b": "x"}] * 3, {"gives": "chances"}, "with probabilities; got the parts 'a', 'b'"),
         (["a", "b", "a"], {"gives": "chances"}, "finite numbers"),
     ],
 )
@@ -227,13 +227,13 @@ def served(model: Any, method: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def far_chances(pipeline: Any) -> Iterator[FarSide]:
+def far_chances(pipeline: Any) -> Iterator[RecordingServer]:
     with serving(served(pipeline, "predict_proba")) as far:
         yield far
 
 
 @pytest.fixture(scope="module")
-def far_labels(pipeline: Any) -> Iterator[FarSide]:
+def far_labels(pipeline: Any) -> Iterator[RecordingServer]:
     with serving(served(pipeline, "predict")) as far:
         yield far
 
@@ -245,11 +245,11 @@ def same(here: Any, there: Any) -> None:
         pd.testing.assert_series_equal(getattr(here, name), getattr(there, name))
 
 
-SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "twin": "never"}
+SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "compile": "never"}
 
 
 @pytest.fixture(scope="module")
-def there(data: pd.DataFrame, pipeline: Any, far_chances: FarSide) -> FasterCE:
+def there(data: pd.DataFrame, pipeline: Any, far_chances: RecordingServer) -> FasterCE:
     return FasterCE(MLflowModel(far_chances.url, classes=pipeline.classes_, batch_rows=150), **SETTINGS).fit(data)
 
 
@@ -267,7 +267,7 @@ def test_chances_from_far_away_give_the_answers_of_the_model_itself(
 
 
 def test_labels_alone_give_the_answers_of_the_model_asked_for_labels(
-    data: pd.DataFrame, pipeline: Any, far_labels: FarSide
+    data: pd.DataFrame, pipeline: Any, far_labels: RecordingServer
 ) -> None:
     here = FasterCE(pipeline, scores="never", **SETTINGS).fit(data)
     with MLflowModel(far_labels.url, classes=pipeline.classes_) as model:
@@ -276,29 +276,29 @@ def test_labels_alone_give_the_answers_of_the_model_asked_for_labels(
         before = far_labels.requests
         result = there.explain(data.head(20))
         same(here.explain(data.head(20)), result)
-        assert far_labels.requests - before == result.asked.calls, "small questions are one request each"
-        assert result.asked.calls < 40
+        assert far_labels.requests - before == result.usage.calls, "small questions are one request each"
+        assert result.usage.calls < 40
         found = result.counterfactuals.loc[result.status == "found"]
         assert (pipeline.predict(found) == result.target[result.status == "found"]).all()
 
 
 @pytest.mark.parametrize("kind", ["chances", "labels"])
 def test_it_keeps_the_contract_of_adapters(
-    data: pd.DataFrame, pipeline: Any, far_chances: FarSide, far_labels: FarSide, kind: str
+    data: pd.DataFrame, pipeline: Any, far_chances: RecordingServer, far_labels: RecordingServer, kind: str
 ) -> None:
     far = far_chances if kind == "chances" else far_labels
     with MLflowModel(far.url, classes=pipeline.classes_) as model:
         check_adapter(model, data.head(40))
 
 
-def test_an_address_is_loaded_like_a_file(data: pd.DataFrame, pipeline: Any, far_chances: FarSide) -> None:
+def test_an_address_is_loaded_like_a_file(data: pd.DataFrame, pipeline: Any, far_chances: RecordingServer) -> None:
     loaded = load_model(f"{far_chances.url}/invocations", classes=list(pipeline.classes_))
     assert (loaded.model.predict(data.head(5)) == pipeline.predict(data.head(5))).all()
     loaded.model.close()
 
 
 def test_a_saved_explainer_is_loaded_for_a_model_not_asked_yet(
-    data: pd.DataFrame, pipeline: Any, far_chances: FarSide, there: FasterCE, tmp_path: Any
+    data: pd.DataFrame, pipeline: Any, far_chances: RecordingServer, there: FasterCE, tmp_path: Any
 ) -> None:
     there.save(tmp_path / "saved")
     again = load(tmp_path / "saved", MLflowModel(far_chances.url, classes=pipeline.classes_), autoencoder=IDENTITY)
@@ -318,7 +318,7 @@ def test_numbers_from_far_away(data: pd.DataFrame) -> None:
 
 
 def test_a_far_side_that_dies_while_explaining_leaves_a_record_a_row(data: pd.DataFrame, pipeline: Any) -> None:
-    dead = []
+    dead: list[bool] = []
     alive = served(pipeline, "predict_proba")
     with (
         serving(lambda asked: Reply(503, b"down") if dead else alive(asked)) as far,

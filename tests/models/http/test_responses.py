@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.adapters.http.answers import Reader
-from fasterce.adapters.http.client import FarSideError
-from fasterce.adapters.http.inference import _outputs
-from fasterce.adapters.http.mlflow import _columns
+from fasterce.models.http.client import RemoteModelError
+from fasterce.models.http.inference import _outputs
+from fasterce.models.http.mlflow import _columns
+from fasterce.models.http.responses import Reader
 
 ROWS = 3
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
@@ -32,7 +32,7 @@ def check(read: Any) -> None:
     said = None
     try:
         told = read()
-    except FarSideError as error:
+    except RemoteModelError as error:
         said = str(error)
     if said is not None:
         assert said.endswith(".")

@@ -1,20 +1,31 @@
-"""The front with a desk that answers from a script: what HTTP makes of answers and of their want."""
+"""The front with a dispatcher that answers from a script: what HTTP makes of answers and of their want."""
 
 import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 from fastapi.testclient import TestClient
 
-from fasterce.serve.app import create_app
-from fasterce.serve.app.house import House
-from fasterce.serve.app.people import People
-from fasterce.serve.question import Answer, Description, Kept, Load, NoSuchArtifact, Question, ReloadFailed, Unanswered
-from fasterce.serve.settings import Served, Settings
+from fasterce.errors import make_problem
+from fasterce.serve.api import create_app
+from fasterce.serve.api.applicants import Applicants
+from fasterce.serve.api.state import AppState
+from fasterce.serve.messages import (
+    Description,
+    NoResponse,
+    PoolLoad,
+    ReloadError,
+    StoredRecord,
+    UnknownArtifact,
+    WorkerRequest,
+    WorkerResponse,
+)
+from fasterce.serve.settings import ServedArtifact, Settings
 from fasterce.serve.store import open_store
 
 NUMBER = {"kind": "numeric", "categories": None, "ordered": False, "change": "any"}
@@ -41,19 +52,19 @@ SCHEMA = {
     "artifact": "credit",
     "title": "Credit",
     "features": FEATURES,
-    "rules": [],
+    "constraints": [],
     "target": {"kind": "classes", "classes": ["bad", "good"]},
     "scores": True,
 }
 ROW = {"duration": 24, "amount": 3500.5, "housing": "own"}
 
 
-class ScriptedDesk:
+class ScriptedDispatcher:
     """Says of every row what `status` is, or raises what `fails` is."""
 
     def __init__(self) -> None:
         self.ready = True
-        self.asked: list[Question] = []
+        self.usage: list[WorkerRequest] = []
         self.fails: Exception | None = None
         self.status = "found"
         self.rows_inside = 0
@@ -64,54 +75,61 @@ class ScriptedDesk:
 
     def describe(self, name: str | None) -> Description:
         if name not in (None, "credit"):
-            raise NoSuchArtifact("There is no such artifact here.")
+            raise UnknownArtifact("serve.unknown_artifact", received=name)
         return Description("credit", "Credit", self.digest, None, "onnx", SCHEMA, ("bad", "good"), "2026-11-16T00:00:00Z")
 
-    async def explain(self, question: Question) -> Answer:
+    async def explain(self, question: WorkerRequest) -> WorkerResponse:
         await asyncio.sleep(0)
-        self.asked.append(question)
+        self.usage.append(question)
         if self.fails is not None:
             raise self.fails
         records = tuple(self.record(question) for _ in question.rows)
-        return Answer(records, self.describe(None), calls=8, rows_asked=30, batch_rows=len(records), seconds=0.01)
+        invalid = self.status == "invalid_input" and len(records) == 1
+        problem = make_problem("serve.not_a_date", column="duration", received="SECRET") if invalid else None
+        usage: dict[str, Any] = {"calls": 8, "model_rows": 30, "batch_rows": len(records), "seconds": 0.01}
+        return WorkerResponse(records, self.describe(None), **usage, problem=problem)
 
-    def record(self, question: Question) -> Kept:
+    def record(self, question: WorkerRequest) -> StoredRecord:
         identity = str(uuid4())
         body = json.dumps(
             {"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"values": ROW}]}
         )
-        return Kept(identity, question.request_id, None, None, "credit", self.status, "2026-11-16T00:00:00Z", None, body)
+        return StoredRecord(
+            identity, question.request_id, None, None, "credit", self.status, "2026-11-16T00:00:00Z", None, body
+        )
 
-    def load(self) -> Load:
-        return Load(self.rows_inside, 0, 1, 0, True, 0, 1)
+    def load(self) -> PoolLoad:
+        return PoolLoad(self.rows_inside, 0, 1, 0, True, 0, 1)
 
     async def reload(self, name: str | None = None) -> list[Description]:
-        if isinstance(self.fails, ReloadFailed):
+        if isinstance(self.fails, ReloadError):
             raise self.fails
         return [self.describe(None)]
 
 
 @pytest.fixture
-def desk() -> ScriptedDesk:
-    return ScriptedDesk()
+def dispatcher() -> ScriptedDispatcher:
+    return ScriptedDispatcher()
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings((Served("credit", tmp_path),), records=f"sqlite:///{tmp_path}/records.db", most_rows=5, most_body=20_000)
+    return Settings(
+        (ServedArtifact("credit", tmp_path),), records=f"sqlite:///{tmp_path}/records.db", most_rows=5, most_body=20_000
+    )
 
 
 @pytest.fixture
-def make_client(desk: ScriptedDesk, settings: Settings) -> Iterator[Callable[..., TestClient]]:
+def make_client(dispatcher: ScriptedDispatcher, settings: Settings) -> Iterator[Callable[..., TestClient]]:
     """A client of a front made with these changes."""
     stores = []
 
-    def make(keys: object = None, people: object = None, **changed: object) -> TestClient:
+    def make(keys: Any = None, people: Any = None, **changed: Any) -> TestClient:
         chosen = replace(settings, **changed)
         store = open_store(chosen.records, retention_days=chosen.retention_days) if chosen.records else None
         stores.append(store)
-        known = {"credit": People(people, None, FEATURES)} if people else {}
-        app = create_app(House(chosen, desk, store, keys, known))
+        known = {"credit": Applicants(people, None, FEATURES)} if people else {}
+        app = create_app(AppState(chosen, cast(Any, dispatcher), store, keys, known))
         return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
 
     yield make
@@ -129,4 +147,4 @@ def error_of(answer: object) -> dict:
     return answer.json()["error"]  # type: ignore[attr-defined]
 
 
-__all__ = ["FEATURES", "ROW", "ScriptedDesk", "Unanswered", "error_of"]
+__all__ = ["FEATURES", "ROW", "NoResponse", "ScriptedDispatcher", "error_of"]

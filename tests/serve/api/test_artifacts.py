@@ -1,5 +1,5 @@
-from fasterce.serve.question import ReloadFailed
-from serve.app.conftest import FEATURES, ROW, error_of
+from fasterce.serve.messages import ReloadError
+from tests.serve.api.conftest import FEATURES, ROW, error_of
 
 
 def test_artifacts_and_their_schema(client):
@@ -27,11 +27,11 @@ def test_no_people(client):
     assert error_of(client.get("/v1/applicants"))["code"] == "no_applicants"
 
 
-def test_reload(client, desk):
+def test_reload(client, dispatcher):
     assert client.post("/v1/reload").json()["artifacts"][0]["name"] == "credit"
-    desk.fails = ReloadFailed("The folder is damaged.")
+    dispatcher.fails = ReloadError("serve.database_damaged")
     answer = client.post("/v1/reload")
-    assert (answer.status_code, error_of(answer)["message"]) == (409, "The folder is damaged.")
+    assert (answer.status_code, error_of(answer)["message"]) == (409, "the file is damaged.")
 
 
 def test_openapi_has_a_model_of_a_row(client):
@@ -43,21 +43,21 @@ def test_openapi_has_a_model_of_a_row(client):
     assert row["additionalProperties"] is False
 
 
-def test_a_new_version_has_a_new_model_of_a_row(client, desk):
+def test_a_new_version_has_a_new_model_of_a_row(client, dispatcher):
     assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
-    desk.digest = "sha256:" + "b" * 64
-    assert client.get("/v1/schema").json()["digests"]["artifact"] == desk.digest
+    dispatcher.digest = "sha256:" + "b" * 64
+    assert client.get("/v1/schema").json()["digests"]["artifact"] == dispatcher.digest
     assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
 
 
-def test_health(make_client, desk):
+def test_health(make_client, dispatcher):
     client = make_client()
     assert client.get("/v2/health/live").status_code == 200
     assert client.get("/v2/health/ready").status_code == 200
-    desk.ready = False
+    dispatcher.ready = False
     assert client.get("/v2/health/ready").status_code == 503
-    desk.ready = True
-    client.app.state.house.closing = True
+    dispatcher.ready = True
+    client.app.state.service.closing = True
     assert client.get("/v2/health/ready").status_code == 503
     assert client.get("/v2/health/live").status_code == 200
     assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 503

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from fasterce.serve.app import connections
+from fasterce.serve.api import connections
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -22,12 +22,14 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.fixture
-def meet(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Streams], Awaitable[None]]], None]:
+def meet() -> Callable[[Callable[[Streams], Awaitable[None]]], None]:
     """Let a client meet a server that is patient for 0.2 s."""
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+
+    class Quick(connections.Connection):
+        head_seconds = 0.2
 
     async def both(client: Callable[[Streams], Awaitable[None]]) -> None:
-        config = uvicorn.Config(app, http=connections.Connection, lifespan="off", log_config=None, port=0)
+        config = uvicorn.Config(app, http=Quick, lifespan="off", log_config=None, port=0)
         server = uvicorn.Server(config)
         config.load()
         server.lifespan = config.lifespan_class(config)

@@ -2,13 +2,13 @@ import json
 
 import pytest
 
-from fasterce.serve.question import Busy, EngineLost, Late, NotReady, Refused
-from serve.app.conftest import ROW, error_of
+from fasterce.serve.messages import DeadlineExceeded, InvalidRequest, NotReady, Overloaded, WorkerLost
+from tests.serve.api.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
 
 
-def test_a_row_gets_its_record_and_the_record_can_be_asked_for(client, desk):
+def test_a_row_gets_its_record_and_the_record_can_be_asked_for(client, dispatcher):
     answer = client.post("/v1/explain", json=ASK)
     assert answer.status_code == 200
     told = answer.json()
@@ -19,10 +19,10 @@ def test_a_row_gets_its_record_and_the_record_can_be_asked_for(client, desk):
     assert kept.json() == told["records"][0]
 
 
-def test_rows_come_back_in_order_and_number(client, desk):
+def test_rows_come_back_in_order_and_number(client, dispatcher):
     told = client.post("/v1/explain", json={"rows": [ROW] * 5}).json()
     assert len(told["records"]) == 5
-    assert told["asked"] == {"calls": 8, "rows": 30, "batch_rows": 5}
+    assert told["usage"] == {"calls": 8, "rows": 30, "batch_rows": 5}
 
 
 def test_a_preview_is_not_kept(client):
@@ -31,7 +31,7 @@ def test_a_preview_is_not_kept(client):
     assert client.get(f"/v1/records/{told['records'][0]['ids']['record']}").status_code == 404
 
 
-def test_options_reach_the_desk_as_they_were_sent(client, desk):
+def test_options_reach_the_desk_as_they_were_sent(client, dispatcher):
     sent = {
         "method": "sparse",
         "n": 3,
@@ -41,7 +41,7 @@ def test_options_reach_the_desk_as_they_were_sent(client, desk):
         "target": "good",
     }
     client.post("/v1/explain", json={**ASK, **sent, "subjects": ["p1"], "decision_ids": ["d1"], "constraints_by": "policy 1"})
-    question = desk.asked[0]
+    question = dispatcher.usage[0]
     assert {name: question.options[name] for name in sent} == sent
     assert (question.subjects, question.decision_ids, question.constraints_by) == (("p1",), ("d1",), "policy 1")
 
@@ -55,16 +55,16 @@ def test_options_reach_the_desk_as_they_were_sent(client, desk):
         ({**ROW, "duration": None}, "rows[0].duration", "may not be missing"),
         ({**ROW, "duration": True}, "rows[0].duration", "a number"),
         ({**ROW, "housing": "castle"}, "rows[0].housing", "one of own, rent"),
-        ({**ROW, "duraton": 3}, "rows[0].duraton", "did you mean 'duration'"),
+        ({**ROW, "duraton": 3}, "rows[0].duraton", "Did you mean 'duration'"),
         ({"duration": 24, "amount": 1}, "rows[0].housing", "missing"),
     ],
 )
-def test_a_wrong_cell_of_a_single_row_is_told_by_its_field(client, desk, row, field, words):
+def test_a_wrong_cell_of_a_single_row_is_told_by_its_field(client, dispatcher, row, field, words):
     answer = client.post("/v1/explain", json={"rows": [row]})
     assert answer.status_code == 422
     told = {one["field"]: one["message"] for one in error_of(answer)["fields"]}
     assert words in told[field]
-    assert not desk.asked
+    assert not dispatcher.usage
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
@@ -75,9 +75,9 @@ def test_a_number_that_is_none_is_told_by_its_field(client, literal):
     assert error_of(answer)["fields"][0]["field"] == "rows[0].amount"
 
 
-def test_in_a_batch_a_wrong_cell_is_left_to_the_row(client, desk):
+def test_in_a_batch_a_wrong_cell_is_left_to_the_row(client, dispatcher):
     assert client.post("/v1/explain", json={"rows": [ROW, {**ROW, "housing": "castle"}]}).status_code == 200
-    assert len(desk.asked[0].rows) == 2
+    assert len(dispatcher.usage[0].rows) == 2
 
 
 def test_what_is_sent_is_not_told_back(client):
@@ -106,11 +106,11 @@ def test_what_is_sent_is_not_told_back(client):
         ({"rows": [{"duration": {"a": 1}}]}, "rows[0].duration"),
     ],
 )
-def test_a_wrong_option_is_told_by_its_field(client, desk, changed, field):
+def test_a_wrong_option_is_told_by_its_field(client, dispatcher, changed, field):
     answer = client.post("/v1/explain", json={**ASK, **changed})
     assert answer.status_code == 422
     assert field in [one["field"] for one in error_of(answer)["fields"]]
-    assert not desk.asked
+    assert not dispatcher.usage
 
 
 def test_too_many_rows(client):
@@ -121,32 +121,34 @@ def test_too_many_rows(client):
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (Refused("No rule like that.", "rules"), 422, "refused"),
-        (Busy("Too much.", 2.4), 429, "busy"),
-        (Late("Too late."), 504, "late"),
-        (EngineLost("Died."), 503, "engine_lost"),
-        (NotReady("Closing."), 503, "not_ready"),
+        (InvalidRequest("serve.not_a_pair", "target", option="target"), 422, "refused"),
+        (Overloaded("serve.overloaded", 2.4, rows=9), 429, "busy"),
+        (DeadlineExceeded("serve.deadline_exceeded"), 504, "late"),
+        (WorkerLost("serve.worker_lost"), 503, "worker_lost"),
+        (NotReady("serve.closing"), 503, "not_ready"),
     ],
 )
-def test_the_desks_no_has_its_status(client, desk, error, status, code):
-    desk.fails = error
+def test_errors_of_the_dispatcher_have_their_status(client, dispatcher, error, status, code):
+    dispatcher.fails = error
     answer = client.post("/v1/explain", json=ASK)
     assert (answer.status_code, error_of(answer)["code"]) == (status, code)
     assert ("retry-after" in answer.headers) == (status in (429, 503))
 
 
-def test_whatever_is_unforeseen_shows_nothing_of_it(client, desk, caplog):
-    desk.fails = RuntimeError("value SECRET-7 of a person")
+def test_whatever_is_unforeseen_shows_nothing_of_it(client, dispatcher, caplog):
+    dispatcher.fails = RuntimeError("value SECRET-7 of a person")
     answer = client.post("/v1/explain", json=ASK)
     assert (answer.status_code, error_of(answer)["code"]) == (500, "unforeseen")
     assert "SECRET" not in answer.text
     assert "Traceback" not in answer.text
 
 
-def test_a_row_the_explainer_finds_wrong_is_refused_alone_and_not_kept(client, desk):
-    desk.status = "invalid_input"
+def test_a_row_the_explainer_finds_wrong_is_refused_alone_and_not_kept(client, dispatcher):
+    dispatcher.status = "invalid_input"
     answer = client.post("/v1/explain", json={**ASK, "subjects": ["p"]})
     assert answer.status_code == 422
+    assert [one["field"] for one in error_of(answer)["fields"]] == ["rows[0].duration"]
+    assert "SECRET" not in answer.text
     assert client.get(f"/v1/records?request={answer.headers['x-request-id']}").json() == {"records": []}
     assert client.post("/v1/explain", json={"rows": [ROW, ROW]}).status_code == 200
 
@@ -156,16 +158,16 @@ def test_unknown_artifact(client):
     assert (answer.status_code, error_of(answer)["code"]) == (404, "no_such_artifact")
 
 
-def test_without_a_record_there_is_no_answer(make_client, desk, tmp_path):
+def test_without_a_record_there_is_no_answer(make_client, dispatcher, tmp_path):
     client = make_client()
-    house = client.app.state.house
+    state = client.app.state.service
 
     async def broken(records):
         from fasterce.serve.store import StoreError
 
-        raise StoreError("The disk is full.")
+        raise StoreError("serve.database_disk_full")
 
-    house.store.put = broken
+    state.store.put = broken
     answer = client.post("/v1/explain", json=ASK)
     assert (answer.status_code, error_of(answer)["code"]) == (503, "records")
     assert client.post("/v1/explain", json={**ASK, "keep": False}).status_code == 200

@@ -8,13 +8,13 @@ INPUTS = [
 INFER = "/v2/models/credit/infer"
 
 
-def test_tensors_in_and_records_out(client, desk):
+def test_tensors_in_and_records_out(client, dispatcher):
     told = client.post(INFER, json={"id": "x", "inputs": INPUTS, "parameters": {"method": "sparse"}}).json()
     assert (told["id"], told["model_name"], told["model_version"]) == ("x", "credit", "a" * 12)
     outputs = {one["name"]: one for one in told["outputs"]}
     assert outputs["status"]["data"] == ["found", "found"]
     assert outputs["record"]["shape"] == [2]
-    question = desk.asked[0]
+    question = dispatcher.usage[0]
     assert question.rows[1] == {"duration": 36, "amount": 100.0, "housing": "rent"}
     assert question.options["method"] == "sparse"
 
@@ -46,8 +46,8 @@ def test_what_is_served(client):
         {"inputs": [{**INPUTS[0], "datatype": "INT128"}]},
     ],
 )
-def test_wrong_tensors_are_told_in_the_protocols_shape(client, desk, sent):
+def test_wrong_tensors_are_told_in_the_protocols_shape(client, dispatcher, sent):
     answer = client.post(INFER, json=sent)
     assert answer.status_code == 422
     assert set(answer.json()) == {"error"}
-    assert not desk.asked
+    assert not dispatcher.usage

@@ -1,12 +1,13 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
-from fasterce.serve.app import create_app, gate
-from fasterce.serve.app.gate import MORE_ASKING, Gate, is_local
-from fasterce.serve.app.house import House
-from serve.app.conftest import ROW, error_of
+from fasterce.serve.api import create_app
+from fasterce.serve.api.middleware import RequestMiddleware, is_local
+from fasterce.serve.api.state import AppState
+from tests.serve.api.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
 JSON = {"content-type": "application/json"}
@@ -20,10 +21,10 @@ def test_a_body_that_is_not_json(client):
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_another_media_type(client, desk, kind):
+def test_another_media_type(client, dispatcher, kind):
     answer = client.post("/v1/explain", content=json.dumps(ASK), headers={"content-type": kind})
     assert (answer.status_code, error_of(answer)["code"]) == (415, "media_type")
-    assert not desk.asked
+    assert not dispatcher.usage
 
 
 def test_a_body_too_large_is_refused_by_its_length_and_by_its_bytes(client):
@@ -38,8 +39,8 @@ def test_a_body_too_large_is_refused_by_its_length_and_by_its_bytes(client):
     assert (answer.status_code, error_of(answer)["code"]) == (413, "too_large")
 
 
-def test_more_than_may_wait_is_sent_away_before_it_is_read(client, desk, settings):
-    desk.rows_inside = settings.most_waiting
+def test_more_than_may_wait_is_sent_away_before_it_is_read(client, dispatcher, settings):
+    dispatcher.rows_inside = settings.most_waiting
     answer = client.post("/v1/explain", content=b"not json", headers=JSON)
     assert (answer.status_code, error_of(answer)["code"]) == (429, "busy")
     assert int(answer.headers["retry-after"]) >= 1
@@ -62,8 +63,8 @@ def test_no_other_site_may_ask_unless_it_was_named(make_client):
     assert named.headers["access-control-allow-origin"] == "https://other.example"
 
 
-def test_a_named_site_can_read_why_it_was_sent_away(make_client, desk, settings):
-    desk.rows_inside = settings.most_waiting
+def test_a_named_site_can_read_why_it_was_sent_away(make_client, dispatcher, settings):
+    dispatcher.rows_inside = settings.most_waiting
     named = make_client(origins=("https://other.example",))
     answer = named.post("/v1/explain", json=ASK, headers={"origin": "https://other.example", "sec-fetch-site": "cross-site"})
     assert answer.status_code == 429
@@ -98,7 +99,7 @@ def test_wrong_ways_and_wrong_places(client):
 
 
 def test_the_log_says_what_happened_and_nothing_of_the_person(client, capfd):
-    from fasterce.serve.app import logs
+    from fasterce.serve.api import logs
 
     logs.set_up("info")
     client.post(
@@ -130,7 +131,7 @@ def test_metrics_count_and_name_no_one(client):
 POST = [(b"host", b"localhost"), (b"content-type", b"application/json")]
 
 
-def sent_by(door, *parts, headers=()):
+def sent_by(middleware_, *parts, headers=()):
     """What the gate answers to a client that sends these parts of a body, and after them no more."""
     sent = []
 
@@ -144,21 +145,21 @@ def sent_by(door, *parts, headers=()):
 
     waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     scope = {"type": "http", "method": "POST", "path": "/v1/explain", "headers": [*POST, *headers]}
-    asyncio.run(door(scope, receive, send))
+    asyncio.run(middleware_(scope, receive, send))
     return sent[0]["status"], dict(sent[0]["headers"])
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(desk, settings, monkeypatch):
-    monkeypatch.setattr(gate, "READ_SECONDS", 0.05)
-    status, headers = sent_by(Gate(None, House(settings, desk, None, None)), b"{", b'"rows"')
+def test_a_body_that_does_not_come_is_not_waited_for(dispatcher, settings):
+    hasty = replace(settings, body_seconds=0.05)
+    status, headers = sent_by(RequestMiddleware(None, AppState(hasty, dispatcher, None, None)), b"{", b'"rows"')  # type: ignore[arg-type]
     assert (status, headers[b"connection"]) == (408, b"close")
 
 
-def test_not_more_bodies_are_read_than_can_be_of_use(desk, settings):
-    door = Gate(None, House(settings, desk, None, None))
-    door.asking = settings.most_waiting + MORE_ASKING
-    assert sent_by(door)[0] == 429
-    assert door.asking == settings.most_waiting + MORE_ASKING
+def test_not_more_bodies_are_read_than_can_be_of_use(dispatcher, settings):
+    middleware_ = RequestMiddleware(None, AppState(settings, dispatcher, None, None))  # type: ignore[arg-type]
+    middleware_.posts = settings.most_waiting + settings.extra_requests
+    assert sent_by(middleware_)[0] == 429
+    assert middleware_.posts == settings.most_waiting + settings.extra_requests
 
 
 def test_pages_of_other_sites_cannot_even_send(client, make_client):
@@ -169,7 +170,7 @@ def test_pages_of_other_sites_cannot_even_send(client, make_client):
     assert make_client(origins=("https://other.example",)).post("/v1/reload", headers=elsewhere).status_code == 200
 
 
-def test_a_client_who_leaves_takes_the_question_along(desk, settings):
+def test_a_client_who_leaves_takes_the_question_along(dispatcher, settings):
     ended = []
 
     async def explain(question):
@@ -188,12 +189,12 @@ def test_a_client_who_leaves_takes_the_question_along(desk, settings):
         async def send(message):
             pass
 
-        app = create_app(House(settings, desk, None, None))
+        app = create_app(AppState(settings, dispatcher, None, None))
         scope = {"type": "http", "method": "POST", "path": "/v1/explain", "query_string": b"", "headers": POST}
         async with asyncio.timeout(5):
             await app(scope, receive, send)
         await asyncio.sleep(0)
 
-    desk.explain = explain
+    dispatcher.explain = explain
     asyncio.run(leave())
     assert len(ended) == 1

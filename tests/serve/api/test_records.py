@@ -1,4 +1,4 @@
-from serve.app.conftest import ROW, error_of
+from tests.serve.api.conftest import ROW, error_of
 
 
 def kept(client, **more):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from serve.page import worlds
+from tests.serve.page import worlds
 
 CHROMIUM = which("chromium")
 ARGUMENTS = (
@@ -91,7 +91,7 @@ def page(new_page: Callable[..., Any]) -> Any:
 
 
 @pytest.fixture
-def desk(page: Any) -> Any:
+def app_page(page: Any) -> Any:
     """The page with a refused person picked."""
     page.goto("/")
     pick(page)

@@ -7,7 +7,7 @@ import pytest
 
 import fasterce.serve
 
-PAGE = Path(fasterce.serve.__file__).parent / "page"
+PAGE = Path(fasterce.serve.__file__).parent / "static"
 LIGHT, CHOSEN_DARK, SYSTEM_DARK = 0, 1, 2
 TEXT, LARGE = 4.5, 3.0
 READ_ON = {

@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from fasterce import FasterCE, Schema, datasets
-from fasterce.demo import preprocessing
-from fasterce.models import load_model
+from fasterce.cli.adult_demo import preprocessing
+from fasterce.models.files.load import load_model
 
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 WHO = "applicant"
@@ -33,10 +33,10 @@ def hostile(folder: Path) -> None:
         {
             "income": rng.normal(50, 15, 300).clip(5, 120).round(1),
             "debt": rng.gamma(2.0, 10.0, 300).round(2),
-            f"job {HOSTILE}": rng.choice(["clerk", "nurse", HOSTILE], 300),
+            f"job {HOSTILE}": rng.choice(["clerk", "run_fork_server", HOSTILE], 300),
         }
     )
-    limits = 100 * (people["income"] - 0.8 * people["debt"] + 6 * (people.iloc[:, 2] == "nurse"))
+    limits = 100 * (people["income"] - 0.8 * people["debt"] + 6 * (people.iloc[:, 2] == "run_fork_server"))
     keep(folder, make_pipeline(preprocessing(), LinearRegression()).fit(people, limits), people, None)
     write(people.head(PEOPLE), [HOSTILE, *(f"L-{k}" for k in range(1, PEOPLE))], folder)
 

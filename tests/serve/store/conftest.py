@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from serve.store.servers import Postgres, find_program
+from tests.serve.store.servers import Postgres, find_program
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fasterce.serve.question import Kept
+from fasterce.serve.messages import StoredRecord
 from fasterce.serve.store import Store, open_store
 
 Result = TypeVar("Result")
@@ -18,8 +18,8 @@ Result = TypeVar("Result")
 TESTS = Path(__file__).parents[2]
 
 
-def record(id: object, **fields: Any) -> Kept:
-    return Kept(
+def record(id: object, **fields: Any) -> StoredRecord:
+    return StoredRecord(
         **{
             "id": str(id),
             "request": "request-1",
@@ -55,5 +55,5 @@ async def ids(store: Store, **wanted: Any) -> list[str]:
 
 def in_a_child(script: str, *arguments: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
-    roots = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
+    roots = os.pathsep.join([str(TESTS.parent), str(TESTS.parent / "src")])
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": roots})

@@ -45,7 +45,8 @@ class Postgres:
         until = time.monotonic() + 20
         while True:
             try:
-                return self.ask("postgres", "SELECT 1") and None
+                self.ask("postgres", "SELECT 1")
+                return
             except psycopg.OperationalError:
                 assert time.monotonic() < until, (self.folder / "log").read_text()
                 time.sleep(0.05)

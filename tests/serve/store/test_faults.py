@@ -14,8 +14,8 @@ from sqlalchemy import event
 
 from fasterce.errors import MissingExtraError
 from fasterce.serve.store import StoreError, open_store, sqlite
-from serve.store.making import ids, in_a_child, opened, record, run
-from serve.store.servers import Postgres
+from tests.serve.store.making import ids, in_a_child, opened, record, run
+from tests.serve.store.servers import Postgres
 
 
 async def refused(work: Awaitable[object], within: float = 2.6) -> str:
@@ -29,7 +29,7 @@ async def refused(work: Awaitable[object], within: float = 2.6) -> str:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("mysql://someone:secret@host/name", "must be kept in SQLite or PostgreSQL"),
+        ("mysql://someone:secret@host/name", "must be stored in SQLite or PostgreSQL"),
         ("no address", "an address that can be read"),
         ("sqlite://", "must be in a file"),
         ("sqlite:///:memory:", "must be in a file"),
@@ -133,8 +133,10 @@ def test_a_file_that_was_deleted_is_told_and_one_put_back_is_used(file: Path) ->
 
 READ_ONLY = """
     import asyncio, os, sys
+    from fasterce.errors import catalogue
     from fasterce.serve.store import StoreError, open_store
-    from serve.store.making import record
+    from tests.serve.store.making import record
+    catalogue()  # another user may not be able to read the files of the package
     if os.geteuid() == 0:
         os.setgid(65534), os.setuid(65534)
     try:
@@ -158,7 +160,7 @@ def test_a_place_that_may_only_be_read_is_told(there: bool) -> None:
         folder.chmod(0o555)
         said, _ = in_a_child(READ_ONLY, f"sqlite:///{folder / 'r.db'}").communicate(timeout=60)
         folder.chmod(0o755)
-    assert said.splitlines()[-1].startswith(f"Records could not be kept in {folder / 'r.db'}: "), said
+    assert said.splitlines()[-1].startswith(f"Records could not be stored in {folder / 'r.db'}: "), said
     assert "may only be read" in said or "cannot be opened" in said or "Permission denied" in said, said
 
 
@@ -185,7 +187,7 @@ def test_postgres_without_psycopg_names_the_extra(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_server_is_told_without_the_password() -> None:
-    with pytest.raises(StoreError, match="Records could not be kept in postgresql://someone:") as caught:
+    with pytest.raises(StoreError, match="Records could not be stored in postgresql://someone:") as caught:
         open_store("postgresql://someone:hush-hush@127.0.0.1:1/name")
     assert "hush-hush" not in str(caught.value)
     assert str(caught.value).count("\n") == 0
@@ -197,7 +199,7 @@ def test_a_server_that_was_away_is_used_again(postgres: Postgres) -> None:
             await store.put([record("a")])
             assert await store.get("a") is not None
             postgres.stop()
-            assert "Records could not be kept in postgresql:" in await refused(store.put([record("b")]))
+            assert "Records could not be stored in postgresql:" in await refused(store.put([record("b")]))
             assert "Records could not be read in" in await refused(store.get("a"))
             assert not await store.check()
             postgres.start()
@@ -233,7 +235,7 @@ def test_a_server_process_that_says_nothing_is_left(postgres: Postgres) -> None:
                 for process in stuck:
                     os.kill(process, signal.SIGSTOP)
                 told = await asyncio.gather(refused(store.put([record("b")]), 1), refused(store.get("a"), 1))
-                assert all("within 0.5 s; got no answer" in one for one in told)
+                assert all("within 0.5 s; there was no response" in one for one in told)
                 await store.put([record("c")])
                 assert sorted(await ids(store)) in (["a", "c"], ["a", "b", "c"])
             finally:

@@ -6,9 +6,9 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, insert, inspect, text
 
-from fasterce.serve.store import StoreError, migrating, open_store
+from fasterce.serve.store import StoreError, migrate, open_store
 from fasterce.serve.store.tables import VERSION, records
-from serve.store.making import ids, in_a_child, opened, record, run
+from tests.serve.store.making import ids, in_a_child, opened, record, run
 
 
 def engine_of(url: str) -> Engine:
@@ -19,7 +19,7 @@ def old_database(url: str, count: int) -> None:
     """As the first version made it."""
     engine = engine_of(url)
     with engine.begin() as connection:
-        migrating.upgrade(connection, "0001")
+        migrate.upgrade(connection, "0001")
         made = [vars(record(k, subject=f"s{k % 2}", retain_until="2020-01-01" if k < 3 else None)) for k in range(count)]
         connection.execute(insert(records), made)
     engine.dispose()
@@ -42,7 +42,7 @@ def test_an_old_database_is_brought_up_to_date_with_all_it_holds(url: str) -> No
     run(work())
     assert "fasterce_records_by_time" in {index["name"] for index in inspect(engine).get_indexes("fasterce_records")}
     with engine.connect() as connection:
-        assert migrating.version_of(connection) == VERSION
+        assert migrate.version_of(connection) == VERSION
     engine.dispose()
 
 
@@ -51,10 +51,10 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(url: str, monkeypatch: 
     engine = engine_of(url)
     with engine.begin() as connection:  # in the way of the second of the two new indexes
         connection.execute(text("CREATE TABLE fasterce_records_by_time (a integer)"))
-    with pytest.raises(StoreError, match="could not be kept"):
+    with pytest.raises(StoreError, match="could not be stored"):
         open_store(url)
     with engine.begin() as connection:
-        assert migrating.version_of(connection) == "0001"
+        assert migrate.version_of(connection) == "0001"
         assert len(inspect(connection).get_indexes("fasterce_records")) == 3
         connection.execute(text("DROP TABLE fasterce_records_by_time"))
     engine.dispose()
@@ -70,13 +70,13 @@ def test_a_database_from_the_future_is_refused_and_not_touched(url: str, version
     with pytest.raises(StoreError, match=f"must be of version {VERSION} or older; got version {version}"):
         open_store(url)
     with engine.begin() as connection:
-        assert migrating.version_of(connection) == version
+        assert migrate.version_of(connection) == version
     engine.dispose()
 
 
 def test_the_steps_make_what_the_code_expects(url: str) -> None:
     run(open_store(url).close())
-    assert ScriptDirectory(str(migrating.SCRIPTS)).get_current_head() == VERSION
+    assert ScriptDirectory(str(migrate.SCRIPTS)).get_current_head() == VERSION
     engine = engine_of(url)
     made = {column["name"]: column["nullable"] for column in inspect(engine).get_columns("fasterce_records")}
     assert made == {column.name: column.nullable for column in records.c}

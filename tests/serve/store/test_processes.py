@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from serve.store.making import ids, in_a_child, opened, record, run
+from tests.serve.store.making import ids, in_a_child, opened, record, run
 
 PUTTING = """
     import asyncio, sys
     from fasterce.serve.store import open_store
-    from serve.store.making import record
+    from tests.serve.store.making import record
 
     async def main(url, name, count):
         store = open_store(url, timeout=20)

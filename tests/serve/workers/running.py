@@ -1,4 +1,4 @@
-"""A desk with real engines, on an event loop of its own."""
+"""A dispatcher with real workers, on an event loop of its own."""
 
 import asyncio
 import os
@@ -11,54 +11,54 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from fasterce.serve.engine.desk import Desk
-from fasterce.serve.engine.nursery import begin
-from fasterce.serve.question import Answer, Question
-from fasterce.serve.settings import Served, Settings
-from serve.models import as_json, refused
+from fasterce.serve.messages import WorkerRequest, WorkerResponse
+from fasterce.serve.settings import ServedArtifact, Settings
+from fasterce.serve.workers.dispatcher import Dispatcher
+from fasterce.serve.workers.spawner import start_fork_server
+from tests.serve.models import as_json, refused
 
 ROWS = as_json(refused(40))
 
 
-def question(row: dict[str, Any] | int = 0, seconds: float = 20.0, mood: str = "", **options: Any) -> Question:
+def question(row: dict[str, Any] | int = 0, seconds: float = 20.0, mood: str = "", **options: Any) -> WorkerRequest:
     chosen = ROWS[row] if isinstance(row, int) else row
-    return Question("moody", (chosen | ({"mood": mood} if mood else {}),), options, monotonic() + seconds, "request")
+    return WorkerRequest("moody", (chosen | ({"mood": mood} if mood else {}),), options, monotonic() + seconds, "request")
 
 
 class Running:
     def __init__(self, settings: Settings, early: bool = False) -> None:
-        self.begun = begin(settings) if early else None
+        self.server = start_fork_server(settings) if early else None
         self.loop = asyncio.new_event_loop()
         self.thread = Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
-        self.desk = self.run(self._made(settings))
+        self.dispatcher = self.run(self._made(settings))
 
-    async def _made(self, settings: Settings) -> Desk:
-        desk = Desk(settings, self.begun)
-        await desk.start()
-        return desk
+    async def _made(self, settings: Settings) -> Dispatcher:
+        dispatcher = Dispatcher(settings, self.server)
+        await dispatcher.start()
+        return dispatcher
 
     def run(self, work: Coroutine[Any, Any, Any], seconds: float = 60.0) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(seconds)
 
-    def ask(self, *questions: Question) -> list[Answer | BaseException]:
+    def ask(self, *questions: WorkerRequest) -> list[WorkerResponse | BaseException]:
         """All at once."""
 
         async def every() -> list[Any]:
-            return await asyncio.gather(*map(self.desk.explain, questions), return_exceptions=True)
+            return await asyncio.gather(*map(self.dispatcher.explain, questions), return_exceptions=True)
 
         return list(self.run(every()))
 
     def pids(self) -> list[int]:
-        nursery = self.desk._pool._nursery.pid
-        return [*(one.pid for one in self.desk._pool.engines.values()), *([nursery] if nursery else [])]
+        spawner = self.dispatcher._pool._spawner.pid
+        return [*(one.pid for one in self.dispatcher._pool.workers.values()), *([spawner] if spawner else [])]
 
     def whole(self, seconds: float = 20.0) -> None:
-        """Wait until all engines and the spare are there."""
-        wait_for(lambda: self.desk.load().spare and not self.desk.load().busy, seconds)
+        """Wait until all workers and the spare are there."""
+        wait_for(lambda: self.dispatcher.load().spare and not self.dispatcher.load().busy, seconds)
 
     def stop(self, grace: float = 5.0) -> None:
-        self.run(self.desk.close(grace))
+        self.run(self.dispatcher.close(grace))
         left = self.run(_tasks())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
@@ -92,7 +92,7 @@ def descriptors() -> int:
 
 @contextmanager
 def running(folder: Path, early: bool = False, **changes: Any) -> Iterator[Running]:
-    settings = Settings((Served("moody", folder, "serve.models:moody"),))
+    settings = Settings((ServedArtifact("moody", folder, "tests.serve.models:moody"),))
     started = Running(replace(settings, **changes), early)
     try:
         yield started

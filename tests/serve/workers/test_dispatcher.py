@@ -1,4 +1,4 @@
-"""The desk with real processes: gathering, deadlines, models that hang, die or eat, reloading, closing."""
+"""The dispatcher with real processes: gathering, deadlines, models that hang, die or eat, reloading, closing."""
 
 import asyncio
 import json
@@ -16,26 +16,26 @@ from typing import Any
 
 import pytest
 
-from fasterce.serve.engine.answering import Answering
-from fasterce.serve.engine.desk import Desk
-from fasterce.serve.question import (
-    Answer,
-    Busy,
-    EngineLost,
-    Late,
-    NoSuchArtifact,
+from fasterce.serve.messages import (
+    DeadlineExceeded,
+    InvalidRequest,
     NotReady,
-    Refused,
-    ReloadFailed,
-    StartFailed,
+    Overloaded,
+    ReloadError,
+    StartError,
+    UnknownArtifact,
+    WorkerLost,
+    WorkerResponse,
 )
-from fasterce.serve.settings import Served, Settings
-from serve.engine.running import ROWS, Running, alive, descriptors, question, running, wait_for
-from serve.models import Moody, saved
+from fasterce.serve.settings import ServedArtifact, Settings
+from fasterce.serve.workers.dispatcher import Dispatcher
+from fasterce.serve.workers.explain import BatchExplainer
+from tests.serve.models import Moody, saved
+from tests.serve.workers.running import ROWS, Running, alive, descriptors, question, running, wait_for
 
 APART = ("ids", "time", "metrics")
 SOON = 0.25
-# One after another each costs an engine; `HANGS=100` is what the service promises, and takes a minute.
+# One after another each costs an worker; `HANGS=100` is what the service promises, and takes a minute.
 HANGS = int(os.environ.get("HANGS", "20"))
 
 
@@ -48,7 +48,7 @@ def up(folder: Path) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("engines") / "other.fasterce"
+    where = tmp_path_factory.mktemp("workers") / "other.fasterce"
     saved(where, Moody(calm=True), seed=3)
     return where
 
@@ -61,29 +61,29 @@ def replaced(where: Path, by: Path) -> None:
 
 
 def content(answer: Any) -> dict[str, Any]:
-    assert isinstance(answer, Answer), repr(answer)
+    assert isinstance(answer, WorkerResponse), repr(answer)
     return {part: value for part, value in json.loads(answer.records[0].body).items() if part not in APART}
 
 
 def statuses(answers: list[Any]) -> list[str]:
-    return [one.records[0].status if isinstance(one, Answer) else type(one).__name__ for one in answers]
+    return [one.records[0].status if isinstance(one, WorkerResponse) else type(one).__name__ for one in answers]
 
 
 def test_answers_are_those_of_one_process(up: Running, folder: Path) -> None:
-    here = Answering(Settings((Served("moody", folder, "serve.models:moody"),)))
+    here = BatchExplainer(Settings((ServedArtifact("moody", folder, "tests.serve.models:moody"),)))
     for number, answer in enumerate(up.ask(*(question(k) for k in range(12)))):
-        alone = here.answer([question(number)]).outcomes[0]
-        assert not isinstance(alone, Refused)
+        alone = here.explain([question(number)]).outcomes[0]
+        assert not isinstance(alone, InvalidRequest)
         once = {part: value for part, value in json.loads(alone[0].body).items() if part not in APART}
         assert content(answer) == once
 
 
 def test_questions_asked_alike_are_asked_together(up: Running) -> None:
     alike = up.ask(*(question(k) for k in range(20)))
-    assert max(one.batch_rows for one in alike if isinstance(one, Answer)) >= 10
+    assert max(one.batch_rows for one in alike if isinstance(one, WorkerResponse)) >= 10
     mixed = up.ask(*(question(k, method=method) for k in range(4) for method in ("closest", "sparse")))
     assert statuses(mixed) == ["found"] * 8
-    assert max(one.batch_rows for one in mixed if isinstance(one, Answer)) <= 4
+    assert max(one.batch_rows for one in mixed if isinstance(one, WorkerResponse)) <= 4
     asked = [content(one)["configuration"]["options"]["method"] for one in mixed]
     assert asked == ["closest", "sparse"] * 4
 
@@ -91,7 +91,7 @@ def test_questions_asked_alike_are_asked_together(up: Running) -> None:
 def test_a_question_of_many_rows_is_not_split(up: Running) -> None:
     many = replace(question(0), rows=tuple(ROWS[k % len(ROWS)] for k in range(100)))
     (answer,) = up.ask(many)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, WorkerResponse)
     assert len(answer.records) == answer.batch_rows == 100
     assert len({one.id for one in answer.records}) == 100
 
@@ -103,62 +103,65 @@ def test_a_model_that_fails_is_a_status(up: Running, mood: str) -> None:
 
 def test_wrong_questions_are_refused(up: Running) -> None:
     wrong, unlike, right = up.ask(question(0, n=0), question(ROWS[0] | {"aeg": 3}), question(0))
-    assert isinstance(wrong, Refused)
+    assert isinstance(wrong, InvalidRequest)
     assert wrong.field == "n"
-    assert isinstance(unlike, Refused)
+    assert isinstance(unlike, InvalidRequest)
     assert unlike.field == "rows[0].aeg"
-    assert isinstance(right, Answer)
+    assert isinstance(right, WorkerResponse)
     (unknown,) = up.ask(replace(question(0), artifact="nobody"))
-    assert isinstance(unknown, NoSuchArtifact)
-    (unwritable,) = up.ask(replace(question(0), options={"rules": {1, 2}}))
-    assert isinstance(unwritable, Refused)
+    assert isinstance(unknown, UnknownArtifact)
+    (unwritable,) = up.ask(replace(question(0), options={"constraints": {1, 2}}))
+    assert isinstance(unwritable, InvalidRequest)
 
 
 def test_a_hanging_model_is_late_in_time_and_the_next_is_answered(up: Running) -> None:
     up.whole()
-    restarts, started = up.desk.load().restarts, monotonic()
+    restarts, started = up.dispatcher.load().restarts, monotonic()
     (late,) = up.ask(question(0, seconds=0.4, mood="hangs"))
-    assert isinstance(late, Late)
+    assert isinstance(late, DeadlineExceeded)
     assert 0.4 <= monotonic() - started < 0.4 + SOON
     began = monotonic()
     assert statuses(up.ask(question(1))) == ["found"]
     assert monotonic() - began < 1.0
-    assert up.desk.load().restarts == restarts + 1
+    assert up.dispatcher.load().restarts == restarts + 1
 
 
 def test_company_of_a_hanging_question_is_asked_again(up: Running) -> None:
     up.whole()
     answers = up.ask(question(0), question(1, seconds=0.5, mood="hangs"), question(2, seconds=0.8), question(3))
-    assert statuses(answers) in (["found", "Late", "found", "found"], ["found", "Late", "Late", "found"])
+    assert statuses(answers) in (
+        ["found", "DeadlineExceeded", "found", "found"],
+        ["found", "DeadlineExceeded", "DeadlineExceeded", "found"],
+    )
 
 
 @pytest.mark.parametrize("mood", ["exits", "killed"])
 def test_an_engine_that_dies_takes_only_its_question_with_it(up: Running, mood: str) -> None:
     up.whole()
     answers = up.ask(*(question(k) for k in range(3)), question(3, mood=mood), *(question(k) for k in range(4, 7)))
-    assert statuses(answers) == ["found"] * 3 + ["EngineLost"] + ["found"] * 3
-    assert isinstance(answers[3], EngineLost)
+    assert statuses(answers) == ["found"] * 3 + ["WorkerLost"] + ["found"] * 3
+    assert isinstance(answers[3], WorkerLost)
 
 
 def test_an_engine_killed_from_outside_is_replaced(up: Running) -> None:
     up.whole()
-    restarts = up.desk.load().restarts
+    restarts = up.dispatcher.load().restarts
     os.kill(up.pids()[0], signal.SIGKILL)
-    wait_for(lambda: up.desk.load().restarts == restarts + 1)
-    assert up.desk.ready
+    wait_for(lambda: up.dispatcher.load().restarts == restarts + 1)
+    assert up.dispatcher.ready
     assert statuses(up.ask(question(1))) == ["found"]
     up.whole(5.0)
 
 
 def test_a_long_search_ends_by_itself(up: Running) -> None:
     up.whole()
-    restarts = up.desk.load().restarts
+    restarts = up.dispatcher.load().restarts
     (answer,) = up.ask(question(0, seconds=1.0, mood="slow", method="all", n=3))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, WorkerResponse)
     found = json.loads(answer.records[0].body)
     assert not found["replayable"]
     assert found["configuration"]["options"]["deadline"] < 1.0
-    assert up.desk.load().restarts == restarts
+    assert up.dispatcher.load().restarts == restarts
 
 
 def test_what_may_not_wait_is_told_at_once(folder: Path) -> None:
@@ -166,12 +169,12 @@ def test_what_may_not_wait_is_told_at_once(folder: Path) -> None:
         few.whole()
         began = monotonic()
         answers = few.ask(*(question(k, mood="slow") for k in range(30)))
-        told = [one for one in answers if isinstance(one, Busy)]
+        told = [one for one in answers if isinstance(one, Overloaded)]
         assert len(told) == 22
         assert all(0 < one.retry_after <= 10 for one in told)
         assert statuses(answers)[:8] == ["found"] * 8
         assert monotonic() - began < 20
-        assert few.desk.load().waiting_rows == few.desk.load().running_rows == 0
+        assert few.dispatcher.load().waiting_rows == few.dispatcher.load().running_rows == 0
         assert statuses(few.ask(question(1))) == ["found"]
 
 
@@ -181,15 +184,15 @@ def test_hanging_questions_leave_nothing_behind(folder: Path) -> None:
         up.whole()
         pids, before = set(up.pids()), descriptors()
         for _ in range(HANGS):
-            wait_for(lambda: up.desk.load().engines and not up.desk.load().busy)
+            wait_for(lambda: up.dispatcher.load().workers and not up.dispatcher.load().busy)
             pids |= set(up.pids())
-            assert statuses(up.ask(question(0, seconds=0.03, mood="hangs"))) == ["Late"]
+            assert statuses(up.ask(question(0, seconds=0.03, mood="hangs"))) == ["DeadlineExceeded"]
         at_once = up.ask(*(question(k % 40, seconds=0.3, mood="hangs", n=1 + k % 3) for k in range(100)))
         # Some are sent away at once, since they would be late.
-        assert set(statuses(at_once)) <= {"Late", "Busy"}
-        assert "Late" in statuses(at_once)
+        assert set(statuses(at_once)) <= {"DeadlineExceeded", "Overloaded"}
+        assert "DeadlineExceeded" in statuses(at_once)
         up.whole()
-        assert up.desk.load().restarts >= HANGS
+        assert up.dispatcher.load().restarts >= HANGS
         assert statuses(up.ask(question(1))) == ["found"]
         assert descriptors() <= before
         assert len([pid for pid in pids if alive(pid)]) <= 3
@@ -207,8 +210,8 @@ def test_a_model_that_takes_all_memory_is_stopped(folder: Path) -> None:
 
 def test_a_caller_who_goes_away_is_forgotten(up: Running) -> None:
     async def gone() -> None:
-        task = asyncio.ensure_future(up.desk.explain(question(0, seconds=0.6, mood="hangs")))
-        waiting = asyncio.ensure_future(up.desk.explain(question(0, seconds=0.6, mood="slow")))
+        task = asyncio.ensure_future(up.dispatcher.explain(question(0, seconds=0.6, mood="hangs")))
+        waiting = asyncio.ensure_future(up.dispatcher.explain(question(0, seconds=0.6, mood="slow")))
         await asyncio.sleep(0.05)
         task.cancel()
         waiting.cancel()
@@ -216,16 +219,16 @@ def test_a_caller_who_goes_away_is_forgotten(up: Running) -> None:
 
     up.whole()
     up.run(gone())
-    assert up.desk.load().waiting_rows == 0
+    assert up.dispatcher.load().waiting_rows == 0
     assert statuses(up.ask(question(1))) == ["found"]
-    wait_for(lambda: up.desk.load().running_rows == 0)
+    wait_for(lambda: up.dispatcher.load().running_rows == 0)
 
 
 def test_a_new_version_takes_over_without_a_request_dropped(folder: Path, other_folder: Path, tmp_path: Path) -> None:
     where = tmp_path / "served.fasterce"
     copytree(folder, where)
     with running(where, workers=2) as up:
-        first = up.desk.describe().artifact_digest
+        first = up.dispatcher.describe().artifact_digest
         under_way: list[Any] = []
         stop = threading.Event()
 
@@ -236,23 +239,24 @@ def test_a_new_version_takes_over_without_a_request_dropped(folder: Path, other_
         asking = threading.Thread(target=keep_asking)
         asking.start()
         replaced(where, other_folder)
-        (described,) = up.run(up.desk.reload())
+        (described,) = up.run(up.dispatcher.reload())
         stop.set()
         asking.join()
         assert described.artifact_digest != first
-        assert up.desk.describe("moody").artifact_digest == described.artifact_digest
-        assert up.desk.load().generation == 2
+        assert up.dispatcher.describe("moody").artifact_digest == described.artifact_digest
+        assert up.dispatcher.load().generation == 2
         assert set(statuses(under_way)) == {"found"}
         (after,) = up.ask(question(0))
+        assert isinstance(after, WorkerResponse), repr(after)
         assert content(after)["digests"]["artifact"] == described.artifact_digest == after.description.artifact_digest
         up.whole()
-        assert len(up.desk._pool.engines) == 3
+        assert len(up.dispatcher._pool.workers) == 3
         (where / "manifest.json").write_text("{}")
-        with pytest.raises(ReloadFailed):
-            up.run(up.desk.reload("moody"))
-        with pytest.raises(NoSuchArtifact):
-            up.run(up.desk.reload("nobody"))
-        assert up.desk.load().generation == 2
+        with pytest.raises(ReloadError):
+            up.run(up.dispatcher.reload("moody"))
+        with pytest.raises(UnknownArtifact):
+            up.run(up.dispatcher.reload("nobody"))
+        assert up.dispatcher.load().generation == 2
         assert statuses(up.ask(question(0))) == ["found"]
 
 
@@ -265,9 +269,9 @@ def test_engines_that_start_later_serve_the_same_version_or_all_change(
         up.whole()
         replaced(where, other_folder)
         os.kill(up.pids()[0], signal.SIGKILL)
-        wait_for(lambda: up.desk.load().generation == 2, 20)
+        wait_for(lambda: up.dispatcher.load().generation == 2, 20)
         (answer,) = up.ask(question(0))
-        assert content(answer)["digests"]["artifact"] == up.desk.describe().artifact_digest
+        assert content(answer)["digests"]["artifact"] == up.dispatcher.describe().artifact_digest
         up.whole()
 
 
@@ -287,13 +291,13 @@ def test_closing_finishes_what_was_accepted(folder: Path) -> None:
         pids = up.pids()
 
         async def close_while_asked() -> list[Any]:
-            accepted = [asyncio.ensure_future(up.desk.explain(question(k, mood="slow"))) for k in range(5)]
+            accepted = [asyncio.ensure_future(up.dispatcher.explain(question(k, mood="slow"))) for k in range(5)]
             await asyncio.sleep(0.02)
-            closing = asyncio.ensure_future(up.desk.close(10.0))
+            closing = asyncio.ensure_future(up.dispatcher.close(10.0))
             await asyncio.sleep(0.02)
-            assert not up.desk.ready
+            assert not up.dispatcher.ready
             with pytest.raises(NotReady):
-                await up.desk.explain(question(0))
+                await up.dispatcher.explain(question(0))
             found = await asyncio.gather(*accepted, return_exceptions=True)
             await closing
             return list(found)
@@ -308,10 +312,10 @@ def test_closing_does_not_wait_for_ever(folder: Path) -> None:
         pids = up.pids()
 
         async def close_while_hanging() -> Any:
-            hanging = asyncio.ensure_future(up.desk.explain(question(0, mood="hangs")))
+            hanging = asyncio.ensure_future(up.dispatcher.explain(question(0, mood="hangs")))
             await asyncio.sleep(0.05)
             began = monotonic()
-            await up.desk.close(0.3)
+            await up.dispatcher.close(0.3)
             assert monotonic() - began < 1.5
             return (await asyncio.gather(hanging, return_exceptions=True))[0]
 
@@ -323,24 +327,26 @@ def test_closing_does_not_wait_for_ever(folder: Path) -> None:
     ("change", "said"),
     [
         ({"folder": Path("/nowhere")}, "nowhere"),
-        ({"model": "serve.models:nobody"}, "nobody"),
-        ({"model": "serve.models:dies()"}, "died"),
+        ({"model": "tests.serve.models:nobody"}, "nobody"),
+        ({"model": "tests.serve.models:dies()"}, "died"),
     ],
 )
 def test_what_cannot_be_loaded_is_said(folder: Path, change: dict[str, Any], said: str) -> None:
     async def start() -> None:
-        desk = Desk(Settings((replace(Served("moody", folder, "serve.models:moody"), **change),)))
-        with pytest.raises(StartFailed, match=said):
-            await desk.start()
-        assert not desk.ready
+        dispatcher = Dispatcher(Settings((replace(ServedArtifact("moody", folder, "tests.serve.models:moody"), **change),)))
+        with pytest.raises(StartError, match=said):
+            await dispatcher.start()
+        assert not dispatcher.ready
         with pytest.raises(NotReady):
-            await desk.explain(question(0))
+            await dispatcher.explain(question(0))
 
     asyncio.run(start())
 
 
 def test_the_front_imports_no_numpy() -> None:
-    program = "import fasterce.serve.engine.desk, sys; print(*{'numpy', 'pandas', 'sklearn', 'torch'} & set(sys.modules))"
+    program = (
+        "import fasterce.serve.workers.dispatcher, sys; print(*{'numpy', 'pandas', 'sklearn', 'torch'} & set(sys.modules))"
+    )
     path = os.pathsep.join(one for one in sys.path if one)
     command = [sys.executable, "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path})
@@ -350,11 +356,11 @@ def test_the_front_imports_no_numpy() -> None:
 FRONT = """
 import asyncio, sys
 from pathlib import Path
-from serve.engine.running import Running, question
-from fasterce.serve.settings import Served, Settings
-up = Running(Settings((Served("moody", Path(sys.argv[1]), "serve.models:moody"),)))
+from tests.serve.workers.running import Running, question
+from fasterce.serve.settings import ServedArtifact, Settings
+up = Running(Settings((ServedArtifact("moody", Path(sys.argv[1]), "tests.serve.models:moody"),)))
 up.whole()
-asyncio.run_coroutine_threadsafe(up.desk.explain(question(0, mood="hangs", seconds=600)), up.loop)
+asyncio.run_coroutine_threadsafe(up.dispatcher.explain(question(0, mood="hangs", seconds=600)), up.loop)
 asyncio.run_coroutine_threadsafe(asyncio.sleep(0.2), up.loop).result()
 print(*up.pids(), flush=True)
 up.thread.join()

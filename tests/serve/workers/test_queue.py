@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fasterce.serve.engine.gathering import MOST_HELD, Queue, Waiting
-from fasterce.serve.question import Question
+from fasterce.serve.messages import WorkerRequest
+from fasterce.serve.workers.queue import MAX_HOLD, PendingRequest, RequestQueue
 
 
 @pytest.fixture
@@ -18,12 +18,12 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     made.close()
 
 
-def waiting(loop: asyncio.AbstractEventLoop, rows: int = 1, seconds: float = 2.0, **options: Any) -> Waiting:
-    return Waiting(Question("a", ({"x": 1},) * rows, options, monotonic() + seconds, "r"), loop.create_future())
+def waiting(loop: asyncio.AbstractEventLoop, rows: int = 1, seconds: float = 2.0, **options: Any) -> PendingRequest:
+    return PendingRequest(WorkerRequest("a", ({"x": 1},) * rows, options, monotonic() + seconds, "r"), loop.create_future())
 
 
-def queue(*given: Waiting, most_batch: int = 8) -> Queue:
-    made = Queue(most_batch, 0.003)
+def queue(*given: PendingRequest, most_batch: int = 8) -> RequestQueue:
+    made = RequestQueue(most_batch, 0.003)
     for one in given:
         made.add(one)
     return made
@@ -52,30 +52,30 @@ def test_one_in_a_hurry_does_not_cut_others_short(loop: asyncio.AbstractEventLoo
 
 def test_a_lone_question_waits_for_nobody(loop: asyncio.AbstractEventLoop) -> None:
     asked = queue(waiting(loop))
-    asked.note_crowd(1)
-    assert asked.patience(1) == 0
+    asked.note_load(1)
+    assert asked.hold_seconds(1) == 0
     asked.take()
     asked.note_done(1, 0.05)
     asked.add(waiting(loop))
-    assert asked.patience(1) == 0
+    assert asked.hold_seconds(1) == 0
 
 
 def test_after_a_crowd_was_answered_the_first_waits_a_moment_for_the_others(loop: asyncio.AbstractEventLoop) -> None:
     asked = queue()
     asked.note_done(4, 0.05)
     asked.add(waiting(loop))
-    assert 0 < asked.patience(1) <= MOST_HELD
-    assert asked.patience(4) == 0
+    assert 0 < asked.hold_seconds(1) <= MAX_HOLD
+    assert asked.hold_seconds(4) == 0
     for _ in range(3):
         asked.add(waiting(loop))
-    assert asked.patience(1) == 0
+    assert asked.hold_seconds(1) == 0
 
 
 def test_one_that_must_be_alone_has_no_company(loop: asyncio.AbstractEventLoop) -> None:
     first, again = waiting(loop), waiting(loop)
     again.alone = True
     asked = queue(first)
-    asked.add_again(again)
+    asked.add_first(again)
     asked.note_done(9, 0.05)
-    assert asked.patience(1) == 0
+    assert asked.hold_seconds(1) == 0
     assert asked.take() == [again]

@@ -1,8 +1,8 @@
-"""Rules between features, compiled: which features follow from others, and which candidates keep every rule.
+"""Constraints between features, compiled: which features follow from others, and which candidates satisfy them.
 
-A link with an `out` feature completes candidates: it sets that feature from the others. One that `drives` is the only
-source of the feature's value; the others put right only what is wrong. Everything is done candidate by candidate, so a
-candidate comes out the same alone or among others.
+A dependency with an `out` feature completes candidates: it sets that feature from the others. One that `drives` is the only
+source of the feature's value; the others correct only what is wrong. Each candidate is handled by itself, so it comes out the
+same alone or among others.
 """
 
 from collections.abc import Callable
@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fasterce.profile import Floats
+from fasterce.typing import Floats, Indices, Mask
 
 if TYPE_CHECKING:
-    from fasterce.search.project import Domain
+    from fasterce.constraints.compile.domain import Domain
 
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.intp]
 
+# Passes over dependencies that depend on each other before a candidate falls back to the base.
 MOST_PASSES = 8
 
 
-class Link(Protocol):
-    """`inputs` and `out` are positions of features; candidates are flat, (N, features), with the row each belongs to."""
+class Dependency(Protocol):
+    """One constraint between features.
+
+    `inputs` and `out` are positions of features; candidates are (N, features), `rows` the position of the query of each.
+    """
 
     @property
     def inputs(self) -> tuple[int, ...]: ...
@@ -36,103 +37,105 @@ class Link(Protocol):
     def drives(self) -> bool: ...
 
     def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """The value of `out` for every candidate."""
+        """Return the value of `out` for every candidate."""
 
     def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        """Which candidates keep the rule."""
+        """Return which candidates satisfy the constraint."""
 
 
 @dataclass(frozen=True)
-class Links:
-    """All links, in an order in which each finds its inputs done; `settles` says that one pass is enough."""
+class Dependencies:
+    """All dependencies, each after those that set its inputs; `settles` says that one pass is enough."""
 
-    links: tuple[Link, ...]
+    dependencies: tuple[Dependency, ...]
     settles: bool
 
     @classmethod
-    def of(cls, links: tuple[Link, ...]) -> "Links":
-        ordered, acyclic = in_order(links)
-        outs = [link.out for link in links if link.out is not None]
+    def of(cls, dependencies: tuple[Dependency, ...]) -> "Dependencies":
+        ordered, acyclic = in_order(dependencies)
+        outs = [dependency.out for dependency in dependencies if dependency.out is not None]
         return cls(ordered, acyclic and len(set(outs)) == len(outs))
 
     @property
     def driven(self) -> tuple[int, ...]:
-        return tuple(link.out for link in self.links if link.drives and link.out is not None)
+        return tuple(dependency.out for dependency in self.dependencies if dependency.drives and dependency.out is not None)
 
     def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """Candidates that never come to rest, because rules chase each other, go back to the base."""
+        """Complete candidates; those that do not settle, because constraints depend on each other, go back to the base."""
         done = self._pass(domain, rows, codes)
         if self.settles:
             return done
         for _ in range(MOST_PASSES):
             before, done = done, self._pass(domain, rows, done)
-            restless = (before != done).any(axis=1)
-            if not restless.any():
+            unsettled = (before != done).any(axis=1)
+            if not unsettled.any():
                 return done
-        return np.where(restless[:, None], domain.base[rows], done)
+        return np.where(unsettled[:, None], domain.base[rows], done)
 
     def _pass(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
         codes = codes.copy()
-        for link in self.links:
-            if link.out is not None:
-                may = domain.may_move[rows, link.out]
-                told = link.complete(domain, rows, codes)
-                if domain.gaps is not None:
-                    otherwise = domain.base[rows, link.out] if link.drives else codes[:, link.out]
-                    told = np.where(_cannot_say(link, domain, rows, codes), otherwise, told)
-                codes[:, link.out] = np.where(may, told, codes[:, link.out])
+        for dependency in self.dependencies:
+            if dependency.out is not None:
+                may = domain.may_move[rows, dependency.out]
+                value = dependency.complete(domain, rows, codes)
+                if domain.missing is not None:
+                    otherwise = domain.base[rows, dependency.out] if dependency.drives else codes[:, dependency.out]
+                    value = np.where(_undefined(dependency, domain, rows, codes), otherwise, value)
+                codes[:, dependency.out] = np.where(may, value, codes[:, dependency.out])
         return codes
 
     def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
         every = np.ones(len(codes), dtype=bool)
-        for link in self.links:
-            every &= kept(link, domain, rows, codes)
+        for dependency in self.dependencies:
+            every &= satisfied_by(dependency, domain, rows, codes)
         return every
 
 
-def kept(link: Link, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-    """Which candidates keep a rule; of what is missing it says nothing, nor of a movement from there, but what it alone
-    sets then stays as it was."""
-    held = link.keeps(domain, rows, codes)
-    if domain.gaps is None:
-        return held
-    features = about(link)
-    silent = _any_missing(domain, codes, features)
-    if isinstance(link, (Follower, Nudged)):
-        silent |= _any_missing(domain, domain.row[rows], features)
-    if link.drives and link.out is not None:
-        silent &= codes[:, link.out] == domain.base[rows, link.out]
-    return held | silent
+def satisfied_by(dependency: Dependency, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
+    """Return which candidates satisfy a constraint.
+
+    It is undefined, and so satisfied, where a value it needs is missing; a feature that it alone sets then stays as it was.
+    """
+    satisfied = dependency.keeps(domain, rows, codes)
+    if domain.missing is None:
+        return satisfied
+    features = features_of(dependency)
+    undefined = _any_missing(domain, codes, features)
+    if isinstance(dependency, (ProportionalFollower, DirectionFollower)):
+        undefined |= _any_missing(domain, domain.row[rows], features)
+    if dependency.drives and dependency.out is not None:
+        undefined &= codes[:, dependency.out] == domain.base[rows, dependency.out]
+    return satisfied | undefined
 
 
-def about(link: Link) -> list[int]:
-    """The features a rule is about."""
-    named = {*link.inputs, link.out, link.then.feature if isinstance(link, Consequence) else None}
+def features_of(dependency: Dependency) -> list[int]:
+    """Return the features a constraint is about."""
+    named = {*dependency.inputs, dependency.out, dependency.then.feature if isinstance(dependency, Implication) else None}
     return sorted(j for j in named if j is not None)
 
 
-def _cannot_say(link: Link, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-    """Where a rule cannot tell its feature's value: an input is missing, or the row has none and nothing is computed anew."""
-    inputs, own = list(link.inputs), domain.row[rows]
-    silent = _any_missing(domain, codes, inputs)
-    gone = _any_missing(domain, own, about(link))
-    if isinstance(link, (Recomputed, Compared)):
-        gone &= (codes[:, inputs] == own[:, inputs]).all(axis=1)
-    return silent | gone
+def _undefined(dependency: Dependency, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
+    """Return where the value of `out` is undefined: an input is missing, or the query has none and no input changed."""
+    inputs, own = list(dependency.inputs), domain.row[rows]
+    undefined = _any_missing(domain, codes, inputs)
+    no_start = _any_missing(domain, own, features_of(dependency))
+    if isinstance(dependency, (DerivedFeature, FormulaComparison)):
+        no_start &= (codes[:, inputs] == own[:, inputs]).all(axis=1)
+    return undefined | no_start
 
 
 def _any_missing(domain: "Domain", codes: Floats, features: list[int]) -> Mask:
-    if domain.gaps is None:
+    if domain.missing is None:
         return np.zeros(len(codes), dtype=bool)
-    return np.asarray((codes[:, features] == domain.gaps.code[features]).any(axis=1))
+    return np.asarray((codes[:, features] == domain.missing.code[features]).any(axis=1))
 
 
-def in_order(links: tuple[Link, ...]) -> tuple[tuple[Link, ...], bool]:
-    """Links so that whatever sets a feature comes before whatever reads it, and whether that is possible throughout."""
-    waiting, ordered = list(links), list[Link]()
+def in_order(dependencies: tuple[Dependency, ...]) -> tuple[tuple[Dependency, ...], bool]:
+    """Return dependencies so that what sets a feature comes before what reads it, and whether that is possible."""
+    waiting, ordered = list(dependencies), list[Dependency]()
     while waiting:
-        unset = {link.out for link in waiting}
-        ready = next((link for link in waiting if not unset & set(link.inputs)), None)
+        unset = {dependency.out for dependency in waiting}
+        ready = next((dependency for dependency in waiting if not unset & set(dependency.inputs)), None)
         if ready is None:
             return tuple(ordered + waiting), False
         waiting.remove(ready)
@@ -141,8 +144,8 @@ def in_order(links: tuple[Link, ...]) -> tuple[tuple[Link, ...], bool]:
 
 
 @dataclass(frozen=True, eq=False)
-class Recomputed:
-    """A derived feature: computed anew where one of its inputs changed, the row's own where none did."""
+class DerivedFeature:
+    """A derived feature: computed where one of its inputs changed, the value of the query where none did."""
 
     out: int
     inputs: tuple[int, ...]
@@ -166,8 +169,8 @@ class Recomputed:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """A comparison of formulas; `solve`, where it is an equality, gives the value of `out` that makes it true."""
+class FormulaComparison:
+    """A comparison of formulas; for an equality, `solve` gives the value of `out` that makes it true."""
 
     inputs: tuple[int, ...]
     holds: Callable[[Floats], Mask]
@@ -179,7 +182,7 @@ class Compared:
         return self.out is not None
 
     def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """The row's own value where nothing else changed and it is right as it is."""
+        """Return the value of the query where no input changed and it satisfies the comparison."""
         if self.out is None or self.solve is None:
             raise ValueError("only an equality with a solved feature can be completed")
         own = domain.row[rows]
@@ -194,13 +197,13 @@ class Compared:
 
 
 @dataclass(frozen=True, eq=False)
-class Follower:
-    """A number that moves `slope` times as much as its leader, whose categories count by their `level`."""
+class ProportionalFollower:
+    """A number that moves `slope` times as much as its leader; categories of the leader count by their `ranks`."""
 
     leader: int
     out: int
     slope: float
-    level: Floats | None
+    ranks: Floats | None
     drives: bool = True
 
     @property
@@ -218,19 +221,19 @@ class Follower:
         return np.asarray(np.where(still, own, codes[:, self.out] == self._value(domain, rows, codes)))
 
     def _value(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        change = _level(codes[:, self.leader], self.level) - _level(domain.row[rows, self.leader], self.level)
+        change = _rank(codes[:, self.leader], self.ranks) - _rank(domain.row[rows, self.leader], self.ranks)
         return domain.at_precision(domain.row[rows, self.out] + self.slope * change, self.out)
 
 
 @dataclass(frozen=True, eq=False)
-class Nudged:
-    """A feature that has to move in its leader's direction (`sign` 1) or the opposite (-1), however far."""
+class DirectionFollower:
+    """A feature that moves in its leader's direction (`sign` 1) or the opposite (-1), by any amount."""
 
     leader: int
     out: int
     sign: float
-    level: Floats | None
-    out_level: Floats | None
+    ranks: Floats | None
+    out_ranks: Floats | None
     drives: bool = False
 
     @property
@@ -238,32 +241,34 @@ class Nudged:
         return (self.leader,)
 
     def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """One unit of its precision, one step or one category from the row's own value, where it went the wrong way."""
-        way = self._way(domain, rows, codes)
+        """Return the value of the query plus one unit, step or category where the feature moved in the wrong direction."""
+        direction = self._direction(domain, rows, codes)
         own = domain.row[rows, self.out]
-        moved = self._next_number(domain, rows, way) if self.out_level is None else self._next_level(domain, rows, way)
-        right = np.sign(_level(moved, self.out_level) - _level(own, self.out_level)) == way
+        moved = (
+            self._next_number(domain, rows, direction) if self.out_ranks is None else self._next_rank(domain, rows, direction)
+        )
+        right = np.sign(_rank(moved, self.out_ranks) - _rank(own, self.out_ranks)) == direction
         return np.where(self.keeps(domain, rows, codes) | ~right, codes[:, self.out], moved)
 
     def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
         still = codes[:, self.leader] == domain.row[rows, self.leader]
-        change = _level(codes[:, self.out], self.out_level) - _level(domain.row[rows, self.out], self.out_level)
-        way = self._way(domain, rows, codes)
-        return np.asarray(still | ((np.sign(change) == way) & (way != 0)))
+        change = _rank(codes[:, self.out], self.out_ranks) - _rank(domain.row[rows, self.out], self.out_ranks)
+        direction = self._direction(domain, rows, codes)
+        return np.asarray(still | ((np.sign(change) == direction) & (direction != 0)))
 
-    def _way(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        change = _level(codes[:, self.leader], self.level) - _level(domain.row[rows, self.leader], self.level)
+    def _direction(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
+        change = _rank(codes[:, self.leader], self.ranks) - _rank(domain.row[rows, self.leader], self.ranks)
         return np.asarray(self.sign * np.sign(change))
 
-    def _next_number(self, domain: "Domain", rows: Indices, way: Floats) -> Floats:
+    def _next_number(self, domain: "Domain", rows: Indices, direction: Floats) -> Floats:
         own = domain.row[rows, self.out]
-        return domain.round_flat(np.asarray(own + np.nan_to_num(way) * domain.unit(self.out)), self.out, rows)
+        return domain.round_flat(np.asarray(own + np.nan_to_num(direction) * domain.unit(self.out)), self.out, rows)
 
-    def _next_level(self, domain: "Domain", rows: Indices, way: Floats) -> Floats:
-        if self.out_level is None:
+    def _next_rank(self, domain: "Domain", rows: Indices, direction: Floats) -> Floats:
+        if self.out_ranks is None:
             raise ValueError("only categories have levels")
-        own = _level(domain.row[rows, self.out], self.out_level)
-        ahead = (self.out_level[None, :] - own[:, None]) * way[:, None]
+        own = _rank(domain.row[rows, self.out], self.out_ranks)
+        ahead = (self.out_ranks[None, :] - own[:, None]) * direction[:, None]
         ahead = np.where((ahead > 0) & domain.open_to(self.out)[rows], ahead, np.inf)
         found = np.isfinite(ahead.min(axis=1))
         return np.asarray(np.where(found, ahead.argmin(axis=1), domain.row[rows, self.out]), dtype=np.float64)
@@ -271,7 +276,7 @@ class Nudged:
 
 @dataclass(frozen=True)
 class Clause:
-    """One feature within a range, or one of some values (for categories their codes, the most frequent first)."""
+    """One feature within a range, or one of some values (for categories their codes, most frequent first)."""
 
     feature: int
     low: float = -np.inf
@@ -286,8 +291,8 @@ class Clause:
 
 
 @dataclass(frozen=True, eq=False)
-class Consequence:
-    """Where every condition is met, the consequence must be; `out` is its feature unless something else drives that."""
+class Implication:
+    """If every condition is met, the consequence must be; `out` is its feature unless something else drives that."""
 
     when: tuple[Clause, ...]
     then: Clause
@@ -300,10 +305,10 @@ class Consequence:
         return tuple(clause.feature for clause in self.when)
 
     def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        asked = np.ones(len(codes), dtype=bool)
+        applies = np.ones(len(codes), dtype=bool)
         for clause in self.when:
-            asked &= clause.met(codes)
-        return ~asked | self.then.met(codes)
+            applies &= clause.met(codes)
+        return ~applies | self.then.met(codes)
 
     def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
         j = self.then.feature
@@ -315,7 +320,7 @@ class Consequence:
         return value
 
     def _legal(self, domain: "Domain", rows: Indices, value: Floats) -> Floats:
-        """The nearest number; the row's own category where that is right, else the most frequent; NaN if there is none."""
+        """Return the nearest number; the category of the query if allowed, else the most frequent; NaN if there is none."""
         j, then = self.then.feature, self.then
         own = domain.row[rows, j]
         if then.values is None:
@@ -334,5 +339,5 @@ class Consequence:
         return np.where(open_.any(axis=1), listed[best], np.nan)
 
 
-def _level(codes: Floats, level: Floats | None) -> Floats:
-    return codes if level is None else level[codes.astype(np.intp)]
+def _rank(codes: Floats, ranks: Floats | None) -> Floats:
+    return codes if ranks is None else ranks[codes.astype(np.intp)]

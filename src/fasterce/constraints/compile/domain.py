@@ -1,4 +1,4 @@
-"""What a row may become, held exactly: frozen features, ranges, one-way features, whole numbers, allowed categories."""
+"""Domain: the values each query may take."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -6,43 +6,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.codec import Block, Codec
-from fasterce.profile import Floats
-from fasterce.schema import MISSING
-from fasterce.search.links import Links
+from fasterce.constraints.compile.dependencies import Dependencies
+from fasterce.data.codec import Block, Codec
+from fasterce.data.schema import MISSING
+from fasterce.typing import Floats, Indices, Mask
 
-Mask = NDArray[np.bool_]
-
+# A numeric feature that moves less than this in the encoded matrix keeps its value.
 STILL = 0.02
 SLACK = 1e-9
 
 
 @dataclass(frozen=True)
-class Gaps:
-    """Missing values (features,): the code of each feature's, NaN where there are none, and where one may appear."""
+class MissingValues:
+    """Per feature the code of a missing value, NaN where there is none, and whether one may appear."""
 
     code: Floats
-    appears: Mask
+    may_appear: Mask
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The legal values of every row. Arrays are (rows, features) unless said.
+    """The legal values of every query.
 
-    row      the row as given, in codes
-    base     the row with every value outside a permitted range moved in: where a search starts and returns to
-    free     may this feature be edited to differ from `base`
-    lower, upper   bounds, for ordered categories on their position
-    allowed  for each categorical feature (by its position) the categories open to everyone
-    decimals, integer, single   (features,) precision; `single` marks columns stored as 32-bit floats
-    step, anchor   a grid: changed values are `anchor` plus a multiple of `step` (features,), 0 where there is none
-    transitions   for some categorical features which categories (C, C) are open to a row that has each
-    movable  may this feature differ from `base` at all: `free`, and what follows from other features (None: `free`)
-    base_legal, row_legal   are these values legal as they are (None: they are)
-    most_changes, counted   at most so many of the `counted` (features,) may differ from `row`
-    links    rules between features
-    gaps     where a value may be missing, None where none may; `allowed` has their codes, `lower` and `upper` say nothing
-             about them
+    Parameters
+    ----------
+    row : array of shape (rows, features)
+        The queries, in codes.
+    base : array of shape (rows, features)
+        The queries with every value outside its permitted range moved in: where a search starts and returns to.
+    free : array of shape (rows, features)
+        Whether a feature may be edited to differ from `base`.
+    lower, upper : array of shape (rows, features)
+        Bounds, for ordered categories on their position; they do not apply to missing values.
+    allowed : dict
+        By position of each categorical feature, the categories open to every query.
+    decimals, integer, single : array of shape (features,)
+        Precision; `single` marks columns stored as 32-bit floats.
+    numeric : array
+        Positions of the numeric features.
+    step, anchor : array of shape (features,) and (rows, features), optional
+        A grid: changed values are `anchor` plus a multiple of `step`, 0 where there is none.
+    transitions : dict
+        By position of some categorical features, which categories (C, C) are open to a query that has each.
+    movable : array of shape (rows, features), optional
+        Whether a feature may differ from `base` at all: `free`, and what follows from other features (None: `free`).
+    base_legal, row_legal : array of shape (rows, features), optional
+        Whether these values are legal as they are (None: they are).
+    most_changes, counted : int and array of shape (features,), optional
+        The most of the `counted` features that may differ from `row`.
+    dependencies : Dependencies, optional
+        Constraints between features.
+    missing : MissingValues, optional
+        Where a value may be missing, None where none may.
     """
 
     row: Floats
@@ -54,7 +69,7 @@ class Domain:
     decimals: NDArray[np.int64]
     integer: Mask
     single: Mask
-    numeric: NDArray[np.intp]
+    numeric: Indices
     step: Floats | None = None
     anchor: Floats | None = None
     transitions: dict[int, Mask] = field(default_factory=dict)
@@ -63,10 +78,10 @@ class Domain:
     row_legal: Mask | None = None
     most_changes: int | None = None
     counted: Mask | None = None
-    links: Links | None = None
-    gaps: Gaps | None = None
+    dependencies: Dependencies | None = None
+    missing: MissingValues | None = None
 
-    def take(self, rows: NDArray[np.intp]) -> "Domain":
+    def take(self, rows: Indices) -> "Domain":
         return replace(
             self,
             row=self.row[rows],
@@ -82,20 +97,20 @@ class Domain:
 
     @property
     def linked(self) -> bool:
-        """Is there anything to complete or check beyond each feature by itself?"""
-        return self.links is not None
+        """Whether there are constraints between features."""
+        return self.dependencies is not None
 
     @property
     def unlinked(self) -> bool:
-        """Is every set of legal changes legal?"""
-        return self.links is None and self.most_changes is None
+        """Whether every set of legal changes is legal."""
+        return self.dependencies is None and self.most_changes is None
 
     @property
     def may_move(self) -> Mask:
         return self.free if self.movable is None else self.movable
 
     def project(self, points: Floats) -> Floats:
-        """The nearest legal row for every candidate (rows, K, features), each feature by itself."""
+        """Return the nearest legal row for every candidate (rows, K, features), each feature by itself."""
         codes = points.copy()
         j = self.numeric
         own = self.base[:, None, j]
@@ -106,13 +121,13 @@ class Domain:
             legal = self._category_open(feature, every, code)
             legal &= (code >= self.lower[:, None, feature]) & (code <= self.upper[:, None, feature])
             codes[..., feature] = np.where(legal, code, self.base[:, None, feature])
-        if self.gaps is not None:
-            stays = np.where(self.gaps.appears, self.gaps.code, self.base[:, None, :])
-            codes = np.where(points == self.gaps.code, stays, codes)
+        if self.missing is not None:
+            stays = np.where(self.missing.may_appear, self.missing.code, self.base[:, None, :])
+            codes = np.where(points == self.missing.code, stays, codes)
         return np.where(self.free[:, None, :], codes, self.base[:, None, :])
 
     def open_to(self, feature: int) -> Mask:
-        """Which categories (rows, C) of a feature are open to each row, by rules for everyone and from where it is."""
+        """Return which categories (rows, C) of a feature are open to each query."""
         code = np.arange(len(self.allowed[feature]))
         within = (code >= self.lower[:, feature, None]) & (code <= self.upper[:, feature, None])
         open_ = self.allowed[feature] & within
@@ -120,15 +135,15 @@ class Domain:
             open_ &= self.transitions[feature][self.row[:, feature].astype(np.intp)]
         return np.asarray(open_)
 
-    def _category_open(self, feature: int, rows: NDArray[np.intp], code: NDArray[np.intp]) -> Mask:
-        """Is each category open to its row, bounds on positions apart?"""
+    def _category_open(self, feature: int, rows: Indices, code: Indices) -> Mask:
+        """Return whether each category is open to its query, apart from bounds on positions."""
         open_ = self.allowed[feature][code]
         if feature in self.transitions:
             open_ &= self.transitions[feature][self.row[rows, feature].astype(np.intp), code]
         return np.asarray(open_)
 
-    def legal_values(self, features: NDArray[np.intp], values: Floats) -> Mask:
-        """Which values (rows, S) of the features (S,) a row may be edited to: bounds, grid and categories."""
+    def legal_values(self, features: Indices, values: Floats) -> Mask:
+        """Return which values (rows, S) of the features (S,) a query may be edited to: bounds, grid and categories."""
         legal = self.free[:, features] & (values >= self.lower[:, features]) & (values <= self.upper[:, features])
         every = np.arange(len(values))[:, None]
         for j in self.allowed:
@@ -138,22 +153,22 @@ class Domain:
         if self.step is not None:
             columns = np.flatnonzero(self.step[features] > 0)
             legal[:, columns] &= values[:, columns] == self.round(values[:, columns], features[columns])
-        if self.gaps is not None:
-            legal = np.where(values == self.gaps.code[features], self.may_go(features), legal)
+        if self.missing is not None:
+            legal = np.where(values == self.missing.code[features], self.may_become_missing(features), legal)
         return np.asarray(legal)
 
-    def may_go(self, features: NDArray[np.intp]) -> Mask:
-        """Which of these features (S,) may be edited to go missing in each row (rows, S)."""
-        appears = np.zeros(len(features), dtype=bool) if self.gaps is None else self.gaps.appears[features]
+    def may_become_missing(self, features: Indices) -> Mask:
+        """Return which of these features (S,) may become missing in each query (rows, S)."""
+        appears = np.zeros(len(features), dtype=bool) if self.missing is None else self.missing.may_appear[features]
         return np.asarray(self.free[:, features] & appears)
 
-    def round(self, values: Floats, features: NDArray[np.intp]) -> Floats:
-        """Values (rows, ..., features) at each feature's precision and inside its bounds."""
+    def round(self, values: Floats, features: Indices) -> Floats:
+        """Return values (rows, ..., features) at each feature's precision and inside its bounds."""
         middle = (slice(None), *[None] * (values.ndim - 2), features)
         anchor = None if self.anchor is None else self.anchor[middle]
         return self._round(values, self.lower[middle], self.upper[middle], features, anchor)
 
-    def round_own(self, values: Floats, features: NDArray[np.intp]) -> Floats:
+    def round_own(self, values: Floats, features: Indices) -> Floats:
         """The same for values (rows, R, sections) of one feature (rows, R) each."""
         row = np.arange(len(values))[:, None]
         lower, upper = self.lower[row, features][..., None], self.upper[row, features][..., None]
@@ -164,7 +179,7 @@ class Domain:
         self,
         values: Floats,
         feature: int,
-        rows: NDArray[np.intp],
+        rows: Indices,
         lower: Floats | None = None,
         upper: Floats | None = None,
     ) -> Floats:
@@ -174,10 +189,8 @@ class Domain:
         anchor = None if self.anchor is None else self.anchor[rows, feature]
         return self._round(values, lower, upper, np.full(len(values), feature), anchor)
 
-    def _round(
-        self, values: Floats, lower: Floats, upper: Floats, features: NDArray[np.intp], anchor: Floats | None
-    ) -> Floats:
-        """Only where no value of the feature's precision lies inside does the bound itself stand in."""
+    def _round(self, values: Floats, lower: Floats, upper: Floats, features: Indices, anchor: Floats | None) -> Floats:
+        """Round to the feature's precision; the bound itself is used only where no value of that precision lies inside."""
         scale = 10.0 ** self.decimals[features]
         slack = np.where(self.integer[features], 0.0, 1e-9)
         low, high = np.ceil(lower * scale - slack) / scale, np.floor(upper * scale + slack) / scale
@@ -190,42 +203,42 @@ class Domain:
             rounded = np.where((step > 0) & ~np.isnan(on_grid), on_grid, rounded)
         if self.single[features].any():
             rounded = np.where(self.single[features], _to_single(rounded, lower, upper), rounded)
-        return np.asarray(rounded if self.gaps is None else np.where(values == MISSING, MISSING, rounded))
+        return np.asarray(rounded if self.missing is None else np.where(values == MISSING, MISSING, rounded))
 
     def unit(self, feature: int) -> float:
-        """The smallest change of a number that its precision and grid know."""
+        """Return the smallest change of a number by its precision and grid."""
         step = 0.0 if self.step is None else float(self.step[feature])
         return step or float(10.0 ** -float(self.decimals[feature]))
 
     def at_precision(self, values: Floats, feature: int) -> Floats:
-        """Values of one feature as its column will hold them, bounds or no bounds."""
+        """Return values of one feature as its column will hold them, without bounds."""
         scale = 10.0 ** float(self.decimals[feature])
         rounded: Floats = np.round(np.asarray(values, dtype=np.float64) * scale) / scale + 0.0
         return rounded.astype(np.float32).astype(np.float64) if self.single[feature] else rounded
 
     def contains(self, codes: Floats, counted: bool = True) -> Mask:
-        """Which candidates (rows, K, features) keep every rule; without `counted` all but the number of changes."""
+        """Return which candidates (rows, K, features) are legal; without `counted` except for the number of changes."""
         rows, count, features = codes.shape
         kept = self.each_legal(np.arange(rows)[:, None], codes)
-        if self.links is not None:
+        if self.dependencies is not None:
             flat = np.repeat(np.arange(rows), count)
-            kept &= self.links.keeps(self, flat, codes.reshape(-1, features)).reshape(rows, count)
+            kept &= self.dependencies.keeps(self, flat, codes.reshape(-1, features)).reshape(rows, count)
         return kept & self.count_kept(codes) if counted else kept
 
-    def contains_own(self, rows: NDArray[np.intp], codes: Floats, counted: bool = True) -> Mask:
+    def contains_own(self, rows: Indices, codes: Floats, counted: bool = True) -> Mask:
         """The same for candidates (N, features), each with the position of its row."""
         kept = self.each_legal(rows, codes)
-        if self.links is not None:
-            kept &= self.links.keeps(self, rows, codes)
+        if self.dependencies is not None:
+            kept &= self.dependencies.keeps(self, rows, codes)
         return kept & self._count_kept(rows, codes) if counted else kept
 
-    def links_kept(self, rows: NDArray[np.intp], codes: Floats) -> Mask:
-        """Which candidates (N, features) keep the rules between features and the number of changes."""
+    def links_kept(self, rows: Indices, codes: Floats) -> Mask:
+        """Return which candidates (N, features) satisfy the constraints between features and the number of changes."""
         kept = self._count_kept(rows, codes)
-        return kept if self.links is None else kept & self.links.keeps(self, rows, codes)
+        return kept if self.dependencies is None else kept & self.dependencies.keeps(self, rows, codes)
 
-    def each_legal(self, rows: NDArray[np.intp], codes: Floats) -> Mask:
-        """Which candidates keep the rules about each feature by itself; `rows` says whose they are."""
+    def each_legal(self, rows: Indices, codes: Floats) -> Mask:
+        """Return which candidates satisfy the constraints on each feature by itself; `rows` are their queries."""
         as_it_is = codes == self.base[rows]
         if self.base_legal is not None:
             as_it_is &= self.base_legal[rows]
@@ -237,12 +250,12 @@ class Domain:
             legal[..., feature] &= self._category_open(feature, rows, codes[..., feature].astype(np.intp))
         if self.step is not None:
             legal &= self._on_grid(rows, codes)
-        if self.gaps is not None:
-            legal = np.where(codes == self.gaps.code, self.may_move[rows] & self.gaps.appears, legal)
+        if self.missing is not None:
+            legal = np.where(codes == self.missing.code, self.may_move[rows] & self.missing.may_appear, legal)
         return np.asarray((as_it_is | legal).all(axis=-1))
 
-    def _on_grid(self, rows: NDArray[np.intp], codes: Floats) -> Mask:
-        """A value is on its feature's grid if rounding leaves it alone."""
+    def _on_grid(self, rows: Indices, codes: Floats) -> Mask:
+        """Return which values are on their feature's grid: those that rounding does not change."""
         step = np.zeros(codes.shape[-1]) if self.step is None else self.step
         kept = np.ones(codes.shape, dtype=bool)
         each = np.broadcast_to(rows, codes.shape[:-1]).ravel()
@@ -252,10 +265,10 @@ class Domain:
         return kept
 
     def count_kept(self, codes: Floats) -> Mask:
-        """Which candidates (rows, K, features) differ from the row in no more features than they may."""
+        """Return which candidates (rows, K, features) change at most as many features as allowed."""
         return self._count_kept(np.arange(len(codes))[:, None], codes)
 
-    def _count_kept(self, rows: NDArray[np.intp], codes: Floats) -> Mask:
+    def _count_kept(self, rows: Indices, codes: Floats) -> Mask:
         if self.most_changes is None:
             return np.ones(codes.shape[:-1], dtype=bool)
         changed = codes != self.row[rows]
@@ -264,24 +277,24 @@ class Domain:
         return np.asarray(changed.sum(axis=-1) <= self.most_changes)
 
     def complete(self, codes: Floats) -> Floats:
-        """Candidates (rows, K, features) with the features that follow from others set."""
-        if self.links is None:
+        """Return candidates (rows, K, features) with the features that follow from others set."""
+        if self.dependencies is None:
             return codes
         rows, count, features = codes.shape
         flat = np.repeat(np.arange(rows), count)
-        return self.links.complete(self, flat, codes.reshape(-1, features)).reshape(codes.shape)
+        return self.dependencies.complete(self, flat, codes.reshape(-1, features)).reshape(codes.shape)
 
-    def complete_own(self, rows: NDArray[np.intp], codes: Floats) -> Floats:
+    def complete_own(self, rows: Indices, codes: Floats) -> Floats:
         """The same for candidates (N, features), each with the position of its row."""
-        return codes if self.links is None else self.links.complete(self, rows, codes)
+        return codes if self.dependencies is None else self.dependencies.complete(self, rows, codes)
 
 
-def _some(values: Any, rows: NDArray[np.intp]) -> Any:
+def _some(values: Any, rows: Indices) -> Any:
     return None if values is None else values[rows]
 
 
 def _to_grid(values: Floats, lower: Floats, upper: Floats, step: Floats, anchor: Floats) -> Floats:
-    """The nearest anchor + k * step inside the bounds, written without the last bits' noise; NaN where there is none."""
+    """Return the nearest anchor + k * step inside the bounds, without rounding noise; NaN where there is none."""
     with np.errstate(invalid="ignore"):
         low, high = np.ceil((lower - anchor) / step - SLACK), np.floor((upper - anchor) / step + SLACK)
         found = anchor + np.clip(np.round((values - anchor) / step), low, high) * step
@@ -290,7 +303,7 @@ def _to_grid(values: Floats, lower: Floats, upper: Floats, step: Floats, anchor:
 
 
 def tidy(values: Floats) -> Floats:
-    """Without the noise of floating point: 0.30000000000000004 is 0.3."""
+    """Remove rounding noise: 0.30000000000000004 becomes 0.3."""
     with np.errstate(invalid="ignore"):
         short = np.round(values, 9)
         near = np.abs(short - values) <= 1e-12 * np.maximum(1.0, np.abs(values))
@@ -298,7 +311,7 @@ def tidy(values: Floats) -> Floats:
 
 
 def _to_single(values: Floats, lower: Floats, upper: Floats) -> Floats:
-    """The 32-bit float a column will hold, one step inward where rounding would leave the bounds."""
+    """Return the 32-bit float a column will hold, one step inward where rounding would leave the bounds."""
     single = values.astype(np.float32)
     single = np.where(single > upper, np.nextafter(single, np.float32(-np.inf)), single)
     single = np.where(single < lower, np.nextafter(single, np.float32(np.inf)), single)
@@ -306,7 +319,7 @@ def _to_single(values: Floats, lower: Floats, upper: Floats) -> Floats:
 
 
 def carry_movement(codec: Codec, domain: Domain, before: Floats, after: Floats) -> Floats:
-    """Codes that differ from the row by what the decoder moved, not by what it reconstructs badly.
+    """Return codes that differ from the query by what the decoder moved, not by its reconstruction error.
 
     `before` (rows, width) is the decoded start, `after` (rows, K, width) the decoded walk. A numeric feature that hardly
     moved keeps its value; a category changes when the movement outweighs the one the row has.
@@ -320,22 +333,24 @@ def carry_movement(codec: Codec, domain: Domain, before: Floats, after: Floats) 
     codes[..., codec.numeric] = np.where(still, codes[..., codec.numeric], numbers)
     for block in codec.blocks:
         codes[..., block.feature] = _likeliest(moved[..., block.columns], block, domain)
-    for block in codec.gaps:
-        own_gap = domain.base[:, None, block.feature] == MISSING
-        missing = (moved[..., block.columns].argmax(axis=-1) == 1) & (own_gap | domain.may_go(np.array([block.feature])))
+    for block in codec.missing_blocks:
+        is_missing = domain.base[:, None, block.feature] == MISSING
+        missing = (moved[..., block.columns].argmax(axis=-1) == 1) & (
+            is_missing | domain.may_become_missing(np.array([block.feature]))
+        )
         number = numbers[..., np.searchsorted(codec.numeric, block.feature)]
-        there = np.where(own_gap, number, codes[..., block.feature])
-        codes[..., block.feature] = np.where(missing, MISSING, there)
+        present = np.where(is_missing, number, codes[..., block.feature])
+        codes[..., block.feature] = np.where(missing, MISSING, present)
     return domain.project(codes)
 
 
 def decode_plainly(codec: Codec, domain: Domain, after: Floats) -> Floats:
-    """The paper's plain reading: the decoder's output itself, made legal."""
+    """Return the output of the decoder, made legal, as in the paper."""
     return domain.project(codec.decode(after))
 
 
 def _likeliest(scores: Floats, block: Block, domain: Domain) -> Floats:
-    """The allowed category with the highest score; a row's own rare category without a column stays."""
+    """Return the allowed category with the highest score; a rare category of the query without a column stays."""
     own = domain.base[:, block.feature].astype(np.intp)
     open_to_row = domain.open_to(block.feature)[:, block.codes] | (block.codes[None, :] == own[:, None])
     best = np.where(open_to_row[:, None, :], scores, -np.inf).argmax(axis=-1)

@@ -1,236 +1,240 @@
-"""ONNX models, through ONNX Runtime: one input a column, one matrix, or what you say."""
+"""ONNX models, through ONNX Runtime: one input per column, one matrix, or as you declare."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from fasterce.adapters.base import (
-    Array,
-    as_classes,
+from fasterce.errors import InputError, MissingExtraError, ModelError, problem_of
+from fasterce.models.adapters.base import (
+    Activation,
+    Labels,
     as_pandas,
-    check_chances,
+    as_probabilities,
+    check_activation,
+    check_probabilities,
     label_array,
-    sigmoid,
-    softmax,
-    two_columns,
+    labels_at,
+    named_classes,
 )
-from fasterce.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, WHAT, Fed, Feeding
-from fasterce.adapters.torch import Activation
-from fasterce.errors import InputError, MissingExtraError, ModelError, shorten
-from fasterce.profile import Floats
+from fasterce.models.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, Fed, InputFeed, OnnxInput
+from fasterce.typing import Floats, Objects
 
 SILENT = 4
-# A row's answer must not depend on its company: every run has this many rows, on one thread.
+# The prediction for a row must not depend on the others: every run has this many rows, on one thread.
 BLOCK = 128
 LABELS = (TEXT, "tensor(int64)", "tensor(int32)", "tensor(bool)")
 MAPS = "seq(map("
 CLASS_LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 
 
+class OnnxSession(Protocol):
+    """What is used of `onnxruntime.InferenceSession`."""
+
+    def get_inputs(self) -> Sequence[OnnxInput]: ...
+
+    def get_outputs(self) -> Sequence[OnnxInput]: ...
+
+    def run(self, output_names: list[str], input_feed: Fed, run_options: object = None) -> Sequence[Any]: ...
+
+
 class OnnxModel:
     """A model in an ONNX file, its bytes, or an `InferenceSession` of your own.
 
     Inputs named like columns get these; the only input of a model gets all columns (or all numbers, where it is as wide), in
-    the table's order. One float output a row is a number (a regression) unless classes or an activation are given; then it is
-    the second class's chance.
+    the table's order. One float output per row is a number (a regression) unless classes or an activation are given; then
+    it is the probability of the second class.
 
     Parameters
     ----------
-    model : a path, bytes, or a session. A session made here runs on one thread, so that a row's answer is always the same.
-    classes : the labels in the order of the outputs, where the file does not tell them or tells 0, 1, …
-    inputs : {input: [columns]} for a model with several inputs that are more than one column wide.
-    activation : "softmax" or "sigmoid" where the only output is logits; None where it is chances.
-    missing_text : what a missing text is for the model; None refuses it. Missing numbers are NaN.
+    model : path, bytes or onnxruntime.InferenceSession
+        A session made here runs on one thread, so that predictions are reproducible.
+    classes : sequence, optional
+        The labels in the order of the outputs, where the file does not name them or names them 0, 1, ...
+    inputs : mapping, optional
+        {input: [columns]} for a model with several inputs that are more than one column wide.
+    activation : {"softmax", "sigmoid", None}, default=None
+        For a model whose only output is logits; None if it returns probabilities.
+    missing_text : str, optional
+        Replaces missing text; None refuses it. Missing numbers are NaN.
     """
 
     def __init__(
         self,
         model: Any,
         *,
-        classes: Sequence[Any] | None = None,
-        inputs: Mapping[str, Sequence[Any]] | None = None,
+        classes: Labels | None = None,
+        inputs: Mapping[str, Sequence[Hashable]] | None = None,
         activation: Activation = None,
         missing_text: str | None = None,
     ) -> None:
-        if activation not in ("softmax", "sigmoid", None):
-            raise InputError(f"activation must be 'softmax', 'sigmoid' or None; got {activation!r}.")
+        check_activation(activation)
         self._graph = _graph(model)
-        self.session = model if self._graph is None else _start(self._graph)
+        self.session: OnnxSession = model if self._graph is None else _start(self._graph)
         self._activation = activation
-        self.feed = Feeding(self.session.get_inputs(), inputs or {}, missing_text)
+        self.feed = InputFeed(self.session.get_inputs(), inputs or {}, missing_text)
         self.block = _block(self.feed.inputs)
         self._label, self._score = _outputs(self.session.get_outputs())
         self._read_classes(classes)
 
-    def __deepcopy__(self, memo: Any) -> "OnnxModel":
+    def __deepcopy__(self, memo: object) -> "OnnxModel":
         return self  # Nothing in it changes, and a session cannot be copied.
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         if self._graph is None:
             raise TypeError("An OnnxModel of a session cannot be pickled; make it from a path or bytes.")
         named = None if self._classes is None else self._classes.tolist()
-        return _again, (self._graph, named, self.feed.given, self._activation, self.feed.missing_text)
+        return _restore, (self._graph, named, self.feed.given, self._activation, self.feed.missing_text)
 
     @property
     def by_name(self) -> bool:
         return len(self.feed.inputs) > 1
 
     @property
-    def answers_numbers(self) -> bool:
+    def predicts_numbers(self) -> bool:
         return self._numbers
 
     @property
-    def classes_(self) -> Array:
+    def classes_(self) -> Objects:
         if self._classes is None:
-            raise AttributeError("classes_: the model does not tell its classes")
+            raise AttributeError("classes_: the model does not name its classes")
         return self._classes
 
     @property
-    def predict_proba(self) -> Callable[[Any], Floats]:
+    def predict_proba(self) -> Callable[[object], Floats]:
         if self._score is None or self._classes is None or self._numbers:
-            raise AttributeError("predict_proba: the model has no chances, or does not tell of which classes")
-        return self._ask_chances
+            raise AttributeError("predict_proba: the model has no probabilities, or does not name its classes")
+        return self._predict_proba
 
-    def predict(self, frame: Any) -> Array:
+    def predict(self, frame: object) -> Objects:
         rows = as_pandas(frame)
         if len(rows) == 0:
             return self._none()
         return self.labels_of(self.feed(rows))
 
-    def _none(self) -> Array:
+    def _none(self) -> Objects:
         if self._numbers:
             return np.zeros(0)
         return np.zeros(0, dtype=object) if self._classes is None else self._classes[:0]
 
-    def labels_of(self, fed: Fed) -> Array:
-        """What `predict` answers, of what the inputs are fed."""
+    def labels_of(self, fed: Fed) -> Objects:
+        """Return what `predict` does, from the model's inputs."""
         if self._numbers:
             return _flat(self._run(fed, self._score)).astype(np.float64)
         if self._label is None:
-            return np.asarray(self.classes_[self._raw_chances(fed).argmax(axis=1)])
+            return np.asarray(self.classes_[self._raw_probabilities(fed).argmax(axis=1)])
         labels = _flat(self._run(fed, self._label))
-        return labels if self._named is None else self._names(labels)
-
-    def chances_of(self, fed: Fed) -> Floats:
-        """What `predict_proba` answers, of what the inputs are fed."""
-        return check_chances(self._raw_chances(fed), WHAT)
-
-    def _names(self, labels: Array) -> Array:
-        """Labels 0 to C-1 by the names the user gave; other labels are the user's already."""
-        assert self._named is not None
-        if labels.dtype.kind not in "iub":
+        # Labels that are not positions are the user's already.
+        if self._named is None or labels.dtype.kind not in "iub":
             return labels
-        places = labels.astype(np.intp)
-        if len(places) and (places.min() < 0 or places.max() >= len(self._named)):
-            raise ModelError(f"{WHAT} must answer 0 to {len(self._named) - 1} for the classes named; got {places.max()}.")
-        return self._named[places]
+        return labels_at(self._named, labels)
 
-    def _ask_chances(self, frame: Any) -> Floats:
+    def probabilities_of(self, fed: Fed) -> Floats:
+        """Return what `predict_proba` does, from the model's inputs."""
+        return check_probabilities(self._raw_probabilities(fed))
+
+    def _predict_proba(self, frame: object) -> Floats:
         rows = as_pandas(frame)
-        return np.zeros((0, len(self.classes_))) if len(rows) == 0 else self.chances_of(self.feed(rows))
+        return np.zeros((0, len(self.classes_))) if len(rows) == 0 else self.probabilities_of(self.feed(rows))
 
-    def _raw_chances(self, fed: Fed) -> Floats:
-        found = self._run(fed, self._score).astype(np.float64)
-        if found.ndim == 1 or found.shape[1] == 1:
-            flat = _flat(found)
-            return two_columns(sigmoid(flat) if self._activation else flat)
-        if self._activation == "sigmoid":
-            raise ModelError(f"{WHAT} must give one output a row for activation='sigmoid'; got {found.shape[1]}.")
-        if found.shape[1] != len(self.classes_):
-            raise ModelError(f"{WHAT} must give a chance for each of {len(self.classes_)} classes; got {found.shape[1]}.")
-        return softmax(found) if self._activation == "softmax" else found
+    def _raw_probabilities(self, fed: Fed) -> Floats:
+        return as_probabilities(self._run(fed, self._score).astype(np.float64), self._activation, len(self.classes_))
 
-    def _run(self, fed: Fed, output: Any) -> Array:
-        """One output for all rows, block by block."""
+    def _run(self, fed: Fed, output: OnnxInput | None) -> Objects:
+        """Return one output for all rows, computed block by block."""
+        assert output is not None
         rows, size = len(next(iter(fed.values()))), self.block
         padding = -rows % size
         if padding:
             fed = {name: np.concatenate([part, part[-1:].repeat(padding, axis=0)]) for name, part in fed.items()}
         found = [
-            self._read(self._ask({name: part[start : start + size] for name, part in fed.items()}, output))
+            self._read(self._run_block({name: part[start : start + size] for name, part in fed.items()}, output))
             for start in range(0, rows + padding, size)
         ]
         if any(part.ndim == 0 or len(part) != size for part in found):
-            raise ModelError(
-                f"{WHAT} must answer once for every row; got an output of shape {found[0].shape} for {size} rows."
-            )
+            raise ModelError("models.prediction_count", received=found[0].shape, rows=size)
         return np.concatenate(found)[:rows]
 
-    def _ask(self, fed: Mapping[str, Array], output: Any) -> Any:
+    def _run_block(self, fed: Fed, output: OnnxInput) -> Any:
         try:
             return self.session.run([output.name], fed)[0]
         except Exception as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            raise ModelError(f"{WHAT} cannot answer: {said[0][:300].rstrip('.')}.") from error
+            raise ModelError("models.onnx_failed", cause=problem_of(error)) from error
 
-    def _read(self, answer: Any) -> Array:
-        """ZipMap's list of dictionaries as columns in the order of the classes."""
-        if not isinstance(answer, list):
-            return np.asarray(answer)
-        keys = self._keys or self._in_order_of_classes(answer[0])
-        return np.array([[row[key] for key in keys] for row in answer])
+    def _read(self, output: Any) -> Objects:
+        """Return an output as an array; ZipMap's list of dictionaries as columns in the order of the classes."""
+        if not isinstance(output, list):
+            return np.asarray(output)
+        keys = self._keys or self._in_order_of_classes(output[0])
+        return np.array([[row[key] for key in keys] for row in output])
 
-    def _in_order_of_classes(self, mapped: Mapping[Any, float]) -> list[Any]:
-        """The keys as the classes are named; in their own order where the names are others."""
+    def _in_order_of_classes(self, mapped: Mapping[Hashable, float]) -> list[Hashable]:
+        """Return the keys in the order of the named classes; in their own order where the names differ."""
         named = [] if self._named is None else self._named.tolist()
         return named if set(named) == set(mapped) else list(mapped)
 
-    def _read_classes(self, classes: Sequence[Any] | None) -> None:
-        """What the outputs are chances of: as named, as the graph says, or 0, 1, …"""
+    def _read_classes(self, classes: Labels | None) -> None:
+        """Find the classes of the outputs: as the user names them, as the graph does, or 0, 1, ..."""
         single = _width(self._score) == 1
         self._numbers = self._label is None and single and classes is None and self._activation is None
         self._named = None if classes is None else label_array(classes)
         count = 2 if single else _width(self._score)
         mapped = self._score is not None and self._score.type.startswith(MAPS)
-        self._keys = self._mapped_keys() if mapped else []
-        if mapped:
+        self._keys: list[Hashable] = []
+        if self._score is not None and mapped:
+            self._keys = self._mapped_keys(self._score)
             count = len(self._keys) or None
         if self._named is not None and count is not None:
-            as_classes(self._named.tolist(), count, WHAT.lower())
-        self._classes = self._named if self._named is not None else None if self._numbers else self._own_classes(count)
+            named_classes(self._named.tolist(), count)
+        self._classes = self._named
+        if self._named is None and not self._numbers:
+            self._classes = self._own_classes(count)
 
-    def _own_classes(self, count: int | None) -> Array | None:
+    def _own_classes(self, count: int | None) -> Objects | None:
         stored = self._keys or _class_labels(self._graph, count)
         if stored:
             return label_array(stored)
         text = self._label is not None and self._label.type == TEXT
         return None if count is None or text else np.arange(count)
 
-    def _mapped_keys(self) -> list[Any]:
-        """The keys of ZipMap's dictionaries: any row shows them."""
-        fed = {held.name: _blank(held, self.block) for held in self.feed.inputs}
+    def _mapped_keys(self, score: OnnxInput) -> list[Hashable]:
+        """Return the keys of ZipMap's dictionaries, which any row has."""
+        fed = {tensor.name: _blank(tensor, self.block) for tensor in self.feed.inputs}
         quiet = import_module("onnxruntime").RunOptions()
         quiet.log_severity_level = SILENT
         try:
-            return self._in_order_of_classes(self.session.run([self._score.name], fed, quiet)[0][0])
+            return self._in_order_of_classes(self.session.run([score.name], fed, quiet)[0][0])
         except Exception:
             return self._in_order_of_classes(dict.fromkeys(_class_labels(self._graph, None) or (), 0.0))
 
 
-def _flat(answers: Array) -> Array:
-    """One value a row; anything else cannot be reshaped."""
-    return answers.reshape(len(answers))
+def _flat(output: Objects) -> Objects:
+    """Return one value per row; anything else cannot be reshaped."""
+    return output.reshape(len(output))
 
 
-def _blank(held: Any, rows: int) -> Array:
-    """A tensor an input takes, of zeros or empty text; where a width is open, one column."""
-    shape = [rows, *(size if isinstance(size, int) else 1 for size in held.shape[1:])]
-    return (
-        np.full(shape, "", dtype=object) if held.type == TEXT else np.zeros(shape, dtype=NUMBERS.get(held.type, np.float32))
-    )
+def _blank(tensor: OnnxInput, rows: int) -> Objects:
+    """Return a tensor an input takes, of zeros or empty text; one column where the width is open."""
+    shape = [rows, *(size if isinstance(size, int) else 1 for size in tensor.shape[1:])]
+    if tensor.type == TEXT:
+        return np.full(shape, "", dtype=object)
+    return np.zeros(shape, dtype=NUMBERS.get(tensor.type, np.float32))
 
 
-def _again(
-    graph: bytes, classes: Any, inputs: Mapping[str, Sequence[Any]], activation: Activation, missing_text: str | None
+def _restore(
+    graph: bytes,
+    classes: Labels | None,
+    inputs: Mapping[str, Sequence[Hashable]],
+    activation: Activation,
+    missing_text: str | None,
 ) -> OnnxModel:
     return OnnxModel(graph, classes=classes, inputs=inputs, activation=activation, missing_text=missing_text)
 
 
 def _graph(model: Any) -> bytes | None:
-    """The bytes of a model; None for a session, which keeps them to itself."""
+    """Return the bytes of a model; None for a session, which does not give them."""
     if isinstance(model, (bytes, bytearray)):
         return bytes(model)
     if isinstance(model, (str, PathLike)):
@@ -238,15 +242,15 @@ def _graph(model: Any) -> bytes | None:
             with open(fspath(model), "rb") as file:
                 return file.read()
         except OSError as error:
-            raise InputError(f"The ONNX file must be readable; got {error}.") from error
+            raise InputError("models.unreadable_file", cause=problem_of(error)) from error
     if hasattr(model, "SerializeToString"):
         return bytes(model.SerializeToString())
     if hasattr(model, "get_inputs") and hasattr(model, "run"):
         return None
-    raise InputError(f"model must be a path, bytes or an InferenceSession; got {type(model).__name__}.")
+    raise InputError("models.not_onnx", option="model", received=type(model).__name__)
 
 
-def _start(graph: bytes) -> Any:
+def _start(graph: bytes) -> OnnxSession:
     try:
         runtime = import_module("onnxruntime")
     except ImportError as error:
@@ -255,31 +259,30 @@ def _start(graph: bytes) -> Any:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = SILENT
     try:
-        return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        session: OnnxSession = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return session
     except Exception as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise ModelError(f"The file must be an ONNX model; ONNX Runtime says: {said[0][:200].rstrip('.')}.") from error
+        raise ModelError("models.onnx_file", cause=problem_of(error)) from error
 
 
-def _block(inputs: Sequence[Any]) -> int:
-    """Rows a run: what the model fixes, or ours."""
-    fixed = {held.shape[0] for held in inputs if held.shape and isinstance(held.shape[0], int)}
-    return max(1, fixed.pop()) if len(fixed) == 1 else BLOCK
+def _block(inputs: Sequence[OnnxInput]) -> int:
+    """Return the rows per run: as the model fixes them, or `BLOCK`."""
+    fixed = {tensor.shape[0] for tensor in inputs if tensor.shape and isinstance(tensor.shape[0], int)}
+    return max(1, int(fixed.pop() or 1)) if len(fixed) == 1 else BLOCK
 
 
-def _outputs(outputs: Sequence[Any]) -> tuple[Any, Any]:
-    """The label's output and the one of chances or numbers, by their types; either may be None."""
-    labels = [held for held in outputs if held.type in LABELS and _width(held) in (1, None)]
-    scores = [held for held in outputs if held.type in FRACTIONS or held.type.startswith(MAPS)]
-    likely = [held for held in scores if "prob" in held.name.lower()] or scores
+def _outputs(outputs: Sequence[OnnxInput]) -> tuple[OnnxInput | None, OnnxInput | None]:
+    """Return the output with labels and the one with probabilities or numbers, by their types; either may be None."""
+    labels = [output for output in outputs if output.type in LABELS and _width(output) in (1, None)]
+    scores = [output for output in outputs if output.type in FRACTIONS or output.type.startswith(MAPS)]
+    likely = [output for output in scores if "prob" in output.name.lower()] or scores
     if not labels and not scores:
-        shown = shorten([f"{held.name} ({held.type})" for held in outputs])
-        raise ModelError(f"{WHAT} must have an output of labels, chances or numbers; got {shown}.")
+        raise ModelError("models.onnx_outputs", received=[f"{output.name} ({output.type})" for output in outputs])
     return labels[0] if labels else None, likely[0] if likely else None
 
 
-def _width(output: Any) -> int | None:
-    """How many values a row an output has, if it says so."""
+def _width(output: OnnxInput | None) -> int | None:
+    """Return the number of values per row of an output, if it declares one."""
     if output is None or output.type.startswith(MAPS):
         return None
     if len(output.shape) == 1:
@@ -288,8 +291,8 @@ def _width(output: Any) -> int | None:
     return width if len(output.shape) == 2 and isinstance(width, int) else None
 
 
-def _class_labels(graph: bytes | None, count: int | None) -> list[Any] | None:
-    """The labels a classifier inside the graph holds, if the package `onnx` is there to read it and they are beyond doubt."""
+def _class_labels(graph: bytes | None, count: int | None) -> list[Hashable] | None:
+    """Return the labels stored in the graph, if the package `onnx` is installed and they are unambiguous."""
     if graph is None:
         return None
     try:
@@ -298,16 +301,16 @@ def _class_labels(graph: bytes | None, count: int | None) -> list[Any] | None:
         return None
     model = onnx.load_model_from_string(graph)
     found = [_plain(value) for node in model.graph.node for value in _attributes(node)]
-    found += [_plain(onnx.numpy_helper.to_array(held).tolist()) for held in model.graph.initializer if "classes" in held.name]
+    stored = [tensor for tensor in model.graph.initializer if "classes" in tensor.name]
+    found += [_plain(onnx.numpy_helper.to_array(tensor).tolist()) for tensor in stored]
     fitting = {tuple(labels) for labels in found if len(labels) > 1 and count in (None, len(labels))}
     return list(fitting.pop()) if len(fitting) == 1 else None
 
 
-def _attributes(node: Any) -> list[Any]:
-    held = [part for part in node.attribute if part.name in CLASS_LABELS]
-    return [list(part.strings) or list(part.ints) for part in held]
+def _attributes(node: Any) -> list[list[bytes] | list[int]]:
+    return [list(part.strings) or list(part.ints) for part in node.attribute if part.name in CLASS_LABELS]
 
 
-def _plain(labels: Any) -> list[Any]:
+def _plain(labels: object) -> list[Hashable]:
     listed = labels if isinstance(labels, list) else [labels]
     return [label.decode() if isinstance(label, bytes) else label for label in listed]

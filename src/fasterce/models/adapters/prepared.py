@@ -1,47 +1,45 @@
-"""Estimators that answer as they should once the frame is made ready for them."""
+"""Estimators that predict correctly once the frame is prepared for them."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from fasterce.adapters.base import as_pandas
-
-SCORES = ("predict_proba", "decision_function")
+from fasterce.models.adapters.base import SCORE_METHODS, as_pandas
+from fasterce.typing import Objects
 
 
 class PreparedModel:
-    """An estimator and what is done to a frame before it is asked; everything else is the estimator's own."""
+    """An estimator and what is done to a frame before it predicts; everything else is the estimator's own."""
 
-    def __init__(self, model: Any, prepare: Callable[[pd.DataFrame], Any]) -> None:
+    def __init__(self, model: object, prepare: Callable[[pd.DataFrame], object]) -> None:
         self.model = model
         self.prepare = prepare
 
-    def predict(self, frame: Any) -> NDArray[Any]:
-        return self._ask("predict", frame)
+    def predict(self, frame: object) -> Objects:
+        return self._evaluate("predict", frame)
 
     @property
-    def answers_numbers(self) -> bool:
-        return says_numbers(self.model)
+    def predicts_numbers(self) -> bool:
+        return predicts_numbers(self.model)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in SCORES and callable(getattr(self.__dict__.get("model"), name, None)):
-            return partial(self._ask, name)
-        if name == "classes_" and "model" in self.__dict__:
-            return self.model.classes_
+    def __getattr__(self, name: str) -> object:
+        model = self.__dict__.get("model")
+        if name in SCORE_METHODS and callable(getattr(model, name, None)):
+            return partial(self._evaluate, name)
+        if name == "classes_" and model is not None:
+            return model.classes_
         raise AttributeError(name)
 
-    def _ask(self, method: str, frame: Any) -> NDArray[Any]:
+    def _evaluate(self, method: str, frame: object) -> Objects:
         return np.asarray(getattr(self.model, method)(self.prepare(as_pandas(frame))))
 
 
-def says_numbers(model: Any) -> bool:
-    """Whether a model says of itself that it answers numbers: in scikit-learn's way, or as an adapter."""
-    if getattr(model, "answers_numbers", False) is True:
+def predicts_numbers(model: object) -> bool:
+    """Return whether a model declares that it predicts numbers: as scikit-learn's regressors do, or as an adapter."""
+    if getattr(model, "predicts_numbers", False) is True:
         return True
     try:
         return bool(is_regressor(model))
@@ -49,8 +47,8 @@ def says_numbers(model: Any) -> bool:
         return False
 
 
-def without_names(frame: pd.DataFrame) -> Any:
-    """A frame for an estimator fitted on a plain array, which warns at every call where names come along."""
+def without_names(frame: pd.DataFrame) -> pd.DataFrame | Objects:
+    """Return a frame for an estimator fitted on a plain array, which warns at every call with column names."""
     if not all(isinstance(name, str) for name in frame.columns):
         return frame
     if all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes):
@@ -58,10 +56,10 @@ def without_names(frame: pd.DataFrame) -> Any:
     return frame.to_numpy()
 
 
-def fitted_without_names(model: Any) -> bool:
-    """Fitted on an array, as far as scikit-learn's own estimators tell; others may well want a frame."""
+def fitted_without_names(model: object) -> bool:
+    """Return whether an estimator of scikit-learn was fitted on an array; others may need a frame."""
     first = model
     while type(first).__module__.startswith("sklearn.pipeline") and getattr(first, "steps", None):
-        first = first.steps[0][1]
+        first = first.steps[0][1]  # type: ignore[attr-defined]
     known = type(first).__module__.startswith("sklearn.") and type(first).__name__ != "FunctionTransformer"
     return known and hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")

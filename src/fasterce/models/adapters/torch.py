@@ -1,105 +1,109 @@
-"""PyTorch modules, on tensors your own function makes of a frame, or on our codec's matrix."""
+"""PyTorch modules, given tensors a function of yours makes from a frame, or the codec's matrix."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from threading import Lock
-from typing import Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from fasterce.adapters.base import Adapter, as_classes, check_chances, sigmoid, softmax, two_columns
-from fasterce.codec import Codec
+from fasterce.data.codec import Codec
+from fasterce.data.profile import Profile
+from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 from fasterce.errors import InputError, MissingExtraError, ModelError
-from fasterce.profile import Floats, Profile
-from fasterce.schema import Schema
-from fasterce.table import Table
+from fasterce.models.adapters.base import (
+    Activation,
+    Adapter,
+    Labels,
+    as_classes,
+    as_probabilities,
+    check_activation,
+    check_probabilities,
+)
+from fasterce.typing import Floats, Floats32
 
-Activation = Literal["softmax", "sigmoid"] | None
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
 Task = Literal["classification", "regression"]
 Inputs = Callable[[pd.DataFrame], Any]
 
-WHAT = "The PyTorch module"
-# A matrix product may round differently for one row and for many: every call has this many.
+# A matrix product may round differently for one row and for many: every call has this many rows.
 BLOCK = 256
 
 
 class TorchModel(Adapter):
-    """An `nn.Module` asked in evaluation mode and without gradients; the mode it was in is put back.
+    """An `nn.Module`, evaluated without gradients in evaluation mode; its mode is restored afterwards.
 
     Parameters
     ----------
-    module : gives one output a row, or one for every class.
-    inputs : from a DataFrame to what the module takes: a tensor or array, or a tuple or dictionary of them.
-    classes : the labels in the order of the outputs; None for two, 0 and 1.
-    activation : what makes chances of the outputs: "softmax" (one output: of that and 0), "sigmoid" (one output), or None
-        where they are chances already.
-    task : "regression" for a module whose one output is the number it predicts.
+    module : torch.nn.Module
+        Returns one output per row, or one per row and class.
+    inputs : callable
+        From a DataFrame to what the module takes: a tensor or array, or a tuple or dictionary of them.
+    classes : sequence, optional
+        The labels in the order of the outputs; 0 and 1 by default.
+    activation : {"softmax", "sigmoid", None}, default="softmax"
+        What turns outputs into probabilities. "softmax" of one output is that of it and 0; None if they are probabilities.
+    task : {"classification", "regression"}, default="classification"
+        "regression" for a module whose one output is the number it predicts.
     """
 
     def __init__(
         self,
-        module: Any,
+        module: "Module",
         inputs: Inputs,
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Labels | None = None,
         activation: Activation = "softmax",
         task: Task = "classification",
     ) -> None:
         if not callable(inputs):
-            raise InputError(f"inputs must be a function from a DataFrame to tensors; got {type(inputs).__name__}.")
-        if activation not in ("softmax", "sigmoid", None):
-            raise InputError(f"activation must be 'softmax', 'sigmoid' or None; got {activation!r}.")
+            raise InputError("models.torch_inputs", option="inputs", received=type(inputs).__name__)
+        check_activation(activation)
         if task not in ("classification", "regression"):
-            raise InputError(f"task must be 'classification' or 'regression'; got {task!r}.")
+            expected = ("classification", "regression")
+            raise InputError("options.unknown_choice", option="task", expected=expected, received=task)
         self.module, self.inputs, self.activation = module, inputs, activation
-        self._asking = Lock()
-        super().__init__(None if task == "regression" else as_classes(classes, len(classes or (0, 1)), WHAT.lower()))
+        self._running = Lock()
+        super().__init__(None if task == "regression" else as_classes(classes, len(classes or (0, 1))))
 
     @classmethod
     def on_matrix(
         cls,
-        module: Any,
+        module: "Module",
         encoding: "CodecMatrix | tuple[Schema | None, pd.DataFrame]",
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Labels | None = None,
         activation: Activation = "softmax",
         task: Task = "classification",
     ) -> "TorchModel":
-        """A module trained on the matrix of a `CodecMatrix`: numbers standardised, categories one-hot."""
-        held = encoding if isinstance(encoding, CodecMatrix) else CodecMatrix(encoding[1], encoding[0])
-        return cls(module, held, classes=classes, activation=activation, task=task)
+        """Return an adapter for a module trained on a `CodecMatrix`: numbers standardised, categories one-hot."""
+        matrix = encoding if isinstance(encoding, CodecMatrix) else CodecMatrix(encoding[1], encoding[0])
+        return cls(module, matrix, classes=classes, activation=activation, task=task)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_asking"}
+        return {name: value for name, value in self.__dict__.items() if name != "_running"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._asking = Lock()
+        self._running = Lock()
 
-    def respond(self, frame: pd.DataFrame) -> Floats:
+    def evaluate(self, frame: pd.DataFrame) -> Floats:
         outputs = self._forward(frame)
         if outputs.ndim == 2 and outputs.shape[1] == 1:
             outputs = outputs[:, 0]
-        if self.answers_numbers:
+        if self.predicts_numbers:
             if outputs.ndim != 1:
-                raise ModelError(f"{WHAT} must give one number a row for a regression; got {outputs.shape[1]}.")
+                raise ModelError("models.one_output", received=outputs.shape[1])
             return outputs
-        return self._chances(outputs)
-
-    def _chances(self, outputs: Floats) -> Floats:
-        if outputs.ndim == 1:
-            found = two_columns(outputs if self.activation is None else sigmoid(outputs))
-        elif self.activation == "sigmoid":
-            raise ModelError(f"{WHAT} must give one output a row for activation='sigmoid'; got {outputs.shape[1]}.")
-        else:
-            found = softmax(outputs) if self.activation == "softmax" else outputs
-        if found.shape[1] != len(self.classes_):
-            raise ModelError(
-                f"{WHAT} must give an output for each of {len(self.classes_)} classes; got {found.shape[1]} (name them all "
-                "with classes=)."
-            )
-        return check_chances(found, WHAT) if self.activation is None else found
+        found = as_probabilities(outputs, self.activation, len(self.classes_))
+        return check_probabilities(found) if self.activation is None else found
 
     def _forward(self, frame: pd.DataFrame) -> Floats:
         torch = _torch()
@@ -107,11 +111,11 @@ class TorchModel(Adapter):
         padded = frame.iloc[np.minimum(np.arange(-(-rows // BLOCK) * BLOCK), rows - 1)]
         given = _map(_tensor, self.inputs(padded))
         _check_length(given, len(padded))
-        with self._asking, _evaluating(self.module), torch.no_grad():
+        with self._running, _evaluation_mode(self.module), torch.no_grad():
             parts = [self._part(given, start) for start in range(0, len(padded), BLOCK)]
         return np.concatenate([part.detach().cpu().numpy() for part in parts])[:rows].astype(np.float64)
 
-    def _part(self, given: Any, start: int) -> Any:
+    def _part(self, given: Any, start: int) -> "Tensor":
         part = _map(lambda tensor: tensor[start : start + BLOCK], given)
         if isinstance(part, Mapping):
             return self.module(**part)
@@ -119,9 +123,9 @@ class TorchModel(Adapter):
 
 
 class CodecMatrix:
-    """From a DataFrame to the matrix our autoencoder sees, as float32: what `TorchModel.on_matrix` is trained on.
+    """Turns a DataFrame into the matrix the autoencoder gets, as float32: the input of `TorchModel.on_matrix`.
 
-    `width` is its number of columns: one a number, one for every category in the training rows.
+    `width` is its number of columns: one per number and one per category in the training rows.
     """
 
     def __init__(self, X: pd.DataFrame, schema: Schema | None = None) -> None:
@@ -130,29 +134,26 @@ class CodecMatrix:
         self.codec = Codec(self.table.schema, Profile.measure(codes, self.table.schema))
         self.width = self.codec.width
 
-    def __call__(self, frame: pd.DataFrame) -> Any:
+    def __call__(self, frame: pd.DataFrame) -> Floats32:
         return self.codec.encode(self._codes(frame)).astype(np.float32)
 
     def _codes(self, frame: pd.DataFrame) -> Floats:
         reading = self.table.read(frame)
-        if reading.problems:
-            raise InputError(reading.problems[min(reading.problems)])
+        if reading.first_problem is not None:
+            raise InputError(reading.first_problem)
         return reading.codes
 
 
-class _evaluating:
-    """Evaluation mode for a while; every part of the module gets back the mode it was in."""
-
-    def __init__(self, module: Any) -> None:
-        self.module = module
-
-    def __enter__(self) -> None:
-        self.modes = [(part, part.training) for part in self.module.modules()] if hasattr(self.module, "modules") else []
-        if any(training for _, training in self.modes):
-            self.module.eval()
-
-    def __exit__(self, *_: object) -> None:
-        for part, training in self.modes:
+@contextmanager
+def _evaluation_mode(module: "Module") -> Iterator[None]:
+    """Evaluation mode; afterwards every part of the module has the mode it had."""
+    modes = [(part, part.training) for part in module.modules()] if hasattr(module, "modules") else []
+    if any(training for _, training in modes):
+        module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
             part.training = training
 
 
@@ -162,20 +163,21 @@ def _map(function: Callable[[Any], Any], given: Any) -> Any:
     return tuple(function(part) for part in given) if isinstance(given, (tuple, list)) else function(given)
 
 
-def _tensor(part: Any) -> Any:
-    """PyTorch warns of arrays it may not write to, as pandas hands them out."""
+def _tensor(part: object) -> "Tensor":
+    """Return a tensor; PyTorch warns about read-only arrays, which pandas returns."""
     kept = part if not isinstance(part, np.ndarray) or part.flags.writeable else part.copy()
-    return _torch().as_tensor(kept)
+    found: Tensor = _torch().as_tensor(kept)
+    return found
 
 
 def _check_length(given: Any, rows: int) -> None:
     parts = given.values() if isinstance(given, Mapping) else given if isinstance(given, tuple) else [given]
     for part in parts:
         if part.ndim == 0 or len(part) != rows:
-            raise ModelError(f"inputs must give {rows} entries for {rows} rows; got a tensor of shape {tuple(part.shape)}.")
+            raise ModelError("models.tensor_rows", expected=rows, received=tuple(part.shape))
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType:
     try:
         return import_module("torch")
     except ImportError as error:

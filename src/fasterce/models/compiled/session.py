@@ -1,39 +1,46 @@
-"""A compiled model at run time: ONNX Runtime in blocks of a fixed number of rows.
+"""Backends of a compiled model: ONNX Runtime, or trees, in blocks of a fixed number of rows.
 
-A matrix product may round differently for one row and for a thousand; with the block's shape always the same and one
-thread a block, a row's answer does not depend on its company. Larger questions spread their blocks over a few threads.
+A matrix product may round differently for one row and for a thousand. With blocks of one shape and one thread per block, the
+prediction for a row does not depend on the other rows. Large batches spread their blocks over a few threads.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fasterce.latent.runtime import cores
-from fasterce.profile import Floats
+from fasterce.typing import Floats, Objects
 
-Inputs = Mapping[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+Inputs = Mapping[str, Objects]
 Prepare = Callable[[Floats, int], Inputs]
 
+# ONNX Runtime's level for fatal errors only.
 SILENT = 4
+# More threads do not help: memory bandwidth is the limit.
 MOST_THREADS = 4
-# Parts are small enough to stay in a core's cache and to keep all threads busy to the end.
+# Blocks per part: small enough to stay in a core's cache and to keep all threads busy to the end.
 PART_BLOCKS = 24
+# Blocks up to which one thread is faster than several.
 FEW_BLOCKS = 4
+# Rows of a block of a forest evaluated tree by tree: its leaves stay in a core's cache.
 FOREST_ROWS = 128
 
 
-class Engine(Protocol):
-    """A compiled model; `prepare` makes its inputs from codes, padded to a number of rows."""
+class Backend(Protocol):
+    """Runs a model; `prepare` makes its inputs from codes, padded to a number of rows."""
 
-    def answer(self, prepare: Prepare, codes: Floats) -> NDArray[Any]: ...
+    def run(self, prepare: Prepare, codes: Floats) -> Objects: ...
 
 
-class GraphEngine:
+class GraphBackend:
     """One output of an ONNX graph, computed block by block."""
 
     def __init__(self, graph: bytes, block: int) -> None:
@@ -42,13 +49,13 @@ class GraphEngine:
         self._session = _start(graph)
         self._output = [self._session.get_outputs()[0].name]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return GraphEngine, (self.graph, self.block)
+    def __reduce__(self) -> tuple[object, ...]:
+        return GraphBackend, (self.graph, self.block)
 
-    def answer(self, prepare: Prepare, codes: Floats) -> NDArray[Any]:
+    def run(self, prepare: Prepare, codes: Floats) -> Objects:
         return in_parts(lambda part: self._part(prepare, part), codes, self.block)
 
-    def _part(self, prepare: Prepare, codes: Floats) -> NDArray[Any]:
+    def _part(self, prepare: Prepare, codes: Floats) -> Objects:
         rows = len(codes)
         padded = -(-rows // self.block) * self.block
         inputs = prepare(codes, padded)
@@ -59,32 +66,32 @@ class GraphEngine:
         return (found[0] if len(found) == 1 else np.concatenate(found))[:rows]
 
 
-class ForestEngine:
-    """A large scikit-learn forest, tree by tree: too many nodes to convert in a moment or to walk row by row.
+class ForestBackend:
+    """A large scikit-learn forest, tree by tree: too many nodes to convert quickly or to evaluate row by row.
 
-    Trees compare one row at a time and are summed in their order, so here too a row's answer is its own.
+    Trees are summed in their order, so that here too the prediction for a row does not depend on the others.
     """
 
-    def __init__(self, forest: Any) -> None:
+    def __init__(self, forest: "RandomForestClassifier | ExtraTreesClassifier") -> None:
         self.forest = forest
-        self._trees = [(grown.tree_, grown.tree_.value[:, 0, :]) for grown in forest.estimators_]
+        self._trees = [(tree.tree_, tree.tree_.value[:, 0, :]) for tree in forest.estimators_]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ForestEngine, (self.forest,)
+    def __reduce__(self) -> tuple[object, ...]:
+        return ForestBackend, (self.forest,)
 
-    def answer(self, prepare: Prepare, codes: Floats) -> NDArray[Any]:
+    def run(self, prepare: Prepare, codes: Floats) -> Objects:
         return in_parts(lambda part: self._part(prepare, part), codes, FOREST_ROWS)
 
-    def _part(self, prepare: Prepare, codes: Floats) -> NDArray[Any]:
+    def _part(self, prepare: Prepare, codes: Floats) -> Objects:
         (matrix,) = prepare(codes, len(codes)).values()
-        chances = np.zeros((len(codes), len(self.forest.classes_)))
+        total = np.zeros((len(codes), len(self.forest.classes_)))
         for tree, leaves in self._trees:
-            chances += leaves[tree.apply(matrix)]
-        return chances / len(self._trees)
+            total += leaves[tree.apply(matrix)]
+        return np.asarray(total / len(self._trees))
 
 
-def in_parts(work: Callable[[Floats], NDArray[Any]], codes: Floats, block: int) -> NDArray[Any]:
-    """The answers to all rows in order; many blocks of rows are spread over the threads."""
+def in_parts(work: Callable[[Floats], Objects], codes: Floats, block: int) -> Objects:
+    """Return the outputs for all rows in order; many blocks of rows are spread over the threads."""
     if len(codes) <= FEW_BLOCKS * block:
         return work(codes)
     size = block * min(PART_BLOCKS, -(-len(codes) // (block * threads())))
@@ -92,7 +99,7 @@ def in_parts(work: Callable[[Floats], NDArray[Any]], codes: Floats, block: int) 
     return np.concatenate(list(_pool(os.getpid()).map(work, parts)))
 
 
-def _start(graph: bytes) -> Any:
+def _start(graph: bytes) -> "InferenceSession":
     import onnxruntime  # noqa: PLC0415 - an extra
 
     options = onnxruntime.SessionOptions()
@@ -104,8 +111,8 @@ def _start(graph: bytes) -> Any:
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """One pool a process: the threads of a pool do not survive a fork."""
-    return ThreadPoolExecutor(threads(), thread_name_prefix=f"fasterce-twin-{process}")
+    """Return the pool of a process: the threads of a pool do not outlive a fork."""
+    return ThreadPoolExecutor(threads(), thread_name_prefix=f"fasterce-compiled-{process}")
 
 
 @cache

@@ -1,10 +1,10 @@
-"""What a model file is: by its first bytes where these say so, by its name where they agree."""
+"""The kind of a model file: its name and its first bytes must agree."""
 
 import re
 
-from fasterce.errors import ModelError, shorten
+from fasterce.errors import ModelError
 
-# How files of each kind may end.
+# File endings by kind.
 SUFFIXES = {
     "onnx": (".onnx",),
     "xgboost": (".json", ".ubj", ".xgb"),
@@ -14,7 +14,7 @@ SUFFIXES = {
     "pickle": (".pkl", ".pickle", ".joblib"),
 }
 KINDS = (*SUFFIXES, "import", "mlflow", "inference")
-# How content begins. The oldest pickles are text: a global, a mark, an empty dictionary and the like.
+# First bytes by kind. The oldest pickles are text: a global, a mark, an empty dictionary and the like.
 BEGINNINGS = (
     ("pickle", re.compile(rb"\x80[\x02-\x05]")),
     ("zip", re.compile(rb"PK\x03\x04")),
@@ -25,7 +25,7 @@ BEGINNINGS = (
     ("onnx", re.compile(rb"\x08")),
     ("pickle", re.compile(rb"c[\w.]+\n\w+\n|\((c|lp|dp|i|d|l|t)|\]q|\}q|[lgI]p?\d+\n")),
 )
-ELSEWHERE = {
+OTHER_FORMATS = {
     ".pt": "torch",
     ".pth": "torch",
     ".pt2": "torch",
@@ -38,22 +38,20 @@ ELSEWHERE = {
 }
 
 
-def seen(content: bytes) -> str:
-    """The kind of file the first bytes say it is; "" where they say nothing."""
+def kind_by_content(content: bytes) -> str:
+    """Return the kind of file by its first bytes; "" if they are of none."""
     return next((kind for kind, beginning in BEGINNINGS if beginning.match(content)), "")
 
 
 def kind_of(where: str, suffix: str, content: bytes, wanted: str | None) -> str:
-    """The kind of a file; an error where name and content do not agree."""
+    """Return the kind of a file; an error where name and content do not agree."""
     kind = wanted or next((kind for kind, endings in SUFFIXES.items() if suffix in endings), "")
-    found = seen(content)
+    found = kind_by_content(content)
     if not kind:
-        raise ModelError(_unknown(where, suffix, found))
+        raise _unknown_suffix(where, suffix, found)
     if not _agree(kind, found):
-        named = f"kind={wanted!r}" if wanted else f"its name ends in {suffix}"
-        got = {"": "something else", "compressed": "a compressed file", "zip": "a zip archive"}.get(found, f"a {found} file")
-        warning = " (a pickle runs code when it is loaded, so nothing was loaded)" if found == "pickle" else ""
-        raise ModelError(f"The model file {where} must be a {kind} file, since {named}; its content is {got}{warning}.")
+        code = "models.file_is_pickle" if found == "pickle" else "models.file_kind"
+        raise ModelError(code, path=where, expected=kind, received=found or "unknown")
     return kind
 
 
@@ -63,23 +61,17 @@ def _agree(kind: str, found: str) -> bool:
     return found == ("zip" if kind == "skops" else kind)
 
 
-def _unknown(where: str, suffix: str, found: str) -> str:
-    known = shorten([ending for endings in SUFFIXES.values() for ending in endings], 20)
-    other = ELSEWHERE.get(suffix)
-    if other == "torch":
-        return (
-            f"The model file {where} must end in one of {known}; got {suffix}: a PyTorch file does not say how a table "
-            "becomes tensors, so wrap it in fasterce.adapters.TorchModel in a module of yours and name that as 'module:name'."
-        )
+def _unknown_suffix(where: str, suffix: str, found: str) -> ModelError:
+    endings = ", ".join(ending for group in SUFFIXES.values() for ending in group)
+    fields = {"path": where, "expected": endings, "received": suffix or "no ending"}
+    other = OTHER_FORMATS.get(suffix)
     if other is not None:
-        return (
-            f"The model file {where} must end in one of {known}; got {suffix}: export it to ONNX, or load it in a module of "
-            "yours and name that as 'module:name'."
-        )
-    guess = f" (its content looks like {found}: say kind={found!r})" if found in SUFFIXES and found != "pickle" else ""
-    return f"The model file {where} must end in one of {known}; got {suffix or 'no ending'}{guess}."
+        return ModelError("models.torch_file" if other == "torch" else "models.foreign_file", **fields)
+    if found in SUFFIXES and found != "pickle":
+        return ModelError("models.file_suffix_kind", **fields, kind=found)
+    return ModelError("models.file_suffix", **fields)
 
 
 def check_kind(kind: str | None) -> None:
     if kind is not None and kind not in KINDS:
-        raise ModelError(f"kind must be one of {shorten(KINDS, 20)}; got {kind!r:.60}.")
+        raise ModelError("options.unknown_choice", option="kind", expected=KINDS, received=kind)

@@ -1,14 +1,14 @@
-"""LightGBM's text, looked through before LightGBM sees it: a truncated file makes it read beyond its memory."""
+"""Checks LightGBM's text before LightGBM reads it: a truncated file makes it read beyond its memory."""
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.loading.xgboost_file import MOST_FEATURES, UnsoundError, require
+from fasterce.errors import problem_of
+from fasterce.models.files.xgboost_file import MOST_FEATURES, UnsoundError, require
 
 Numbers = NDArray[np.float64]
 
@@ -23,42 +23,42 @@ CATEGORICAL = 1
 
 
 def check(content: bytes) -> str:
-    """The text, if its trees are trees; otherwise `UnsoundError` with a few words on what is wrong."""
+    """Return the text if its trees are trees; otherwise raise `UnsoundError`."""
     try:
         text = content.decode("utf-8").replace("\r\n", "\n")
-        require("\0" not in text, "a zero byte")
+        require("\0" not in text, "text")
         _check_text(text)
     except (KeyError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, UnsoundError):
             raise
-        raise UnsoundError(f"{type(error).__name__}: {error}"[:160]) from error
+        raise UnsoundError(problem_of(error)) from error
     return text
 
 
 def _check_text(text: str) -> None:
     head, blank, rest = text.partition("\n\n")
-    require(head.startswith("tree\n") and blank != "", "no head")
+    require(head.startswith("tree\n") and blank != "", "tree")
     about = _lines(head)
     features = int(about["max_feature_idx"]) + 1
-    require(0 < features <= MOST_FEATURES, f"{features} features")
-    require(len(about["feature_names"].split(" ")) == features, "feature_names of another number of features")
-    require(len(about["feature_infos"].split(" ")) == features, "feature_infos of another number of features")
+    require(0 < features <= MOST_FEATURES, "max_feature_idx")
+    require(len(about["feature_names"].split(" ")) == features, "feature_names")
+    require(len(about["feature_infos"].split(" ")) == features, "feature_infos")
     classes, trees_each = int(about["num_class"]), int(about["num_tree_per_iteration"])
-    require(1 <= classes <= MOST_CLASSES and trees_each in (1, classes), f"{classes} classes, {trees_each} trees a round")
+    require(1 <= classes <= MOST_CLASSES and trees_each in (1, classes), "num_tree_per_iteration")
     sizes = [int(size) for size in about["tree_sizes"].split()]
-    require(len(sizes) % trees_each == 0, f"{len(sizes)} trees, {trees_each} a round")
+    require(len(sizes) % trees_each == 0, "tree_sizes")
     _check_trees(rest.encode(), sizes, features)
 
 
 def _check_trees(rest: bytes, sizes: list[int], features: int) -> None:
-    """The sizes the head tells are where LightGBM cuts, so they must be where trees begin."""
+    """Check that trees begin where the sizes in the head say, which is where LightGBM splits the text."""
     begin = len(rest) - len(rest.lstrip(b"\n"))
     for place, size in enumerate(sizes):
-        require(0 < size <= len(rest) - begin, f"tree {place} is cut short")
+        require(0 < size <= len(rest) - begin, "tree_sizes", place)
         tree = rest[begin : begin + size].decode()
-        require(tree.startswith(f"Tree={place}\n"), f"tree {place} does not begin where the head says")
-        require(tree.count("Tree=") == 1, f"tree {place} does not end where the head says")
-        _check_tree(_lines(tree), features, f"tree {place}")
+        require(tree.startswith(f"Tree={place}\n"), "Tree", place)
+        require(tree.count("Tree=") == 1, "Tree", place)
+        _check_tree(_lines(tree), features, place)
         begin += size
     _check_tail(rest[begin:].lstrip(b"\n").decode())
 
@@ -66,63 +66,63 @@ def _check_trees(rest: bytes, sizes: list[int], features: int) -> None:
 def _check_tail(tail: str) -> None:
     found = TAIL.fullmatch(tail)
     if found is None:
-        raise UnsoundError("it ends too early, or otherwise than LightGBM ends it")
-    held = json.loads(found["categories"] or "null")
-    require(held is None or (isinstance(held, list) and all(isinstance(each, list) for each in held)), "pandas_categorical")
+        raise UnsoundError("models.unsound_end")
+    stored = json.loads(found["categories"] or "null")
+    require(
+        stored is None or (isinstance(stored, list) and all(isinstance(each, list) for each in stored)), "pandas_categorical"
+    )
 
 
-def _check_tree(tree: Mapping[str, str], features: int, where: str) -> None:
+def _check_tree(tree: Mapping[str, str], features: int, place: int) -> None:
     leaves, categories = int(tree["num_leaves"]), int(tree["num_cat"])
-    require(leaves >= 1 and categories >= 0, f"{leaves} leaves in {where}")
+    require(leaves >= 1 and categories >= 0, "num_leaves", place)
     splits = leaves - 1
     values = _numbers(tree["leaf_value"])
-    require(len(values) == leaves, f"{len(values)} leaf values for {leaves} leaves in {where}")
-    require(int(tree.get("is_linear", 0)) == 0 or "leaf_const" in tree, f"linear leaves in {where}")
+    require(len(values) == leaves, "leaf_value", place)
+    require(int(tree.get("is_linear", 0)) == 0 or "leaf_const" in tree, "leaf_const", place)
     if splits == 0:
         return
-    held = {name: _numbers(tree[name]) for name in BY_SPLIT}
-    held |= {name: _numbers(tree[name]) for name in BY_SPLIT_SOMETIMES if name in tree}
-    for name, numbers in held.items():
-        require(len(numbers) == splits, f"{len(numbers)} {name} for {splits} splits in {where}")
+    stored = {name: _numbers(tree[name]) for name in BY_SPLIT}
+    stored |= {name: _numbers(tree[name]) for name in BY_SPLIT_SOMETIMES if name in tree}
+    for name, numbers in stored.items():
+        require(len(numbers) == splits, name, place)
     for name in ("leaf_weight", "leaf_count"):
-        require(name not in tree or len(_numbers(tree[name])) in (0, leaves), f"{name} in {where}")
-    chosen = held["split_feature"]
-    require(bool(((chosen >= 0) & (chosen < features)).all()), f"split_feature out of range in {where}")
-    _check_children(np.concatenate([held["left_child"], held["right_child"]]), splits, leaves, where)
-    _check_categories(tree, held, categories, where)
+        require(name not in tree or len(_numbers(tree[name])) in (0, leaves), name, place)
+    chosen = stored["split_feature"]
+    require(bool(((chosen >= 0) & (chosen < features)).all()), "split_feature", place)
+    _check_children(np.concatenate([stored["left_child"], stored["right_child"]]), splits, leaves, place)
+    _check_categories(tree, stored, categories, place)
     if int(tree.get("is_linear", 0)):
-        _check_linear(tree, leaves, features, where)
+        _check_linear(tree, leaves, features, place)
 
 
-def _check_children(children: Numbers, splits: int, leaves: int, where: str) -> None:
-    """Leaf k is written -k-1. Every split but the root and every leaf is somebody's child once: no circles."""
-    require(bool((children == np.round(children)).all()), f"children in {where}")
+def _check_children(children: Numbers, splits: int, leaves: int, place: int) -> None:
+    """Check that every split but the root and every leaf (leaf k is written -k-1) is a child once: no cycles."""
+    require(bool((children == np.round(children)).all()), "left_child", place)
     wanted = np.concatenate([np.arange(1, splits), -np.arange(1, leaves + 1)])
-    require(np.array_equal(np.sort(children), np.sort(wanted)), f"children that make no tree in {where}")
+    require(np.array_equal(np.sort(children), np.sort(wanted)), "left_child", place)
 
 
-def _check_categories(tree: Mapping[str, str], held: Mapping[str, Numbers], count: int, where: str) -> None:
-    by_category = (held["decision_type"].astype(np.int64) & CATEGORICAL) == CATEGORICAL
-    chosen = held["threshold"][by_category]
-    require(
-        bool(((chosen >= 0) & (chosen < count) & (chosen == np.round(chosen))).all()), f"categories out of range in {where}"
-    )
+def _check_categories(tree: Mapping[str, str], stored: Mapping[str, Numbers], count: int, place: int) -> None:
+    by_category = (stored["decision_type"].astype(np.int64) & CATEGORICAL) == CATEGORICAL
+    chosen = stored["threshold"][by_category]
+    require(bool(((chosen >= 0) & (chosen < count) & (chosen == np.round(chosen))).all()), "threshold", place)
     if count == 0:
         return
     bounds, words = _numbers(tree["cat_boundaries"]), _numbers(tree["cat_threshold"])
-    require(len(bounds) == count + 1 and bounds[0] == 0 and bounds[-1] == len(words), f"cat_boundaries in {where}")
-    require(bool((np.diff(bounds) >= 0).all()), f"cat_boundaries out of order in {where}")
+    require(len(bounds) == count + 1 and bounds[0] == 0 and bounds[-1] == len(words), "cat_boundaries", place)
+    require(bool((np.diff(bounds) >= 0).all()), "cat_boundaries", place)
 
 
-def _check_linear(tree: Mapping[str, str], leaves: int, features: int, where: str) -> None:
+def _check_linear(tree: Mapping[str, str], leaves: int, features: int, place: int) -> None:
     counts = _numbers(tree["num_features"])
-    require(len(counts) == leaves == len(_numbers(tree["leaf_const"])), f"linear leaves in {where}")
+    require(len(counts) == leaves == len(_numbers(tree["leaf_const"])), "leaf_features", place)
     used, weights = _numbers(tree.get("leaf_features", "")), _numbers(tree.get("leaf_coeff", ""))
-    require(bool((counts >= 0).all()) and len(used) == len(weights) == counts.sum(), f"linear leaves in {where}")
-    require(bool(((used >= 0) & (used < features)).all()), f"linear leaves in {where}")
+    require(bool((counts >= 0).all()) and len(used) == len(weights) == counts.sum(), "leaf_features", place)
+    require(bool(((used >= 0) & (used < features)).all()), "leaf_features", place)
 
 
-def _lines(text: str) -> dict[str, Any]:
+def _lines(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 

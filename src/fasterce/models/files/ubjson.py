@@ -1,9 +1,11 @@
-"""A strict reader of UBJSON, as XGBoost writes it: every length is checked before anything is made."""
+"""A strict reader of UBJSON, as XGBoost writes it: every length is checked before memory is allocated."""
 
 import struct
 from typing import Any
 
 import numpy as np
+
+from fasterce.errors import FasterCEError
 
 MOST_DEPTH = 64
 WHOLE = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q"}
@@ -11,16 +13,16 @@ NUMBERS = {**WHOLE, b"d": ">f", b"D": ">d"}
 CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
 
-class NotUbjsonError(ValueError):
+class NotUbjsonError(FasterCEError, ValueError):
     """The bytes are not UBJSON, or end too early."""
 
 
 def read(content: bytes) -> Any:
-    """The one value the bytes hold."""
+    """Return the one value in the bytes."""
     reader = _Reader(content)
     value = reader.value(reader.take(1), 0)
     if reader.at != len(content):
-        raise NotUbjsonError(f"{len(content) - reader.at} bytes too many")
+        raise NotUbjsonError("models.ubjson_too_long", count=len(content) - reader.at)
     return value
 
 
@@ -31,7 +33,7 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         if count < 0 or self.at + count > len(self.content):
-            raise NotUbjsonError(f"it ends at byte {len(self.content)}, where {count} more were to come")
+            raise NotUbjsonError("models.ubjson_too_short", byte=len(self.content), count=count)
         self.at += count
         return self.content[self.at - count : self.at]
 
@@ -40,7 +42,7 @@ class _Reader:
 
     def value(self, marker: bytes, depth: int) -> Any:
         if depth > MOST_DEPTH:
-            raise NotUbjsonError(f"it is nested more than {MOST_DEPTH} deep")
+            raise NotUbjsonError("models.ubjson_too_deep", expected=MOST_DEPTH)
         if marker in NUMBERS:
             return self.number(marker)
         if marker in CONSTANTS:
@@ -53,7 +55,7 @@ class _Reader:
             return self.array(depth)
         if marker == b"{":
             return self.members(depth)
-        raise NotUbjsonError(f"an unknown marker {marker!r} at byte {self.at}")
+        raise NotUbjsonError("models.ubjson_marker", marker=marker, byte=self.at)
 
     def number(self, marker: bytes) -> Any:
         form = NUMBERS[marker]
@@ -62,7 +64,7 @@ class _Reader:
     def length(self) -> int:
         marker = self.take(1)
         if marker not in WHOLE:
-            raise NotUbjsonError(f"a length must be a whole number at byte {self.at}")
+            raise NotUbjsonError("models.ubjson_length", byte=self.at)
         return int(self.number(marker))
 
     def text(self) -> str:
@@ -74,7 +76,7 @@ class _Reader:
             self.take(1)
             kind = self.take(1)
             if self.peek() != b"#":
-                raise NotUbjsonError(f"a typed array must have a length at byte {self.at}")
+                raise NotUbjsonError("models.ubjson_length", byte=self.at)
         if self.peek() == b"#":
             self.take(1)
             return self.counted(self.length(), kind, depth)
@@ -88,18 +90,18 @@ class _Reader:
             form = np.dtype(NUMBERS[kind].replace("b", "i1").replace("B", "u1") if kind in b"iU" else NUMBERS[kind])
             return np.frombuffer(self.take(count * form.itemsize), dtype=form)
         if kind:
-            raise NotUbjsonError(f"an array of {kind!r} at byte {self.at}")
+            raise NotUbjsonError("models.ubjson_marker", marker=kind, byte=self.at)
         self.check_room(count)
         return [self.value(self.take(1), depth + 1) for _ in range(count)]
 
     def check_room(self, count: int) -> None:
         if count < 0 or count > len(self.content) - self.at:
-            raise NotUbjsonError(f"{count} entries at byte {self.at}, which is more than there are bytes left")
+            raise NotUbjsonError("models.ubjson_too_many", count=count, byte=self.at)
 
     def members(self, depth: int) -> dict[str, Any]:
         found = {}
         if self.peek() == b"#":
-            raise NotUbjsonError(f"an object with a count at byte {self.at}")
+            raise NotUbjsonError("models.ubjson_marker", marker=b"#", byte=self.at)
         while self.peek() != b"}":
             name = self.text()
             found[name] = self.value(self.take(1), depth + 1)

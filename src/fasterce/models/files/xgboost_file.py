@@ -1,4 +1,4 @@
-"""XGBoost's JSON and UBJSON, looked through before XGBoost sees it: it trusts the numbers in a file with its memory."""
+"""Checks XGBoost's JSON and UBJSON before XGBoost reads it, since it trusts the sizes in a file."""
 
 import json
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.loading.ubjson import NotUbjsonError, read
+from fasterce.errors import FasterCEError, problem_of
+from fasterce.models.files.ubjson import NotUbjsonError, read
 
 Whole = NDArray[np.int64]
 
@@ -18,21 +19,21 @@ CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categori
 MOST_CATEGORIES = 1 << 24
 
 
-class UnsoundError(ValueError):
-    """The file is not a model XGBoost can have written."""
+class UnsoundError(FasterCEError, ValueError):
+    """The file is not a model its library can have written; the problem names the field."""
 
 
 def check(content: bytes) -> None:
-    """Raise `UnsoundError` with a few words on what is wrong; the trees must be trees."""
+    """Raise `UnsoundError` unless the trees of the file are trees."""
     try:
         model = json.loads(content) if _is_json(content) else read(content)
     except (NotUbjsonError, ValueError, RecursionError) as error:
-        raise UnsoundError(f"{type(error).__name__}: {error}"[:160]) from error
-    require(isinstance(model, dict) and "learner" in model, "it has no 'learner', so XGBoost did not write it")
+        raise UnsoundError(problem_of(error)) from error
+    require(isinstance(model, dict) and "learner" in model, "learner")
     try:
         _check_learner(model["learner"])
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise UnsoundError(f"{type(error).__name__}: {error}"[:160]) from error
+        raise UnsoundError(problem_of(error)) from error
 
 
 def _is_json(content: bytes) -> bool:
@@ -45,98 +46,96 @@ def _check_learner(learner: dict[str, Any]) -> None:
     groups = max(1, _within(about["num_class"], 0, MOST_CLASSES, "num_class"))
     groups *= max(1, _within(about.get("num_target", 1), 0, MOST_CLASSES, "num_target"))
     for name in ("feature_names", "feature_types"):
-        require(len(learner.get(name, ())) in (0, features), f"{len(learner.get(name, ()))} {name} for {features} features")
+        require(len(learner.get(name, ())) in (0, features), name)
     booster = learner["gradient_booster"]
     if booster["name"] == "gblinear":
-        require(len(booster["model"]["weights"]) == (features + 1) * groups, "the wrong number of weights")
+        require(len(booster["model"]["weights"]) == (features + 1) * groups, "weights")
         return
-    held = booster.get("gbtree", booster)["model"]
-    _check_forest(held, features, groups)
+    stored = booster.get("gbtree", booster)["model"]
+    _check_forest(stored, features, groups)
     if booster["name"] == "dart":
-        require(len(booster["weight_drop"]) == len(held["trees"]), "the wrong number of weights of trees")
+        require(len(booster["weight_drop"]) == len(stored["trees"]), "weight_drop")
 
 
-def _check_forest(held: dict[str, Any], features: int, groups: int) -> None:
-    trees = held["trees"]
-    count = _within(held["gbtree_model_param"]["num_trees"], 0, len(trees), "num_trees")
-    require(count == len(trees) == len(held["tree_info"]), f"{len(trees)} trees where {count} were to come")
-    _in_range(_whole(held["tree_info"]), 0, groups, "tree_info")
-    if "iteration_indptr" in held:
-        rounds = _whole(held["iteration_indptr"])
-        require(len(rounds) > 0 and rounds[0] == 0 and rounds[-1] == count, "rounds that do not hold all trees")
-        require(bool((np.diff(rounds) >= 0).all()), "rounds out of order")
+def _check_forest(stored: dict[str, Any], features: int, groups: int) -> None:
+    trees = stored["trees"]
+    count = _within(stored["gbtree_model_param"]["num_trees"], 0, len(trees), "num_trees")
+    require(count == len(trees) == len(stored["tree_info"]), "num_trees")
+    _in_range(_whole(stored["tree_info"]), 0, groups, "tree_info")
+    if "iteration_indptr" in stored:
+        rounds = _whole(stored["iteration_indptr"])
+        require(len(rounds) > 0 and rounds[0] == 0 and rounds[-1] == count, "iteration_indptr")
+        require(bool((np.diff(rounds) >= 0).all()), "iteration_indptr")
     for place, tree in enumerate(trees):
-        require(_whole([tree["id"]])[0] == place, f"tree {place} out of order")
+        require(_whole([tree["id"]])[0] == place, "id", place)
         _check_tree(tree, features, place)
-    _check_stored_categories(held.get("cats", {}), features)
+    _check_stored_categories(stored.get("cats", {}), features)
 
 
 def _check_tree(tree: dict[str, Any], features: int, place: int) -> None:
-    where = f"tree {place}"
-    nodes = _within(tree["tree_param"]["num_nodes"], 1, len(tree["left_children"]), f"num_nodes of {where}")
-    require(_within(tree["tree_param"]["num_feature"], 0, features, f"num_feature of {where}") == features, where)
-    require(int(tree["tree_param"].get("size_leaf_vector", 1)) in (0, 1), f"{where} with several answers a leaf")
+    nodes = _within(tree["tree_param"]["num_nodes"], 1, len(tree["left_children"]), "num_nodes", place)
+    _within(tree["tree_param"]["num_feature"], features, features, "num_feature", place)
+    require(int(tree["tree_param"].get("size_leaf_vector", 1)) in (0, 1), "size_leaf_vector", place)
     for name in (*EVERY_NODE, *(name for name in SOMETIMES if name in tree)):
-        require(len(tree[name]) == nodes, f"{len(tree[name])} {name} for {nodes} nodes in {where}")
+        require(len(tree[name]) == nodes, name, place)
     left, right = _whole(tree["left_children"]), _whole(tree["right_children"])
     leaf = left == -1
-    require(bool((leaf == (right == -1)).all()), f"a node with one child in {where}")
+    require(bool((leaf == (right == -1)).all()), "right_children", place)
     children = np.concatenate([left[~leaf], right[~leaf]])
-    _in_range(children, 1, nodes, f"children in {where}")
-    # Nobody is a child twice and the root never: no walk from the root can go round in circles.
-    require(len(np.unique(children)) == len(children), f"a node with two parents in {where}")
-    _in_range(_whole(tree["split_indices"])[~leaf], 0, features, f"split_indices in {where}")
+    _in_range(children, 1, nodes, "left_children", place)
+    # No node is a child twice and the root never is: there are no cycles.
+    require(len(np.unique(children)) == len(children), "left_children", place)
+    _in_range(_whole(tree["split_indices"])[~leaf], 0, features, "split_indices", place)
     if "split_type" in tree:
-        _in_range(_whole(tree["split_type"]), 0, 2, f"split_type in {where}")
+        _in_range(_whole(tree["split_type"]), 0, 2, "split_type", place)
     if "parents" in tree:
         known = _whole(tree["parents"])
-        require(bool((known[left[~leaf]] == np.flatnonzero(~leaf)).all()), f"parents that have other children in {where}")
-        require(bool((known[right[~leaf]] == np.flatnonzero(~leaf)).all()), f"parents that have other children in {where}")
-    _check_tree_categories(tree, nodes, ~leaf, where)
+        require(bool((known[left[~leaf]] == np.flatnonzero(~leaf)).all()), "parents", place)
+        require(bool((known[right[~leaf]] == np.flatnonzero(~leaf)).all()), "parents", place)
+    _check_tree_categories(tree, nodes, ~leaf, place)
 
 
-def _check_tree_categories(tree: dict[str, Any], nodes: int, splits: NDArray[np.bool_], where: str) -> None:
+def _check_tree_categories(tree: dict[str, Any], nodes: int, splits: NDArray[np.bool_], place: int) -> None:
     values, at, starts, sizes = (_whole(tree.get(name, [])) for name in CATEGORIES)
-    require(len(at) == len(starts) == len(sizes), f"categories that do not fit in {where}")
-    _in_range(at, 0, nodes, f"categories_nodes in {where}")
-    _in_range(values, 0, MOST_CATEGORIES, f"categories in {where}")
-    require(bool((starts >= 0).all() and (sizes >= 0).all()), f"categories_segments in {where}")
+    require(len(at) == len(starts) == len(sizes), "categories", place)
+    _in_range(at, 0, nodes, "categories_nodes", place)
+    _in_range(values, 0, MOST_CATEGORIES, "categories", place)
+    require(bool((starts >= 0).all() and (sizes >= 0).all()), "categories_segments", place)
     require(
         bool((starts <= len(values)).all() and (sizes <= len(values) - starts).all()),
-        f"categories beyond the last in {where}",
+        "categories_sizes",
+        place,
     )
-    require(bool((np.diff(at) > 0).all()), f"categories_nodes out of order in {where}")
+    require(bool((np.diff(at) > 0).all()), "categories_nodes", place)
     by_category = np.flatnonzero((_whole(tree["split_type"]) == 1) & splits) if "split_type" in tree else at[:0]
-    require(bool(np.isin(by_category, at).all()), f"a split by category without categories in {where}")
+    require(bool(np.isin(by_category, at).all()), "split_type", place)
 
 
 def _check_stored_categories(cats: dict[str, Any], features: int) -> None:
     kept = cats.get("enc", [])
-    require(len(kept) in (0, features), f"categories of {len(kept)} features, of which there are {features}")
+    require(len(kept) in (0, features), "cats")
     segments = _whole(cats.get("feature_segments", []))
-    require(len(segments) in (0, features + 1), "feature_segments of another number of features")
+    require(len(segments) in (0, features + 1), "feature_segments")
     if len(segments):
-        sizes = np.array([_count(held) for held in kept] or [0] * features)
-        require(
-            bool((np.diff(segments) == sizes).all()) and segments[0] == 0, "feature_segments that do not fit the categories"
-        )
+        sizes = np.array([_count(stored) for stored in kept] or [0] * features)
+        require(bool((np.diff(segments) == sizes).all()) and segments[0] == 0, "feature_segments")
 
 
-def _count(held: dict[str, Any]) -> int:
-    if "offsets" not in held:
-        return len(held["values"])
-    offsets = _whole(held["offsets"])
+def _count(stored: dict[str, Any]) -> int:
+    if "offsets" not in stored:
+        return len(stored["values"])
+    offsets = _whole(stored["offsets"])
     if len(offsets) == 0:
-        require(len(held["values"]) == 0, "text without offsets")
+        require(len(stored["values"]) == 0, "offsets")
         return 0
-    require(offsets[0] == 0 and offsets[-1] == len(held["values"]), "offsets beyond the text")
-    require(bool((np.diff(offsets) >= 0).all()), "offsets out of order")
+    require(offsets[0] == 0 and offsets[-1] == len(stored["values"]), "offsets")
+    require(bool((np.diff(offsets) >= 0).all()), "offsets")
     return len(offsets) - 1
 
 
-def _within(value: Any, low: int, high: int, what: str) -> int:
+def _within(value: Any, low: int, high: int, field: str, tree: int | None = None) -> int:
     number = int(value)
-    require(low <= number <= high, f"{what} is {number}")
+    require(low <= number <= high, field, tree)
     return number
 
 
@@ -144,14 +143,18 @@ def _whole(values: Any) -> Whole:
     found = np.asarray(values)
     if found.size == 0:
         return np.zeros(0, dtype=np.int64)
-    require(found.ndim == 1 and found.dtype.kind in "iub", "numbers that are not whole")
+    if found.ndim != 1 or found.dtype.kind not in "iub":
+        raise UnsoundError("models.unsound_not_whole")
     return found.astype(np.int64)
 
 
-def _in_range(values: Whole, low: int, high: int, what: str) -> None:
-    require(bool(((values >= low) & (values < high)).all()), f"{what} out of range")
+def _in_range(values: Whole, low: int, high: int, field: str, tree: int | None = None) -> None:
+    require(bool(((values >= low) & (values < high)).all()), field, tree)
 
 
-def require(sound: bool, otherwise: str) -> None:
+def require(sound: bool, field: str, tree: int | None = None) -> None:
+    """Raise unless a field of the file, or of one tree in it, is as its library writes it."""
+    if not sound and tree is None:
+        raise UnsoundError("models.unsound_field", field=field)
     if not sound:
-        raise UnsoundError(otherwise)
+        raise UnsoundError("models.unsound_tree", field=field, tree=tree)

@@ -1,19 +1,19 @@
-"""Open Inference V2: the far side says what its inputs are, one for each column or one matrix for all."""
+"""Open Inference V2: the server declares its inputs, one per column or one matrix for all."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain, count
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
-from fasterce.adapters.http.answers import Columns, Gives, Told
-from fasterce.adapters.http.cells import cells, texts, to_json
-from fasterce.adapters.http.client import FarSideError, Request
-from fasterce.adapters.http.model import FarModel
-from fasterce.errors import InputError, shorten
+from fasterce.errors import InputError
+from fasterce.models.http.client import ConnectionSettings, RemoteModelError, Request
+from fasterce.models.http.model import HttpModel
+from fasterce.models.http.responses import Columns, Gives, Response
+from fasterce.models.http.serialization import cells, texts, to_json
+from fasterce.typing import Objects
 
 Inputs = Literal["auto", "columns", "matrix"]
 Content = dict[str, Any]
@@ -23,18 +23,24 @@ FLOATS = {"FP16": np.float16, "FP32": np.float32, "FP64": np.float64}
 KNOWN = (*WHOLE, *FLOATS, "BOOL", "BYTES")
 
 
-class InferenceModel(FarModel):
-    """A model behind a server that speaks Open Inference V2 (KServe, MLServer, Triton, OpenVINO).
+class InferenceModel(HttpModel):
+    """A model behind a server with the Open Inference V2 protocol (KServe, MLServer, Triton, OpenVINO).
 
-    A missing value is sent as null. The parameters that are not named here are those of `MLflowModel`.
+    A missing value is sent as null. Parameters not listed here are those of `MLflowModel`.
 
     Parameters
     ----------
-    url : the address of the server, with `name`, or of the model: http://host/v2/models/NAME.
-    inputs : "columns" sends one input a column, "matrix" all columns, which must be numbers, as one. "auto" goes by the
-        metadata the far side gives; where these name no inputs, by columns.
-    parameters : request parameters; None says {"content_type": "pd"} (MLServer's for tables) for columns nobody declared.
-    label, chances : names of outputs, if they are not obvious. Where given, only these are requested.
+    url : str
+        The address of the server, with `name`, or of the model: http://host/v2/models/NAME.
+    name : str, optional
+        The name of the model.
+    inputs : {"auto", "columns", "matrix"}, default="auto"
+        "columns" sends one input per column, "matrix" all columns, which must be numbers, as one. "auto" follows the
+        metadata of the server; where these declare no inputs, by columns.
+    parameters : mapping, optional
+        Request parameters; None sends {"content_type": "pd"} (MLServer's for tables) for columns not declared.
+    label, chances : str, optional
+        Names of outputs, if they are not obvious. If given, only these are requested.
     """
 
     def __init__(
@@ -44,29 +50,17 @@ class InferenceModel(FarModel):
         name: str | None = None,
         inputs: Inputs = "auto",
         parameters: Mapping[str, Any] | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Hashable] | None = None,
         gives: Gives = "auto",
         label: str | None = None,
         chances: str | None = None,
-        timeout: float = 30.0,
-        retries: int = 3,
-        backoff: float = 0.2,
         batch_rows: int = 2_000,
-        concurrency: int = 4,
-        headers: Mapping[str, str] | None = None,
-        most_bytes: int = 64 * 2**20,
-        ca_file: str | os.PathLike[str] | None = None,
-        trust_env: bool = False,
+        **connection: Unpack[ConnectionSettings],
     ) -> None:
-        manners = {
-            **{"timeout": timeout, "retries": retries, "backoff": backoff, "concurrency": concurrency},
-            **{"most_bytes": most_bytes, "headers": dict(headers or {}), "ca_file": ca_file, "trust_env": trust_env},
-        }
-        super().__init__(
-            url, classes=classes, gives=gives, label=label, chances=chances, batch_rows=batch_rows, manners=manners
-        )
+        super().__init__(url, classes=classes, gives=gives, label=label, chances=chances, batch_rows=batch_rows, **connection)
         if inputs not in ("auto", "columns", "matrix"):
-            raise InputError(f"inputs must be 'auto', 'columns' or 'matrix'; got {inputs!r}.")
+            expected = ("auto", "columns", "matrix")
+            raise InputError("options.unknown_choice", option="inputs", expected=expected, received=inputs)
         self.inputs = inputs
         self.parameters = None if parameters is None else dict(parameters)
         self._model = _model_address(self.url, name)
@@ -81,13 +75,13 @@ class InferenceModel(FarModel):
 
     @property
     def declared(self) -> list[Content]:
-        """The inputs the far side declares, asked once; empty where it declares none."""
+        """The inputs the server declares, requested once; empty where it declares none."""
         if self._declared is None:
             metadata = self._client.get(self._model)
-            told = metadata.get("inputs") or [] if isinstance(metadata, dict) else None
-            if not isinstance(told, list) or not all(_is_input(one) for one in told):
-                raise FarSideError("The metadata of a V2 model must list inputs with name, datatype and shape; got others.")
-            self._declared = told
+            inputs = metadata.get("inputs") or [] if isinstance(metadata, dict) else None
+            if not isinstance(inputs, list) or not all(_is_input(one) for one in inputs):
+                raise RemoteModelError("models.v2_metadata")
+            self._declared = inputs
         return self._declared
 
     def _prepare(self) -> None:
@@ -107,27 +101,27 @@ class InferenceModel(FarModel):
             content["outputs"] = [{"name": name} for name in wanted]
         return Request("POST", f"{self._model}/infer", to_json(content), lambda: texts(frame), content["id"])
 
-    def _read(self, answer: Any, frame: pd.DataFrame, asked: Request) -> Told:
-        if not isinstance(answer, dict) or not isinstance(answer.get("outputs"), list):
-            what = "an error" if isinstance(answer, dict) and "error" in answer else "something else"
-            raise FarSideError(f"A V2 server must answer with 'outputs'; got {what}.")
-        if answer.get("id", asked.id) != asked.id:
-            raise FarSideError("A V2 server must answer with the id of the request; got another one.")
-        return self._reader.read(_outputs(answer["outputs"], len(frame)), len(frame))
+    def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response:
+        if not isinstance(content, dict) or not isinstance(content.get("outputs"), list):
+            error = isinstance(content, dict) and "error" in content
+            raise RemoteModelError("models.v2_error" if error else "models.v2_no_outputs")
+        if content.get("id", request.id) != request.id:
+            raise RemoteModelError("models.v2_id")
+        return self._reader.read(_outputs(content["outputs"], len(frame)), len(frame))
 
 
 def _model_address(url: str, name: str | None) -> str:
     start = url.removesuffix("/").removesuffix("/infer")
     if "/v2/models/" in start:
         if name is not None:
-            raise InputError(f"The model must be named once, in url or by name=; got both ({name!r}).")
+            raise InputError("models.v2_named_twice", option="name", received=name)
         return start
     if not name:
-        raise InputError("The model must be named, by name= or by a url like http://host/v2/models/NAME; got no name.")
+        raise InputError("models.v2_no_name", option="name")
     return f"{start.removesuffix('/v2')}/v2/models/{quote(name, safe='')}"
 
 
-def _is_input(one: Any) -> bool:
+def _is_input(one: object) -> bool:
     return (
         isinstance(one, dict)
         and isinstance(one.get("name"), str)
@@ -137,7 +131,7 @@ def _is_input(one: Any) -> bool:
 
 
 def _is_matrix(declared: list[Content], frame: pd.DataFrame) -> bool:
-    """One declared input that is not one of several columns."""
+    """Return whether the only declared input takes all columns."""
     if len(declared) != 1:
         return False
     width = declared[0]["shape"][-1] if len(declared[0]["shape"]) > 1 else 1
@@ -147,31 +141,30 @@ def _is_matrix(declared: list[Content], frame: pd.DataFrame) -> bool:
 def _matrix(frame: pd.DataFrame, declared: list[Content]) -> Content:
     texts_in = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
     if texts_in:
-        raise InputError(f"A matrix must be made of numbers; got other values in {shorten(texts_in, 4)}.")
+        raise InputError("models.v2_matrix_text", received=texts_in)
     about: Content = declared[0] if declared else {"name": "input-0", "datatype": "FP64", "shape": [-1, -1]}
     width = about["shape"][-1]
     if isinstance(width, int) and width >= 0 and width != frame.shape[1]:
-        raise InputError(f"The far side takes {width} numbers a row; got a table of {frame.shape[1]} columns.")
+        raise InputError("models.v2_width", expected=width, received=frame.shape[1])
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     data = cells(pd.Series(_as(values.ravel(), about["datatype"])))
     return {"name": about["name"], "shape": list(values.shape), "datatype": about["datatype"], "data": data}
 
 
-def _as(values: Any, datatype: str) -> Any:
-    """Numbers as the far side will hold them; where some are missing they stay floats."""
+def _as(values: Objects, datatype: str) -> Objects:
+    """Return numbers as the server will hold them; floats where some are missing."""
     if datatype in FLOATS:
         return values.astype(FLOATS[datatype]).astype(np.float64)
     return values.astype(np.int64) if datatype in WHOLE and np.isfinite(values).all() else values
 
 
 def _columns(frame: pd.DataFrame, declared: list[Content]) -> list[Content]:
-    """One input a column, as declared, in the declared order; by the column's own type where nothing is declared."""
+    """Return one input per column, as declared and in the declared order; by the column's dtype where nothing is declared."""
     if not declared:
         return [_column(frame[name], {"name": str(name), "shape": [-1, 1]}) for name in frame.columns]
     by_name = {str(name): name for name in frame.columns}
     if {one["name"] for one in declared} != set(by_name):
-        wanted = shorten([one["name"] for one in declared], 4)
-        raise InputError(f"The far side takes the inputs {wanted}; got the columns {shorten(by_name, 4)}.")
+        raise InputError("models.v2_columns", expected=[one["name"] for one in declared], received=list(by_name))
     return [_column(frame[by_name[one["name"]]], one) for one in declared]
 
 
@@ -188,7 +181,7 @@ def _column(column: pd.Series, about: Content) -> Content:
 
 
 def _datatype(column: pd.Series) -> str:
-    """Whole numbers and booleans with gaps are sent as floats, which every far side can hold missing."""
+    """Return the datatype of a column; whole numbers and booleans with missing values are floats."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         dtype = dtype.categories.dtype
@@ -202,17 +195,17 @@ def _datatype(column: pd.Series) -> str:
 
 
 def _outputs(outputs: list[Any], rows: int) -> Columns:
-    """Every output as a list with an entry a row; data may come flat or nested."""
+    """Return every output as a list with one entry per row; data may be flat or nested."""
     found = {}
     for one in outputs:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str) or not isinstance(one.get("data"), list):
-            raise FarSideError("A V2 output must have a name and data in JSON; got something else.")
+            raise RemoteModelError("models.v2_output")
         data, shape = one["data"], one.get("shape")
         nested = bool(data) and all(isinstance(part, list) for part in data)
         flat = list(chain.from_iterable(data)) if nested else data
         width = len(flat) // rows
         uneven = nested and {len(part) for part in data} != {width}
         if width == 0 or width * rows != len(flat) or uneven or (isinstance(shape, list) and shape[:1] != [rows]):
-            raise FarSideError(f"A V2 output must have an entry a row; got {len(flat)} values for {rows} rows.")
+            raise RemoteModelError("models.v2_output_length", expected=rows, received=len(flat))
         found[one["name"]] = flat if width == 1 else [flat[k : k + width] for k in range(0, len(flat), width)]
     return found

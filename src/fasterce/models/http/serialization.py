@@ -1,14 +1,13 @@
-"""Tables as JSON wants them: plain values, None where one is missing, a few thousand rows at a time."""
+"""Tables as JSON: plain values, None for missing ones, a few thousand rows at a time."""
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fasterce.data.dtypes import plain
 from fasterce.errors import InputError
-from fasterce.schema import plain
 
 
 def batches(frame: pd.DataFrame, rows: int) -> Iterator[pd.DataFrame]:
@@ -16,8 +15,8 @@ def batches(frame: pd.DataFrame, rows: int) -> Iterator[pd.DataFrame]:
         yield frame.iloc[start : start + rows]
 
 
-def cells(column: pd.Series) -> list[Any]:
-    """One column's values: whole numbers, floats, booleans and text stay what they are."""
+def cells(column: pd.Series) -> list[object]:
+    """Return the values of a column: whole numbers, floats, booleans and text keep their type."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
         return list(column.tolist())
     missing = column.isna().to_numpy(dtype=bool)
@@ -28,7 +27,7 @@ def cells(column: pd.Series) -> list[Any]:
 
 
 def texts(frame: pd.DataFrame) -> set[str]:
-    """Every text in a table: what must not be repeated in a sentence about it."""
+    """Return every text in a table, which must not appear in a message about it."""
     found: set[str] = set()
     for name in frame.columns:
         if not pd.api.types.is_numeric_dtype(frame[name].dtype):
@@ -36,11 +35,8 @@ def texts(frame: pd.DataFrame) -> set[str]:
     return found
 
 
-def to_json(content: Any) -> bytes:
+def to_json(content: object) -> bytes:
     try:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError):
-        raise InputError(
-            "A model behind HTTP can be asked about text, booleans and finite numbers in columns with plain names; "
-            "got something JSON cannot hold."
-        ) from None
+        raise InputError("models.http_values") from None

@@ -1,69 +1,69 @@
-"""People to pick on the page, from a CSV or Parquet file: the first ones of it, held in memory."""
+"""Applicants to pick on the page, from a CSV or Parquet file: the first ones of it, held in memory."""
 
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from fasterce.errors import MissingExtraError
-from fasterce.serve.question import StartFailed
+from fasterce.serve.messages import Json, StartError
 
-MOST = 20_000
-MOST_PAGE = 100
+# Rows read of the file, and rows per page.
+MAX_ROWS = 20_000
+MAX_PAGE = 100
 
 
-class People:
-    """Rows as JSON objects, each with the text it is found by."""
+class Applicants:
+    """Rows as JSON objects, each with the text it is searched by."""
 
     def __init__(
-        self, rows: Iterable[Mapping[str, Any]], id_column: str | None, features: Sequence[Mapping[str, Any]]
+        self, rows: Iterable[Mapping[str, Json]], id_column: str | None, features: Sequence[Mapping[str, Json]]
     ) -> None:
-        self.people: list[dict[str, Any]] = []
-        for place, row in zip(range(MOST), rows, strict=False):
+        self.people: list[dict[str, Json]] = []
+        for place, row in zip(range(MAX_ROWS), rows, strict=False):
             values = {feature["name"]: cell(row.get(feature["name"]), feature) for feature in features}
             self.people.append({"id": str(row[id_column]) if id_column else str(place + 1), "values": values})
         self.texts = [f"{one['id']} {' '.join(map(str, one['values'].values()))}".lower() for one in self.people]
 
     @classmethod
-    def read(cls, path: Path, id_column: str | None, features: Sequence[Mapping[str, Any]]) -> "People":
+    def read(cls, path: Path, id_column: str | None, features: Sequence[Mapping[str, Json]]) -> "Applicants":
         try:
             rows = parquet(path) if path.suffix.lower() in (".parquet", ".pq") else list(delimited(path))
         except (OSError, ValueError) as error:
-            raise StartFailed(f"--applicants must be a CSV or Parquet file that can be read; got {path}: {error}") from error
+            raise StartError("serve.applicants_not_read", path=str(path), reason=str(error)) from error
         wanted = [feature["name"] for feature in features] + ([id_column] if id_column else [])
         lacking = [name for name in wanted if rows and name not in rows[0]]
         if lacking:
-            raise StartFailed(f"--applicants must have the columns of the artifact; {path} lacks {', '.join(lacking)}.")
+            raise StartError("serve.applicants_lack_columns", path=str(path), columns=lacking)
         return cls(rows, id_column, features)
 
-    def find(self, query: str, first: int, count: int) -> tuple[int, list[dict[str, Any]]]:
-        """How many have every word of the query, and some of them."""
+    def find(self, query: str, first: int, count: int) -> tuple[int, list[dict[str, Json]]]:
+        """Return how many contain every word of the query, and a page of them."""
         words = query.lower().split()
         hits = [k for k, text in enumerate(self.texts) if all(word in text for word in words)]
-        return len(hits), [self.people[k] for k in hits[first : first + min(count, MOST_PAGE)]]
+        return len(hits), [self.people[k] for k in hits[first : first + min(count, MAX_PAGE)]]
 
 
-def delimited(path: Path) -> Iterable[dict[str, Any]]:
+def delimited(path: Path) -> Iterable[dict[str, Json]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         for place, row in enumerate(csv.DictReader(file)):
-            if place >= MOST:
+            if place >= MAX_ROWS:
                 return
             yield row
 
 
-def parquet(path: Path) -> list[dict[str, Any]]:
+def parquet(path: Path) -> list[dict[str, Json]]:
     try:
         from pyarrow import parquet as files  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("pyarrow", "data", "Reading --applicants from Parquet") from error
 
-    batches = files.ParquetFile(path).iter_batches(batch_size=MOST)
+    batches = files.ParquetFile(path).iter_batches(batch_size=MAX_ROWS)
     return next((batch.to_pylist() for batch in batches), [])
 
 
-def cell(value: Any, feature: Mapping[str, Any]) -> Any:
-    """A value as JSON has it, in the kind of its column."""
+def cell(value: Json, feature: Mapping[str, Json]) -> Json:
+    """Return a value of the file as a value of its column."""
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return None
     if feature["kind"] == "numeric":
@@ -74,7 +74,7 @@ def cell(value: Any, feature: Mapping[str, Any]) -> Any:
     )
 
 
-def number(value: Any) -> Any:
+def number(value: Json) -> Json:
     try:
         found = float(value)
     except (TypeError, ValueError):

@@ -1,31 +1,24 @@
-"""Where every request comes in and goes out: its id, limits that need no reading, headers, the log line and the count."""
+"""Middleware around all routes: request ids, limits that need no reading of the body, headers, the log line and metrics."""
 
 import asyncio
 import json
+import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
 from uuid import uuid4
 
-from fasterce.serve.app import logs
-from fasterce.serve.app.house import EXPLAIN, House, whose
-from fasterce.serve.app.problems import RETRY_SOON, Problem, retry_after
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fasterce.serve.api import logs
+from fasterce.serve.api.problems import RETRY_SOON, HTTPProblem, retry_after
+from fasterce.serve.api.state import EXPLAIN, AppState, key_name
 from fasterce.serve.settings import LOCAL
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
-READ_SECONDS = 10.0
-# Requests being read beyond those whose rows may wait: each may hold a body in memory.
-MORE_ASKING = 32
-ASKING = re.compile(r"/v1/explain|/v2/models/[^/]+(/versions/[^/]+)?/infer")
+EXPLAIN_PATHS = re.compile(r"/v1/explain|/v2/models/[^/]+(/versions/[^/]+)?/infer")
 PAGE = "/page/"
-QUIET = ("/v2/health/", "/metrics", PAGE)
+NOT_LOGGED = ("/v2/health/", "/metrics", PAGE)
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -34,147 +27,152 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-POLICY = b"; ".join(
-    (
-        *(b"default-src 'self'", b"img-src 'self' data:", b"object-src 'none'", b"base-uri 'none'", b"form-action 'self'"),
-        b"frame-ancestors 'none'",
-    )
+POLICY = (
+    b"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    b"frame-ancestors 'none'"
 )
 
 
-class Gate:
-    """Around all routes. Nothing gets past it as a stack trace."""
+class RequestMiddleware:
+    """Around all routes. No response has a stack trace."""
 
-    def __init__(self, app: App, house: House) -> None:
-        self.app, self.house = app, house
-        self.local_only = house.settings.host in LOCAL
-        self.asking = 0
+    def __init__(self, app: ASGIApp, state: AppState) -> None:
+        self.app, self.state = app, state
+        self.local_only = state.settings.host in LOCAL
+        self.posts = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        visit = Visit(scope, send)
-        asks = scope["method"] == "POST"
-        self.asking += asks
-        self.house.metrics.in_flight.inc()
+        tracked = TrackedRequest(scope, send)
+        is_post = scope["method"] == "POST"
+        self.posts += is_post
+        self.state.metrics.in_flight.inc()
         try:
-            self.look(scope)
-            await self.app(scope, await self.whole_body(scope, receive), visit.send)
-        except Problem as problem:
-            await visit.refuse(problem)
+            self.check_headers(scope)
+            await self.app(scope, await self.read_body(scope, receive), tracked.send)
+        except HTTPProblem as problem:
+            await tracked.send_problem(problem)
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            logs.say("unforeseen", level=40, exc_info=error, request_id=visit.id)
-            await visit.refuse(Problem(500, "unforeseen", "An unforeseen error; the log has it under this request id."))
+            logs.log_event("unforeseen", level=logging.ERROR, exc_info=error, request_id=tracked.id)
+            await tracked.send_problem(HTTPProblem(500, "unforeseen", "serve.unforeseen"))
         finally:
-            self.asking -= asks
-            self.house.metrics.in_flight.dec()
-            self.write_down(visit)
+            self.posts -= is_post
+            self.state.metrics.in_flight.dec()
+            self.log_request(tracked)
 
-    def look(self, scope: Scope) -> None:
-        """What can be refused before anything is read."""
+    def check_headers(self, scope: Scope) -> None:
+        """Reject what can be rejected before the body is read."""
         headers = dict(scope["headers"])
         if self.local_only and not is_local(headers.get(b"host", b"").decode("latin-1")):
-            raise Problem(
-                421, "wrong_host", "This server answers on this machine alone; expected Host localhost or 127.0.0.1."
-            )
+            raise HTTPProblem(421, "wrong_host", "serve.wrong_host")
         if scope["method"] in ("POST", "DELETE"):
-            self.look_whence(headers)
+            self.check_origin(headers)
         if scope["method"] != "POST":
             return
         length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self.house.settings.most_body:
+        if length.isdigit() and int(length) > self.state.settings.most_body:
             raise self.too_large()
-        if ASKING.fullmatch(scope["path"]):
-            if self.house.keys is not None:
-                # Strangers get no place among those whose bodies are waited for.
-                whose(self.house.keys, headers.get(b"authorization", b"").decode("latin-1"), EXPLAIN)
+        if EXPLAIN_PATHS.fullmatch(scope["path"]):
+            if self.state.keys is not None:
+                # Before the body is read: it is held in memory only for clients with a key.
+                name = key_name(self.state.keys, headers.get(b"authorization", b"").decode("latin-1"), EXPLAIN)
+                scope["state"] |= {"key": name, "key_scope": EXPLAIN}
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
             if kind != b"application/json":
-                raise Problem(415, "media_type", "Expected Content-Type application/json.")
-            self.admit()
+                raise HTTPProblem(415, "media_type", "serve.media_type")
+            self.check_capacity()
 
-    def look_whence(self, headers: Mapping[bytes, bytes]) -> None:
-        """A page of another site can send what needs no preflight, without seeing the answer; browsers say so."""
+    def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        """Reject requests from pages of other sites, which browsers send without a preflight but mark."""
         elsewhere = headers.get(b"sec-fetch-site", b"") in (b"cross-site", b"same-site")
-        if elsewhere and headers.get(b"origin", b"").decode("latin-1") not in self.house.settings.origins:
-            raise Problem(403, "other_site", "Pages of other sites may not ask here; see --origin.")
+        if elsewhere and headers.get(b"origin", b"").decode("latin-1") not in self.state.settings.origins:
+            raise HTTPProblem(403, "other_site", "serve.other_site")
 
-    def admit(self) -> None:
-        if self.house.closing:
-            raise Problem(503, "closing", "The server is closing.", headers=retry_after(RETRY_SOON))
-        load = self.house.desk.load()
-        most = self.house.settings.most_waiting
-        if load.waiting_rows + load.running_rows >= most or self.asking > most + MORE_ASKING:
-            raise Problem(429, "busy", f"{most} rows are waiting already; come again.", headers=retry_after(RETRY_SOON))
+    def check_capacity(self) -> None:
+        if self.state.closing:
+            raise HTTPProblem(503, "closing", "serve.closing", headers=retry_after(RETRY_SOON))
+        load = self.state.dispatcher.load()
+        most = self.state.settings.most_waiting
+        if load.waiting_rows + load.running_rows >= most or self.posts > most + self.state.settings.extra_requests:
+            raise HTTPProblem(429, "busy", "serve.queue_full", headers=retry_after(RETRY_SOON), rows=most)
 
-    def too_large(self) -> Problem:
-        return Problem(413, "too_large", f"Expected a body of at most {self.house.settings.most_body:,} bytes.")
+    def too_large(self) -> HTTPProblem:
+        return HTTPProblem(413, "too_large", "serve.body_too_large", bytes=f"{self.state.settings.most_body:,}")
 
-    async def whole_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Read up to the limit, in limited time, before anybody waits for it."""
+    async def read_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Read a body up to the limit, in limited time, and return a `receive` that gives it once."""
         if scope["method"] != "POST":
             return receive
         parts, size, more = [], 0, True
         try:
-            async with asyncio.timeout(READ_SECONDS):
+            async with asyncio.timeout(self.state.settings.body_seconds):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Problem(499, "gone", "The client is gone.")
+                        raise HTTPProblem(499, "gone", "serve.client_gone")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > self.house.settings.most_body:
+                    if size > self.state.settings.most_body:
                         raise self.too_large()
                     more = message.get("more_body", False)
         except TimeoutError:
-            sentence = f"Expected the whole body within {READ_SECONDS:g} s."
-            raise Problem(408, "slow", sentence, headers={"Connection": "close"}) from None
-        return replayed(b"".join(parts), receive)
+            raise HTTPProblem(
+                408, "slow", "serve.body_too_slow", headers={"Connection": "close"}, expected=self.state.settings.body_seconds
+            ) from None
+        return replay_body(b"".join(parts), receive)
 
-    def write_down(self, visit: "Visit") -> None:
-        seconds, metrics = perf_counter() - visit.started, self.house.metrics
-        route = visit.route()
-        metrics.requests.labels(route, visit.status).inc()
+    def log_request(self, tracked: "TrackedRequest") -> None:
+        seconds, metrics = perf_counter() - tracked.started, self.state.metrics
+        route, scope = tracked.route(), tracked.scope
+        metrics.requests.labels(route, tracked.status).inc()
         metrics.seconds.labels(route).observe(seconds)
-        if not visit.scope["path"].startswith(QUIET):
-            facts = visit.scope["state"].get("facts", {})
-            logs.say("request", request_id=visit.id, route=route, method=visit.scope["method"], status=visit.status,
-                     ms=round(seconds * 1e3, 1), key=visit.scope["state"].get("key"), **facts)  # fmt: skip
+        if not scope["path"].startswith(NOT_LOGGED):
+            logs.log_event(
+                "request",
+                request_id=tracked.id,
+                route=route,
+                method=scope["method"],
+                status=tracked.status,
+                ms=round(seconds * 1e3, 1),
+                key=scope["state"].get("key"),
+                **scope["state"].get("log_fields", {}),
+            )
 
 
-class Visit:
-    """One request from coming to going."""
+class TrackedRequest:
+    """One request: its id, its duration and status, and the headers of its response."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.scope, self._send = scope, send
-        self.started, self.status, self.begun = perf_counter(), 0, False
+        self.started, self.status, self.response_started = perf_counter(), 0, False
         given = dict(scope["headers"]).get(b"x-request-id", b"")
         self.id = given.decode() if REQUEST_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = self.id
 
     def route(self) -> str:
-        """The pattern, not the path: a path may hold an id, and there are too many of them."""
+        """Return the pattern, not the path: a path may hold an id, and there are too many of them."""
         return getattr(self.scope.get("route"), "path", None) or ("page" if self.scope["path"].startswith(PAGE) else "other")
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status, self.begun = message["status"], True
-            there = {name for name, _ in message["headers"]}
+            self.status, self.response_started = message["status"], True
+            present = {name for name, _ in message["headers"]}
             added = [*HEADERS, (b"x-request-id", self.id.encode())]
-            added += [(b"content-security-policy", POLICY)] if b"content-security-policy" not in there else []
-            added += [(b"cache-control", self.caching())] if b"cache-control" not in there else []
+            added += [(b"content-security-policy", POLICY)] if b"content-security-policy" not in present else []
+            added += [(b"cache-control", self.caching())] if b"cache-control" not in present else []
             message["headers"] = [*message["headers"], *added]
         await self._send(message)
 
     def caching(self) -> bytes:
-        """The page's files may be kept if they are asked for again; answers are nobody's to keep."""
+        """Files of the page may be cached if they are revalidated; results may not."""
         return b"no-cache" if self.scope["path"].startswith(PAGE) and self.status < 400 else b"no-store"
 
-    async def refuse(self, problem: Problem) -> None:
-        if self.begun:
+    async def send_problem(self, problem: HTTPProblem) -> None:
+        if self.response_started:
             return
         body = rendered(problem, self.scope["path"], self.id)
         headers = {"content-type": "application/json", "content-length": str(len(body)), **problem.headers}
@@ -183,8 +181,8 @@ class Visit:
         await self.send({"type": "http.response.body", "body": body})
 
 
-def rendered(problem: Problem, path: str, request_id: str) -> bytes:
-    """Our shape, or that of Open Inference under /v2."""
+def rendered(problem: HTTPProblem, path: str, request_id: str) -> bytes:
+    """Return the body of an error: in our shape, or in that of Open Inference under /v2."""
     if path.startswith("/v2"):
         return json.dumps({"error": problem.message}).encode()
     return problem.body(request_id).model_dump_json().encode()
@@ -195,15 +193,15 @@ def is_local(host: str) -> bool:
     return name.strip("[]").lower() in LOCAL
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """The body once, as if it came now; after that whatever the client does."""
-    told = False
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body once, and after that whatever the client does."""
+    given = False
 
-    async def again() -> Message:
-        nonlocal told
-        if told:
+    async def replayed() -> Message:
+        nonlocal given
+        if given:
             return await receive()
-        told = True
+        given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return again
+    return replayed

@@ -1,25 +1,25 @@
-"""Models of a row made from an artifact's schema: what a request may hold, for checking and for the OpenAPI description."""
+"""Validate rows against the schema of an artifact, and describe them for OpenAPI."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema, create_model
+from pydantic_core import PydanticCustomError
 
-from fasterce.serve.app.problems import Problem
-from fasterce.serve.question import Description
+from fasterce.errors import suggestion
+from fasterce.serve.api.problems import FieldsProblem, text
+from fasterce.serve.messages import Description, Json
 
-Feature = Mapping[str, Any]
-Fields = list[tuple[str, str]]
+Feature = Mapping[str, Json]
 SHOWN = 8
-MOST_FIELDS = 20
+MAX_FIELDS = 20
 LONGEST_SHOWN = 100
 EXACT = 2**53
 
 
-class Rows:
-    """Checks rows against the schema of one artifact."""
+class RowValidator:
+    """Validates rows against the schema of one artifact."""
 
     def __init__(self, description: Description) -> None:
         self.features: Sequence[Feature] = description.schema["features"]
@@ -27,121 +27,113 @@ class Rows:
         self.known = frozenset(self.names)
         self.model = row_model(description.name, self.features)
 
-    def check(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Columns nobody knows are refused wherever they are; a cell that is wrong, where the row is the only one. In a
-        batch it is the status of its row alone."""
-        strangers = [(f"rows[{place}]", name) for place, row in enumerate(rows) for name in row if name not in self.known]
-        self.refuse_unknown(strangers, "invalid_row")
+    def check(self, rows: Sequence[Mapping[str, Json]]) -> None:
+        """Reject unknown columns in any row, and an invalid cell if there is one row only: in a batch it affects the status
+        of its row alone."""
+        unknown = [(f"rows[{place}]", name) for place, row in enumerate(rows) for name in row if name not in self.known]
+        self.reject_unknown(unknown, "invalid_row")
         wrong = self.problems(rows[0]) if len(rows) == 1 else []
         if wrong:
-            raise Problem(422, "invalid_row", said(wrong, len(wrong)), wrong)
+            raise FieldsProblem("invalid_row", wrong)
 
-    def refuse_unknown(self, names: Sequence[tuple[str, str]], code: str) -> None:
-        """Only the first are told, since a request may hold any number of them."""
+    def check_names(self, names: Sequence[str], where: str) -> None:
+        """Reject unknown columns in an option."""
+        self.reject_unknown([(where, name) for name in names if name not in self.known], "unknown_column")
+
+    def reject_unknown(self, names: Sequence[tuple[str, str]], code: str) -> None:
+        """Raise for the first names only, since a request may hold any number of them."""
         if names:
-            wrong = [(f"{where}.{name:.{LONGEST_SHOWN}}", self.unknown(name)) for where, name in names[:MOST_FIELDS]]
-            raise Problem(422, code, said(wrong, len(names)), wrong)
+            wrong = [(f"{where}.{name:.{LONGEST_SHOWN}}", self.unknown(name)) for where, name in names[:MAX_FIELDS]]
+            raise FieldsProblem(code, wrong, len(names))
 
     def unknown(self, name: str) -> str:
-        near = get_close_matches(name[:LONGEST_SHOWN], self.names, n=1)
-        return f"There is no such column; did you mean {near[0]!r}?" if near else "There is no such column."
+        return text("no_such_column", suggestion=suggestion(name[:LONGEST_SHOWN], self.names))
 
-    def place_of(self, sentence: str) -> str:
-        """Where in a row a sentence of the explainer belongs."""
-        return next((f"rows[0].{name}" for name in self.names if sentence.startswith(f"Column {name!r} ")), "rows[0]")
-
-    def problems(self, row: Mapping[str, Any]) -> Fields:
+    def problems(self, row: Mapping[str, Json]) -> list[tuple[str, str]]:
         try:
             self.model.model_validate(row)
         except ValidationError as error:
             return [(f"rows[0].{'.'.join(map(str, one['loc']))}", sentence(one)) for one in error.errors(include_input=False)]
         return []
 
-    def check_names(self, names: Sequence[str], where: str) -> None:
-        """Columns that rules of the request speak of."""
-        self.refuse_unknown([(where, name) for name in names if name not in self.known], "unknown_column")
+
+def sentence(error: Mapping[str, Json]) -> str:
+    """Return the text of one of pydantic's errors, without what was sent."""
+    return text("cell_not_given") if error["type"] == "missing" else str(error["msg"])
 
 
-def said(wrong: Fields, count: int) -> str:
-    """The first in words, and how many there are."""
-    where, what = wrong[0]
-    return f"{where}: {what}" + (f" And {count - 1} more." if count > 1 else "")
-
-
-def sentence(error: Mapping[str, Any]) -> str:
-    """One of pydantic's errors in a sentence, without what was sent."""
-    if error["type"] == "missing":
-        return "Expected a value; the column is missing."
-    text = str(error["msg"]).removeprefix("Value error, ")
-    return text if text.endswith(".") else f"{text}."
+def cell_error(code: str, **details: object) -> PydanticCustomError:
+    """Return the error of a cell with the text of a code of `messages.toml`."""
+    return PydanticCustomError(code, "{text}", {"text": text(code, **details)})
 
 
 def row_model(name: str, features: Sequence[Feature]) -> type[BaseModel]:
-    """One field a column, under the column's own name."""
-    fields: dict[str, Any] = {
+    """Return a model with one field per column, under the column's own name."""
+    fields: dict[str, Json] = {
         f"column_{place}": (cell_type(feature), Field(... if not feature["missing"] else None, alias=feature["name"]))
         for place, feature in enumerate(features)
     }
     return create_model(f"Row_{name}", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def cell_type(feature: Feature) -> Any:
+def cell_type(feature: Feature) -> Json:
     described = numeric_schema(feature) if feature["kind"] == "numeric" else {"enum": list(feature["categories"])}
     if feature["missing"]:
         described = {"anyOf": [described, {"type": "null"}]}
     check = number_check(feature) if feature["kind"] == "numeric" else category_check(feature)
-    return Annotated[Any, PlainValidator(missing_or(check, feature["missing"])), WithJsonSchema(described)]
+    return Annotated[Json, PlainValidator(missing_or(check, feature["missing"])), WithJsonSchema(described)]
 
 
-def numeric_schema(feature: Feature) -> dict[str, Any]:
+def numeric_schema(feature: Feature) -> dict[str, Json]:
     ends = {"minimum": feature["low"], "maximum": feature["high"]} if feature["promised"] else {}
     kind = "integer" if feature["whole"] else "number"
     return {"type": kind, **{end: value for end, value in ends.items() if value is not None}}
 
 
-def missing_or(check: Callable[[Any], Any], allowed: bool) -> Callable[[Any], Any]:
-    def checked(value: Any) -> Any:
+def missing_or(check: Callable[[Json], Json], allowed: bool) -> Callable[[Json], Json]:
+    def checked(value: Json) -> Json:
         if value is None:
             if not allowed:
-                raise ValueError("Expected a value; it may not be missing.")
+                raise cell_error("cell_missing")
             return None
         return check(value)
 
     return checked
 
 
-def number_check(feature: Feature) -> Callable[[Any], Any]:
+def number_check(feature: Feature) -> Callable[[Json], Json]:
     low, high = (feature["low"], feature["high"]) if feature["promised"] else (None, None)
 
-    def check(value: Any) -> Any:
+    def check(value: Json) -> Json:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ValueError("Expected a number.")
+            raise cell_error("cell_not_a_number")
         if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError("Expected a finite number.")
+            raise cell_error("cell_not_finite")
         if feature["whole"] and value != int(value):
-            raise ValueError("Expected a whole number.")
+            raise cell_error("cell_not_whole")
         if feature["whole"] and abs(value) >= EXACT:
-            raise ValueError("Expected a whole number below 2**53.")
+            raise cell_error("cell_whole_too_large")
         if (low is not None and value < low) or (high is not None and value > high):
-            raise ValueError(f"Expected a number {between(low, high)}.")
+            raise cell_error(outside(low, high), low=low, high=high)
         return value
 
     return check
 
 
-def between(low: Any, high: Any) -> str:
-    if low is None or high is None:
-        return f"of at most {high:g}" if low is None else f"of at least {low:g}"
-    return f"from {low:g} to {high:g}"
+def outside(low: float | None, high: float | None) -> str:
+    """Return the code for a number outside its range."""
+    if low is not None and high is not None:
+        return "cell_out_of_range"
+    return "cell_too_large" if low is None else "cell_too_small"
 
 
-def category_check(feature: Feature) -> Callable[[Any], Any]:
+def category_check(feature: Feature) -> Callable[[Json], Json]:
     known = [(type(value) is bool, value) for value in feature["categories"]]
     shown = ", ".join(map(str, feature["categories"][:SHOWN])) + (" …" if len(known) > SHOWN else "")
 
-    def check(value: Any) -> Any:
+    def check(value: Json) -> Json:
         if isinstance(value, (list, dict)) or (type(value) is bool, value) not in known:
-            raise ValueError(f"Expected one of {shown}.")
+            raise cell_error("cell_unknown_category", categories=shown)
         return value
 
     return check

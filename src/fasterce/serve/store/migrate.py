@@ -1,4 +1,4 @@
-"""A database is brought up to date when it is opened, in one transaction, by one server at a time."""
+"""Migrate a database when it is opened, in one transaction, by one server at a time."""
 
 import logging
 from pathlib import Path
@@ -12,29 +12,29 @@ from fasterce.serve.store.tables import VERSION, VERSION_TABLE
 SCRIPTS = Path(__file__).parent / "migrations"
 
 
-def bring_up_to_date(database: Database) -> None:
-    """All versions from the one that is there to the newest; a database from the future is refused."""
+def migrate(database: Database) -> None:
+    """Apply all versions after the present one; a database of a newer version is rejected."""
     with database.reader.connect() as connection:
         found = version_of(connection)
-    _refuse_newer(found, database.place)
+    _reject_newer(found, database.place)
     if found == VERSION:
         return
-    with database.alone() as connection:
+    with database.exclusive() as connection:
         found = version_of(connection)
-        _refuse_newer(found, database.place)
+        _reject_newer(found, database.place)
         if found != VERSION:
             upgrade(connection, "head")
 
 
 def version_of(connection: Connection) -> str | None:
-    """None: there are no records here yet."""
+    """Return the version, or None if there is no table yet."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()
 
 
 def upgrade(connection: Connection, to: str) -> None:
-    """Run the steps within the connection's transaction. Alembic is imported for this alone: most starts need none."""
+    """Run the migrations within the connection's transaction. Alembic is imported only here: most starts need none."""
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
@@ -45,8 +45,6 @@ def upgrade(connection: Connection, to: str) -> None:
     command.upgrade(config, to)
 
 
-def _refuse_newer(found: str | None, place: str) -> None:
+def _reject_newer(found: str | None, place: str) -> None:
     if found is not None and (not found.isdigit() or int(found) > int(VERSION)):
-        raise StoreError(
-            f"The records in {place} must be of version {VERSION} or older; got version {found}, which a newer fasterce made."
-        )
+        raise StoreError("serve.database_too_new", place=place, expected=VERSION, received=found)

@@ -1,4 +1,4 @@
-"""A thread with a bounded queue: work waits in line, what has queued up is done together, whoever waited is told at once."""
+"""A thread with a bounded queue: queued tasks are done together, and their callers notified at once."""
 
 import asyncio
 import threading
@@ -11,111 +11,114 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from fasterce.serve.store.database import Database
+from fasterce.serve.store.database import Database, DriverConnection
 from fasterce.serve.store.errors import StoreError
-from fasterce.serve.store.writing import Rows
+from fasterce.serve.store.write import Rows
+
+Job = Callable[[Connection], Any]
 
 
 @dataclass(eq=False)
-class Work:
-    """Rows to be written, or something else to be done in a transaction of its own; `size` is its share of the queue."""
+class Task:
+    """Rows to write, or a job to run in a transaction of its own."""
 
-    waiting: asyncio.Future[Any]
+    future: asyncio.Future[Any]
     rows: Rows = ()
-    job: Callable[[Connection], Any] | None = None
-    result: Any = None
+    job: Job | None = None
+    result: object = None
     error: StoreError | None = None
     loop: asyncio.AbstractEventLoop = field(init=False)
 
     def __post_init__(self) -> None:
-        self.loop = self.waiting.get_loop()
+        self.loop = self.future.get_loop()
 
     @property
     def size(self) -> int:
+        """Its share of the queue."""
         return max(1, len(self.rows))
 
     @property
-    def given_up(self) -> bool:
-        return self.waiting.done()
+    def abandoned(self) -> bool:
+        return self.future.done()
 
-    def tell(self) -> None:
-        if self.given_up:
+    def finish(self) -> None:
+        if self.abandoned:
             return
         if self.error is not None:
-            self.waiting.set_exception(self.error)
+            self.future.set_exception(self.error)
         else:
-            self.waiting.set_result(self.result)
+            self.future.set_result(self.result)
 
 
-class Lane:
-    """One thread that hands all that waits to `do`, which fills in results and errors."""
+class TaskQueue:
+    """One thread that passes all queued tasks to `run`, which fills in results and errors."""
 
-    def __init__(self, name: str, most_waiting: int, do: Callable[[Sequence[Work]], None]) -> None:
-        self._most, self._do = most_waiting, do
-        self._queue: deque[Work] = deque()
+    def __init__(self, name: str, max_waiting: int, run: Callable[[Sequence[Task]], None]) -> None:
+        self._max_waiting, self._run_tasks = max_waiting, run
+        self._queue: deque[Task] = deque()
         self._size = 0
         self._closed = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def add(self, work: Work) -> None:
+    def add(self, task: Task) -> None:
         with self._changed:
             if self._closed:
-                raise StoreError("The store of records is closed.")
-            if self._size and self._size + work.size > self._most:
-                raise StoreError(f"More records wait to be kept or read than may wait ({self._most}).")
-            self._queue.append(work)
-            self._size += work.size
+                raise StoreError("serve.store_closed")
+            if self._size and self._size + task.size > self._max_waiting:
+                raise StoreError("serve.store_queue_full", expected=self._max_waiting)
+            self._queue.append(task)
+            self._size += task.size
             self._changed.notify()
 
     def close(self, seconds: float) -> None:
-        """Finish what waits, as far as the time goes."""
+        """Finish what is queued, within `seconds`."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while works := self._take():
-            wanted = [work for work in works if not work.given_up]
+        while tasks := self._take():
+            wanted = [task for task in tasks if not task.abandoned]
             if wanted:
-                self._do(wanted)
-                _tell_all(wanted)
+                self._run_tasks(wanted)
+                _notify(wanted)
 
-    def _take(self) -> list[Work]:
-        """All that waits; nothing once the lane is closed and empty."""
+    def _take(self) -> list[Task]:
+        """Wait for tasks and return all of them; none once the queue is closed and empty."""
         with self._changed:
             while not self._queue and not self._closed:
                 self._changed.wait()
-            works = list(self._queue)
+            tasks = list(self._queue)
             self._queue.clear()
             self._size = 0
-            return works
+            return tasks
 
 
-def _tell_all(works: Sequence[Work]) -> None:
-    for loop in {id(work.loop): work.loop for work in works}.values():
-        told = [work for work in works if work.loop is loop]
+def _notify(tasks: Sequence[Task]) -> None:
+    for loop in {id(task.loop): task.loop for task in tasks}.values():
+        own = [task for task in tasks if task.loop is loop]
         with suppress(RuntimeError):  # the loop has ended, and nobody waits
-            loop.call_soon_threadsafe(_tell_each, told)
+            loop.call_soon_threadsafe(_finish, own)
 
 
-def _tell_each(works: Iterable[Work]) -> None:
-    for work in works:
-        work.tell()
+def _finish(tasks: Iterable[Task]) -> None:
+    for task in tasks:
+        task.finish()
 
 
 class Transactions:
-    """Transactions that can be ended from another thread when they take too long."""
+    """Transactions that another thread can abort when they take too long."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._running: dict[int, tuple[float, Any]] = {}
+        self._running: dict[int, tuple[float, DriverConnection]] = {}
 
     @contextmanager
     def begin(self, engine: Engine) -> Iterator[Connection]:
-        self._database.look()
+        self._database.check()
         with engine.connect() as connection:
             key = threading.get_ident()
             self._running[key] = (time.monotonic(), connection.connection.driver_connection)
@@ -126,7 +129,7 @@ class Transactions:
                 del self._running[key]
 
     def abort_older_than(self, seconds: float) -> None:
-        """A database that does not answer is left, so that the next transaction can try a new connection."""
+        """Abort transactions of a database that does not respond, so that the next one can open a new connection."""
         now = time.monotonic()
         for since, connection in list(self._running.values()):
             if now - since >= seconds:

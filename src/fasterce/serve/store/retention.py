@@ -1,18 +1,18 @@
-"""Records whose time has come, deleted in steps too small to keep anyone waiting."""
+"""Delete expired records, in steps small enough not to delay other work."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.sql import ColumnElement
 
 from fasterce.serve.store.tables import records
 
+# Records deleted in one transaction.
 STEP = 50
 
 
 def due(now: datetime, retention_days: int | None) -> list[ColumnElement[bool]]:
-    """A record is kept through the day it names; one that names none, for `retention_days` days."""
+    """Return conditions for expired records: past the day they name, or without one, older than `retention_days` days."""
     now = now.astimezone(UTC)
     passed = [records.c.retain_until < now.date().isoformat()]
     if retention_days is not None:
@@ -22,6 +22,6 @@ def due(now: datetime, retention_days: int | None) -> list[ColumnElement[bool]]:
 
 
 def delete_some(connection: Connection, which: ColumnElement[bool]) -> int:
-    """At most STEP of them; those another server is deleting at this moment are left to it."""
-    some: Any = select(records.c.id).where(which).limit(STEP).with_for_update(skip_locked=True)
+    """Delete at most STEP of them, except those another server is deleting, and return how many."""
+    some = select(records.c.id).where(which).limit(STEP).with_for_update(skip_locked=True)
     return int(connection.execute(delete(records).where(records.c.id.in_(some))).rowcount)

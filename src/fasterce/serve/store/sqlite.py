@@ -1,4 +1,4 @@
-"""Records in a SQLite file: its log is synced at every commit, deleted content overwritten, only its owner reads it."""
+"""Records in a SQLite file: synced at every commit, deleted content overwritten, readable by its owner only."""
 
 import os
 import sqlite3
@@ -6,38 +6,37 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-from fasterce.serve.store.database import Database
-from fasterce.serve.store.errors import StoreError, told
+from fasterce.serve.store.database import Database, DriverConnection
+from fasterce.serve.store.errors import StoreError, store_error
 
-# A lock is waited for less long than whoever waits for the records, so that the sentence says what the matter is.
-PATIENCE = 0.6
+# Share of the store's timeout after which SQLite gives up waiting for a lock, so that the message can say why.
+LOCK_SHARE = 0.6
 LOCK_SECONDS = 30.0
 
 
 def open_sqlite(path: Path, timeout: float) -> Database:
-    """The file, made if it is not there."""
+    """Return the database in a file, which is created if necessary."""
     place = str(path)
     try:
         _create(path)
-        _use_a_log(path)
+        _use_wal(path)
     except (OSError, sqlite3.Error) as error:
-        raise told(place, "kept", error) from error
+        raise store_error(place, "stored", error) from error
     writer = _engine(path, timeout, "BEGIN IMMEDIATE")
     reader = _engine(path, timeout, "BEGIN")
-    watch = _Watch(path, writer, reader)
+    watch = _FileWatch(path, writer, reader)
     return Database(
         place,
         writer,
         reader,
-        alone=lambda: _alone(writer, timeout),
-        look=watch,
+        exclusive=lambda: _exclusive(writer, timeout),
+        check=watch,
         abort=_interrupt,
-        after_erasing=lambda: _empty_the_log(writer),
+        after_erasing=lambda: _empty_wal(writer),
     )
 
 
@@ -54,8 +53,8 @@ def _create(path: Path) -> None:
             os.close(folder)
 
 
-def _use_a_log(path: Path) -> None:
-    """Of two that switch a new file at the same time one is told it is locked at once, whatever the timeout."""
+def _use_wal(path: Path) -> None:
+    """Switch to a write-ahead log. If two processes do so at the same time, one fails at once, whatever the timeout."""
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -69,7 +68,7 @@ def _use_a_log(path: Path) -> None:
 
 
 def _connect(path: Path, wait: float) -> sqlite3.Connection:
-    """No file is made here: one that has gone is told, not replaced by an empty one."""
+    """Open the file but do not create it: one that is gone is reported, not replaced by an empty one."""
     address = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(address, uri=True, timeout=wait, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous=FULL")
@@ -80,7 +79,7 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
 def _engine(path: Path, timeout: float, begin: str) -> Engine:
     engine = create_engine(
         "sqlite://",
-        creator=lambda: _connect(path, timeout * PATIENCE),
+        creator=lambda: _connect(path, timeout * LOCK_SHARE),
         poolclass=QueuePool,
         pool_size=1,
         max_overflow=1,
@@ -91,20 +90,20 @@ def _engine(path: Path, timeout: float, begin: str) -> Engine:
 
 
 @contextmanager
-def _alone(engine: Engine, timeout: float) -> Iterator[Connection]:
-    """Whoever writes is alone; another server may take its time to bring a large file up to date."""
+def _exclusive(engine: Engine, timeout: float) -> Iterator[Connection]:
+    """Yield a write transaction, which excludes all others; another server may take long to migrate a large file."""
     with engine.connect() as connection:
-        driver: Any = connection.connection.driver_connection
+        driver: DriverConnection = connection.connection.driver_connection
         driver.execute(f"PRAGMA busy_timeout={round(LOCK_SECONDS * 1000)}")
         try:
             with connection.begin():
                 yield connection
         finally:
-            driver.execute(f"PRAGMA busy_timeout={round(timeout * PATIENCE * 1000)}")
+            driver.execute(f"PRAGMA busy_timeout={round(timeout * LOCK_SHARE * 1000)}")
 
 
-class _Watch:
-    """A file that was deleted or replaced would be written to unseen: everything is opened again."""
+class _FileWatch:
+    """Notices that the file was deleted or replaced, and has it opened again: writes to the old file would be lost."""
 
     def __init__(self, path: Path, *engines: Engine) -> None:
         self._path, self._engines = path, engines
@@ -116,7 +115,7 @@ class _Watch:
             for engine in self._engines:
                 engine.dispose()
             if now is None:
-                raise StoreError(f"Records must be in {self._path}; the file is no longer there.")
+                raise StoreError("serve.database_gone", place=str(self._path))
             self._known = now
 
     def _identity(self) -> tuple[int, int] | None:
@@ -127,16 +126,16 @@ class _Watch:
         return found.st_dev, found.st_ino
 
 
-def _interrupt(connection: Any) -> None:
+def _interrupt(connection: DriverConnection) -> None:
     with suppress(sqlite3.Error):
         connection.interrupt()
 
 
-def _empty_the_log(engine: Engine) -> None:
-    """Deleted content stays in the log until the log is emptied; where somebody is reading, the next time."""
+def _empty_wal(engine: Engine) -> None:
+    """Empty the log, which still has deleted content; while somebody reads, that happens the next time."""
     borrowed = engine.raw_connection()
     try:
-        connection: Any = borrowed.driver_connection
+        connection: DriverConnection = borrowed.driver_connection
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     finally:

@@ -1,4 +1,4 @@
-"""The table of records as the newest version of the database has it; `migrations/versions` makes it."""
+"""The table of records in the newest version of the database; `migrations/versions` creates it."""
 
 from sqlalchemy import Column, MetaData, String, Table, Text
 
@@ -8,22 +8,22 @@ VERSION_TABLE = "fasterce_version"
 metadata = MetaData()
 
 
-def word() -> String:
-    """Text that is compared byte by byte, so that times and dates in ISO form are in order."""
+def text_type() -> String:
+    """Return a text type that is compared byte by byte, so that times and dates in ISO form are in order."""
     return String().with_variant(String(collation="C"), "postgresql")
 
 
 records = Table(
     "fasterce_records",
     metadata,
-    Column("id", word(), primary_key=True),
-    Column("request", word(), nullable=False),
-    Column("decision", word()),
-    Column("subject", word()),
-    Column("artifact", word(), nullable=False),
-    Column("status", word(), nullable=False),
-    Column("time", word(), nullable=False),
-    Column("retain_until", word()),
+    Column("id", text_type(), primary_key=True),
+    Column("request", text_type(), nullable=False),
+    Column("decision", text_type()),
+    Column("subject", text_type()),
+    Column("artifact", text_type(), nullable=False),
+    Column("status", text_type(), nullable=False),
+    Column("time", text_type(), nullable=False),
+    Column("retain_until", text_type()),
     Column("body", Text(), nullable=False),
 )
 

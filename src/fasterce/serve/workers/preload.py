@@ -1,15 +1,15 @@
-"""What engines will import for the models they load, guessed from names of files, so that it is imported once for all."""
+"""Guess from file names which modules workers import for their models, so that the fork server imports them once for all."""
 
 import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from fasterce.serve.settings import Served
+from fasterce.serve.settings import ServedArtifact
 
-TWIN = ("onnxruntime", "skl2onnx", "onnxmltools")
+COMPILERS = ("onnxruntime", "skl2onnx", "onnxmltools")
 BY_SUFFIX = {
     ".onnx": ("onnxruntime",),
-    ".skops": ("skops.io", *TWIN),
+    ".skops": ("skops.io", *COMPILERS),
     ".json": ("xgboost",),
     ".ubj": ("xgboost",),
     ".txt": ("lightgbm",),
@@ -17,13 +17,13 @@ BY_SUFFIX = {
 }
 
 
-def needed_modules(artifacts: Iterable[Served]) -> list[str]:
-    """Names of modules, each once. Whatever is not guessed is imported by each engine, when it loads."""
-    found = dict.fromkeys(name for served in artifacts for name in BY_SUFFIX.get(_suffix(served), TWIN))
+def needed_modules(artifacts: Iterable[ServedArtifact]) -> list[str]:
+    """Return module names, each once. What is not guessed is imported by each worker when it loads."""
+    found = dict.fromkeys(name for served in artifacts for name in BY_SUFFIX.get(_suffix(served), COMPILERS))
     return list(found)
 
 
-def _suffix(served: Served) -> str:
+def _suffix(served: ServedArtifact) -> str:
     if served.model is not None:
         return Path(served.model).suffix.lower()
     try:

@@ -1,4 +1,4 @@
-// The service by its routes; what goes wrong comes back as a Trouble that says it in words.
+// The routes of the service; an error is a ServiceError with a text for the page.
 const KEY = "fasterce-key";
 
 export const key = {
@@ -7,14 +7,14 @@ export const key = {
   drop: () => sessionStorage.removeItem(KEY),
 };
 
-export class Trouble extends Error {
+export class ServiceError extends Error {
   constructor(kind, message, { status = 0, fields = [], retryAfter = null, request = null } = {}) {
     super(message);
     Object.assign(this, { kind, status, fields, retryAfter, request });
   }
 }
 
-const WORDS = {
+const TEXTS = {
   401: ["key", "An access key is needed."],
   403: ["key", "This key may not do that."],
   404: ["gone", "That is not there."],
@@ -34,21 +34,21 @@ async function call(path, { method = "GET", body, signal, text = false } = {}) {
     response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Trouble("away", "The service cannot be reached.");
+    throw new ServiceError("away", "The service cannot be reached.");
   }
   if (response.ok) return text ? response.text() : response.json();
-  throw await trouble(response);
+  throw await errorOf(response);
 }
 
-async function trouble(response) {
-  const [kind, words] = WORDS[response.status] ?? ["failed", "The service could not answer."];
-  const said = await response.json().catch(() => ({}));
+async function errorOf(response) {
+  const [kind, text] = TEXTS[response.status] ?? ["failed", "The service could not answer."];
+  const body = await response.json().catch(() => ({}));
   const retry = Number.parseFloat(response.headers.get("Retry-After"));
-  return new Trouble(kind, kind === "input" || kind === "failed" ? said.error?.message ?? words : words, {
+  return new ServiceError(kind, kind === "input" || kind === "failed" ? body.error?.message ?? text : text, {
     status: response.status,
-    fields: said.error?.fields ?? [],
+    fields: body.error?.fields ?? [],
     retryAfter: Number.isFinite(retry) ? retry : null,
-    request: said.request_id ?? null,
+    request: body.request_id ?? null,
   });
 }
 
@@ -63,7 +63,7 @@ export const applicants = (artifact, text, first, count, signal) =>
   call(`v1/applicants?${query({ artifact, query: text, first, count })}`, { signal });
 
 // "rows[0].duration", "ranges.duration" or "freeze[2]" -> the field it is about and the control that shows it.
-export function placeOf(path) {
+export function fieldOf(path) {
   const found = /^(rows|ranges)(?:\[\d+\]|\.\d+)?[.[](.+?)\]?(?:\[\d+\]|\.\d+)?$/.exec(path ?? "");
   return found ? { part: found[1], name: found[2].replace(/^['"]|['"]$/g, "") } : { part: path ?? "", name: null };
 }

@@ -1,11 +1,11 @@
-// Who it is about: a searchable list, or details typed in; and beside them what may change.
-import { applicants, Trouble } from "./api.js";
+// The applicant: a searchable list, or details typed in; and beside them what may change.
+import { applicants, ServiceError } from "./api.js";
 import { find, fresh, h, replace } from "./dom.js";
 import { editor } from "./fields.js";
 import { icon } from "./icons.js";
 import { limitCount, limitsPanel } from "./limits.js";
-import { feature, features, on, setPerson, setValue, state } from "./state.js";
-import { count, labelOf, value } from "./words.js";
+import { feature, features, on, setApplicant, setValue, state } from "./state.js";
+import { count, labelOf, value } from "./format.js";
 
 const SHOWN = 30;
 let editors = new Map();
@@ -13,23 +13,23 @@ const unread = new Set(); // fields whose text is no value
 let limits = null;
 let tab = "details";
 
-export function typical() {
+export function typicalValues() {
   return Object.fromEntries(features().map((one) => [one.name, one.typical ?? (one.kind === "numeric" ? one.low : one.categories[0])]));
 }
 
-export const newPerson = () => setPerson({ id: null, typed: true }, typical());
+export const newApplicant = () => setApplicant({ id: null, typed: true }, typicalValues());
 
-export function pick(one) {
-  setPerson({ id: String(one.id), typed: false }, one.values);
+export function chooseApplicant(one) {
+  setApplicant({ id: String(one.id), typed: false }, one.values);
 }
 
 // The people there are, or null where the service keeps no list.
-export async function people(text, first = 0, size = SHOWN, signal = undefined) {
+export async function findApplicants(text, first = 0, size = SHOWN, signal = undefined) {
   try {
     const found = await applicants(state.artifact, text, first, size, signal);
     return { total: found.total, list: found.people };
   } catch (error) {
-    if (error instanceof Trouble && error.kind === "gone") return null;
+    if (error instanceof ServiceError && error.kind === "gone") return null;
     throw error;
   }
 }
@@ -45,7 +45,7 @@ export function summary(one) {
 }
 
 export function showPicker(known) {
-  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newPerson }, icon(known ? "plus" : "back", 16), known ? "Type in a person" : "Start over");
+  const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newApplicant }, icon(known ? "plus" : "back", 16), known ? "Type in a person" : "Start over");
   replace(find("picker"), known ? combobox() : h("p", { class: "picker-none" }, "Details typed here stay on this page until you keep a record."), typed);
 }
 
@@ -56,7 +56,7 @@ function combobox() {
     "aria-label": "Find a person", "aria-expanded": "false", "aria-controls": list, "aria-autocomplete": "list",
   });
   const options = h("ul", { class: "options", id: list, role: "listbox", "aria-label": "People", hidden: true });
-  let found = [], at = -1, waiting = null, asked = null, looking = false, first = false;
+  let found = [], at = -1, waiting = null, controller = null, looking = false, first = false;
 
   const close = () => {
     options.hidden = true;
@@ -67,7 +67,7 @@ function combobox() {
   const choose = (one) => {
     close();
     input.value = "";
-    pick(one);
+    chooseApplicant(one);
   };
   const mark = (to) => {
     if (!found.length) return;
@@ -78,25 +78,25 @@ function combobox() {
     option.scrollIntoView({ block: "nearest" });
   };
   const look = async () => {
-    asked?.abort();
-    const mine = (asked = new AbortController());
+    controller?.abort();
+    const mine = (controller = new AbortController());
     looking = true;
     try {
-      const answer = await people(input.value.trim(), 0, SHOWN, asked.signal);
-      found = answer?.list ?? [];
+      const response = await findApplicants(input.value.trim(), 0, SHOWN, controller.signal);
+      found = response?.list ?? [];
       const lines = found.map((one, k) =>
         h("li", { role: "option", id: `${list}-${k}`, "aria-selected": "false", onmousedown: (event) => event.preventDefault(), onclick: () => choose(one) },
           h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one))));
-      const more = (answer?.total ?? 0) - found.length;
+      const more = (response?.total ?? 0) - found.length;
       options.replaceChildren(...lines, found.length ? (more > 0 ? h("li", { class: "option-more", role: "presentation" }, `${count(more, "more person", "more people")}: type to narrow down`) : "") : h("li", { class: "option-more", role: "presentation" }, "Nobody of that name"));
       options.hidden = false;
       at = -1;
       input.setAttribute("aria-expanded", "true");
       if (first) mark(0);
     } catch (error) {
-      if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("trouble", { detail: error }));
+      if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("service-error", { detail: error }));
     } finally {
-      if (asked === mine) looking = first = false;
+      if (controller === mine) looking = first = false;
     }
   };
   input.addEventListener("input", () => {
@@ -164,7 +164,7 @@ function typed(one, given) {
 const needed = (name) => (feature(name).whole ? "A whole number is needed here." : "A number is needed here.");
 
 // Whether everything typed can be used; if not, the first field that cannot has the focus.
-export function sound() {
+export function allValid() {
   const [wrong] = [...editors].find(([name]) => unread.has(name) || name in state.faults) ?? [];
   if (wrong === undefined) return true;
   find("tab-details").click();
@@ -174,7 +174,7 @@ export function sound() {
 }
 
 function asPicked() {
-  setPerson(state.person, state.picked);
+  setApplicant(state.person, state.picked);
 }
 
 export const edited = () => features().some((one) => state.values[one.name] !== state.picked[one.name]);

@@ -1,11 +1,11 @@
 // The alternatives side by side: what would change from what to what, and what each is worth.
 import { find, h, replace } from "./dom.js";
-import { wantedWords } from "./decision.js";
+import { targetText } from "./decision.js";
 import { chanceOf } from "./gauge.js";
 import { icon } from "./icons.js";
 import { lockButton } from "./limits.js";
-import { feature, features, setGoal, state } from "./state.js";
-import { amount, ARROW, count, difference, effort, inline, labelOf, LETTERS, METHODS, number, outcome, percent, plain, readable, realism, robustness, value } from "./words.js";
+import { feature, features, setTarget, state } from "./state.js";
+import { amount, ARROW, count, difference, effort, inline, labelOf, LETTERS, METHODS, number, outcome, percent, plain, readable, realism, robustness, value } from "./format.js";
 
 const nameOf = (name) => {
   const known = feature(name);
@@ -55,7 +55,7 @@ export function distinct(record) {
 const titleOf = (one) => [...new Set(one.methods)].map((name, k) => (k ? inline : String)(METHODS[name]?.title ?? readable(name))).join(", ");
 
 function card(one, k, record, tryIt) {
-  const wanted = wantedWords(record), letter = LETTERS[k] ?? String(k + 1);
+  const wanted = targetText(record), letter = LETTERS[k] ?? String(k + 1);
   const robust = robustness(one.robust), cost = effort(one.distance);
   const same = features().length - one.n_changed;
   const heading = `card-${k}`;
@@ -80,16 +80,16 @@ function card(one, k, record, tryIt) {
 
 function unsure(k) {
   return h("p", { class: "hint" }, icon("hint", 16), h("span", {}, h("strong", {}, "Sure? "), "Small differences in the details could undo this. "),
-    h("button", { class: "link", type: "button", "data-keep": `safer-${k}`, onclick: () => setGoal({ safe: 0.95 }) }, "Ask for 95 %"));
+    h("button", { class: "link", type: "button", "data-keep": `safer-${k}`, onclick: () => setTarget({ safe: 0.95 }) }, "Ask for 95 %"));
 }
 
-export function showAlternatives(tryIt, advice) {
+export function showAlternatives(tryIt, noCounterfactualPanel) {
   const { record, ms } = state.answer;
   const found = distinct(record);
   const head = h("div", { class: "section-head" },
     h("h2", { id: "alternatives-heading", tabindex: -1 }, title(record)),
     found.length ? h("p", { class: "section-note" }, `${count(found.length, "alternative")}, each confirmed by the model`) : null);
-  const body = found.length ? [h("ul", { class: "cards" }, found.map((one, k) => card(one, k, record, tryIt))), remark(record)] : advice(record);
+  const body = found.length ? [h("ul", { class: "cards" }, found.map((one, k) => card(one, k, record, tryIt))), remark(record)] : noCounterfactualPanel(record);
   const section = find("alternatives"), within = section.contains(document.activeElement);
   replace(section, head, body);
   // Whoever pressed a button that is gone is at the heading, not at the top of the page.

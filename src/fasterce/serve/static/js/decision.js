@@ -2,11 +2,11 @@
 import { find, h, replace } from "./dom.js";
 import { gauge, reading } from "./gauge.js";
 import { icon } from "./icons.js";
-import { edited, newPerson, pick, summary } from "./person.js";
+import { edited, newApplicant, chooseApplicant, summary } from "./applicant.js";
 import { on, state } from "./state.js";
-import { amount, outcome, percent } from "./words.js";
+import { amount, outcome, percent } from "./format.js";
 
-export const wantedWords = (record) => {
+export const targetText = (record) => {
   const target = record?.target, { schema } = state;
   if (!target) return "another outcome";
   if (target.kind === "number") {
@@ -18,19 +18,19 @@ export const wantedWords = (record) => {
 
 export function showEmpty(known) {
   const rows = known.list.map((one) =>
-    h("li", {}, h("button", { class: "row-button", type: "button", onclick: () => pick(one) }, h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one)), icon("arrow", 16))));
+    h("li", {}, h("button", { class: "row-button", type: "button", onclick: () => chooseApplicant(one) }, h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one)), icon("arrow", 16))));
   replace(
     find("decision"),
     h("div", { class: "empty" },
       h("h1", { id: "decision-heading" }, "Whose decision shall we look at?"),
       h("p", { class: "lead" }, "Pick a person to see the decision and what would have had to be different."),
       h("ul", { class: "row-list" }, rows),
-      h("button", { class: "button", type: "button", onclick: newPerson }, icon("plus", 17), "Type in a person")),
+      h("button", { class: "button", type: "button", onclick: newApplicant }, icon("plus", 17), "Type in a person")),
   );
 }
 
 export function showWaiting() {
-  replace(find("decision"), h("h1", { id: "decision-heading", class: "waiting" }, "Asking the model …"));
+  replace(find("decision"), h("h1", { id: "decision-heading", class: "waiting" }, "Evaluating …"));
 }
 
 export function showBroken(sentence) {
@@ -58,7 +58,7 @@ export function showDecision({ keep, whatif }) {
 }
 
 function sentence(record, read) {
-  const wanted = wantedWords(record);
+  const wanted = targetText(record);
   if (record.status === "invalid_input") return record.reason ?? "These details cannot be used.";
   if (record.status === "model_error") return `The model could not answer: ${record.reason ?? "it gave no reason."}`;
   if (record.status === "already_target") return "This already is the outcome wanted.";

@@ -1,12 +1,12 @@
 // Controls for one value of one feature, made from what the schema says of it.
 import { fresh, h } from "./dom.js";
 import { icon } from "./icons.js";
-import { inline, labelOf, plain } from "./words.js";
+import { inline, labelOf, plain } from "./format.js";
 
 export const unit = (feature) => (feature.whole ? 1 : 10 ** -(feature.decimals ?? 0));
 
 // A step a hand can set: some two hundred of them across the range, 1, 2 or 5 times a power of ten, never below the unit.
-export function handy(feature, low, high) {
+export function sliderStep(feature, low, high) {
   const least = unit(feature), rough = (high - low) / 200;
   if (!(rough > least)) return least;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -20,12 +20,12 @@ export function rounded(feature, value) {
 
 // {element, input, show(value), fault(sentence)}; `set(value)` hears of every change, undefined where it is no value.
 export function editor(feature, set, { keep, slider = true } = {}) {
-  const label = fresh("label"), trouble = fresh("fault");
+  const label = fresh("label"), problem = fresh("fault");
   const made = feature.kind === "numeric" ? numeric(feature, set, slider) : categorical(feature, set);
   made.input.id = fresh("value");
   made.input.dataset.keep = keep ?? made.input.id;
-  made.input.setAttribute("aria-describedby", trouble);
-  const fault = h("p", { class: "fault", id: trouble, hidden: true });
+  made.input.setAttribute("aria-describedby", problem);
+  const fault = h("p", { class: "fault", id: problem, hidden: true });
   const name = h("label", { class: "field-label", id: label, for: made.input.id }, labelOf(feature));
   const element = h("div", { class: `field field-${feature.kind}`, "data-feature": feature.name }, name, made.control, fault);
   return {
@@ -44,9 +44,9 @@ export function editor(feature, set, { keep, slider = true } = {}) {
 function numeric(feature, set, withSlider) {
   const input = h("input", { class: "number", type: "number", step: "any", inputmode: feature.whole ? "numeric" : "decimal", autocomplete: "off" });
   const low = feature.low, high = feature.high, bounded = Number.isFinite(low) && Number.isFinite(high) && high > low;
-  const step = bounded ? handy(feature, low, high) : unit(feature);
+  const step = bounded ? sliderStep(feature, low, high) : unit(feature);
   const slider = bounded && withSlider ? h("input", { class: "slider", type: "range", tabindex: -1, "aria-hidden": "true", min: low, max: high, step }) : null;
-  const told = (value) => {
+  const changed = (value) => {
     if (slider && value !== undefined && value !== null) paint(value);
     set(value);
   };
@@ -61,11 +61,11 @@ function numeric(feature, set, withSlider) {
   };
   const by = (sign) => () => {
     const from = read() ?? feature.typical ?? low ?? 0;
-    const to = rounded(feature, from + sign * Math.max(unit(feature), bounded ? handy(feature, low, high) : unit(feature)));
+    const to = rounded(feature, from + sign * Math.max(unit(feature), bounded ? sliderStep(feature, low, high) : unit(feature)));
     input.value = bounded ? Math.min(Math.max(to, Math.min(low, from)), Math.max(high, from)) : to;
-    told(read());
+    changed(read());
   };
-  input.addEventListener("input", () => told(read()));
+  input.addEventListener("input", () => changed(read()));
   input.addEventListener("keydown", (event) => {
     const sign = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     if (!sign) return;
@@ -74,7 +74,7 @@ function numeric(feature, set, withSlider) {
   });
   slider?.addEventListener("input", () => {
     input.value = rounded(feature, Number(slider.value));
-    told(read());
+    changed(read());
   });
   const stepper = (name, sign) =>
     h("button", { class: "step", type: "button", tabindex: -1, "aria-hidden": "true", onclick: by(sign) }, icon(name, 14));

@@ -16,15 +16,15 @@ export const SAFETY = [
 const SURE = 0.8;
 const THIN = "\u202f"; // a narrow space at which no line ends
 
-const atTheHead = (text) => text[0].toUpperCase() + text.slice(1);
+const capitalized = (text) => text[0].toUpperCase() + text.slice(1);
 
 export function readable(name) {
-  return atTheHead(String(name).replaceAll("_", " ").trim() || String(name));
+  return capitalized(String(name).replaceAll("_", " ").trim() || String(name));
 }
 
 // A label of the wording file is made for sentences; here it stands at the head of a line.
 export function labelOf(feature) {
-  return feature.label && feature.label !== feature.name ? atTheHead(feature.label) : readable(feature.name);
+  return feature.label && feature.label !== feature.name ? capitalized(feature.label) : readable(feature.name);
 }
 
 // Inside a sentence: "Duration" becomes "duration", an abbreviation stays.

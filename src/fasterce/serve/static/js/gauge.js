@@ -1,7 +1,7 @@
 // A half circle: how far the score is, what is needed, and where the alternatives would be.
 import { distinct } from "./cards.js";
 import { svg } from "./dom.js";
-import { amount, LETTERS, outcome, percent } from "./words.js";
+import { amount, LETTERS, outcome, percent } from "./format.js";
 
 const RADIUS = 84, MIDDLE = [110, 104];
 
@@ -47,8 +47,8 @@ function ofChance(record, schema, score) {
   if (share === null) return null;
   const two = score.classes.length === 2;
   const rest = Math.max(...score.values.filter((_, k) => JSON.stringify(score.classes[k]) !== JSON.stringify(about)));
-  const asked = record.target?.kind === "chance" ? record.target.low : null;
-  const tick = asked ?? (two ? record.outcome.threshold ?? 0.5 : other ? null : rest);
+  const wanted = record.target?.kind === "chance" ? record.target.low : null;
+  const tick = wanted ?? (two ? record.outcome.threshold ?? 0.5 : other ? null : rest);
   const named = outcome(schema, about);
   return {
     share,
@@ -56,9 +56,9 @@ function ofChance(record, schema, score) {
     label: `chance of ${named}`,
     band: null,
     tick,
-    needed: tick === null ? null : two || asked !== null ? `${percent(tick)} needed` : `${percent(tick)} is ahead`,
+    needed: tick === null ? null : two || wanted !== null ? `${percent(tick)} needed` : `${percent(tick)} is ahead`,
     marks: distinct(record).map((one) => chanceOf(one.score, about)),
-    said: `${percent(share)} chance of ${named}${tick === null ? "" : two || asked !== null ? `, ${percent(tick)} needed` : `, another is ahead with ${percent(tick)}`}.`,
+    said: `${percent(share)} chance of ${named}${tick === null ? "" : two || wanted !== null ? `, ${percent(tick)} needed` : `, another is ahead with ${percent(tick)}`}.`,
   };
 }
 

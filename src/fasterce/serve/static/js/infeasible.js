@@ -1,67 +1,63 @@
-// A no that helps: which limit stands in the way, what would do without it, and a button that lifts it.
+// Without a counterfactual: which limits prevent one, what would be found without them, and a button that lifts them.
 import { changeLine } from "./cards.js";
-import { wantedWords } from "./decision.js";
+import { targetText } from "./decision.js";
 import { h } from "./dom.js";
 import { named } from "./fields.js";
 import { icon } from "./icons.js";
-import { clearAll, limitCount, spoken } from "./limits.js";
-import { feature, features, setGoal, state, tell } from "./state.js";
-import { listed, percent, plain } from "./words.js";
+import { clearAll, limitCount, readableConstraint } from "./limits.js";
+import { feature, setTarget, state, notify } from "./state.js";
+import { listed, percent, plain } from "./format.js";
 
 const cap = (text) => text[0].toUpperCase() + text.slice(1);
 
 // A limit set on this page, as a sentence and as what lifts it.
-function ours(one) {
+function ownLimit(one) {
   const frozen = state.frozen.has(one.name);
   return {
     one,
-    rule: frozen ? `${cap(named(one))} is to stay as it is` : `${cap(named(one))} is limited`,
+    constraint: frozen ? `${cap(named(one))} is to stay as it is` : `${cap(named(one))} is limited`,
     lift: () => (frozen ? state.frozen.delete(one.name) : delete state.ranges[one.name]),
   };
 }
 
-// "duration may not change", "duration within 1 to 9 (permitted_range)": ours, or a rule of the schema.
-export function blockedBy(text) {
-  const said = plain(text);
-  const frozen = features().find((one) => state.frozen.has(one.name) && said === `${one.name} may not change`);
-  if (frozen) return ours(frozen);
-  const ranged = features()
-    .filter((one) => one.name in state.ranges && said.endsWith("(permitted_range)") && said.startsWith(`${one.name} `))
-    .sort((one, other) => other.name.length - one.name.length)[0];
-  return ranged ? ours(ranged) : { one: null, rule: cap(spoken(said.replace(/ \((schema|permitted_range|features_to_vary)\)$/, ""))) };
+// A blocking constraint of a record: a limit set on this page, or a constraint of the schema.
+export function blockedBy({ text, origin, columns }) {
+  const one = columns.length === 1 ? feature(columns[0]) : undefined;
+  const limited = one && (origin === "permitted_range" ? one.name in state.ranges : origin !== "schema" && state.frozen.has(one.name));
+  return limited ? ownLimit(one) : { one: null, constraint: cap(readableConstraint(plain(text).replace(` (${origin})`, ""))) };
 }
 
 // The limits of this page that these changes do not keep to.
-export function broken(changes) {
+export function brokenLimits(changes) {
   const outside = (change) => {
     const range = state.ranges[change.feature];
     if (!range) return false;
     return feature(change.feature)?.kind === "numeric" ? change.to < range[0] || change.to > range[1] : !range.includes(change.to);
   };
-  return changes.filter((change) => state.frozen.has(change.feature) || outside(change)).map((change) => ours(feature(change.feature)));
+  return changes.filter((change) => state.frozen.has(change.feature) || outside(change)).map((change) => ownLimit(feature(change.feature)));
 }
 
-export function advice(record, more) {
-  if (record.status === "already_target") return h("p", { class: "panel calm" }, icon("yes", 22), h("span", {}, `The decision already is ${wantedWords(record)}. Choose another outcome above to see what would change it.`));
-  if (record.status === "none_found" || record.status === "stopped") return refusal(record, more);
+export function noCounterfactualPanel(record, more) {
+  if (record.status === "already_target") return h("p", { class: "panel calm" }, icon("yes", 22), h("span", {}, `The decision already is ${targetText(record)}. Choose another outcome above to see what would change it.`));
+  if (record.status === "none_found" || record.status === "stopped") return infeasiblePanel(record, more);
   return h("p", { class: "panel calm" }, icon("hint", 22), h("span", {}, plain(record.reason ?? "There is no answer.")));
 }
 
-function refusal(record, more) {
-  const { refusal: why } = record, { looking, free } = state.answer;
-  const rules = why?.blocking.map(blockedBy) ?? [], mine = rules.length > 0 && rules.every((one) => one.one);
-  if (mine) return box(progress(why.progress), inTheWay(rules, why.unlocked), safer());
+function infeasiblePanel(record, more) {
+  const { infeasible: why } = record, { looking, free } = state.answer;
+  const constraints = why?.blocking.map(blockedBy) ?? [], mine = constraints.length > 0 && constraints.every((one) => one.one);
+  if (mine) return box(progress(why.progress), inTheWay(constraints, why.unlocked), safer());
   const found = free?.counterfactuals?.[0];
-  if (found) return box(progress(why?.progress), inTheWay(broken(found.changes), found.changes), policy(rules, why), still(looking, "Looking for a smaller way …"), safer());
+  if (found) return box(progress(why?.progress), inTheWay(brokenLimits(found.changes), found.changes), policy(constraints, why), still(looking, "Looking for a smaller way …"), safer());
   if (looking) return box(still(true));
   if (record.status === "stopped") return box(h("p", {}, "The search was stopped before it found an answer."), longer(more, "Look longer"));
-  if (!why) return box(h("p", {}, plain(record.reason ?? "Nothing was found.")), longer(more, "Find out what stands in the way"));
-  return box(progress(why.progress), policy(rules, why), rules.length ? null : h("p", {}, "Nothing was found even without the limits."), liftAll(), safer());
+  if (!why) return box(h("p", {}, plain(record.reason ?? "Nothing was found.")), longer(more, "Find out what prevents it"));
+  return box(progress(why.progress), policy(constraints, why), constraints.length ? null : h("p", {}, "Nothing was found even without the limits."), liftAll(), safer());
 }
 
 const box = (...children) => h("div", { class: "panel advice", id: "advice" }, h("div", { class: "advice-mark" }, icon("idea", 24)), h("div", { class: "advice-body" }, children));
 
-const still = (looking, words = "Finding out what stands in the way …") => (looking ? h("p", { class: "waiting" }, words) : null);
+const still = (looking, words = "Finding out what prevents it …") => (looking ? h("p", { class: "waiting" }, words) : null);
 
 const longer = (more, label) => h("button", { class: "button button-small", type: "button", "data-keep": "longer", onclick: more }, icon("search", 15), label);
 
@@ -72,31 +68,31 @@ function progress(share) {
     h("div", { class: "meter", role: "meter", "aria-label": "How far the best try came", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * way), "aria-valuetext": percent(way) }, h("span", { class: "meter-fill", style: { "--share": `${Math.round(100 * way)}%` } })));
 }
 
-// Limits of this page: the button lifts all that are in the way.
-function inTheWay(rules, changes) {
-  const names = listed(rules.map((rule) => named(rule.one)));
+// Limits of this page: the button lifts all that prevent a counterfactual.
+function inTheWay(constraints, changes) {
+  const names = listed(constraints.map((constraint) => named(constraint.one)));
   const lift = () => {
-    rules.forEach((rule) => rule.lift());
-    tell("limits");
+    constraints.forEach((constraint) => constraint.lift());
+    notify("limits");
   };
-  const button = h("button", { class: "button button-primary", type: "button", "data-keep": "loosen", onclick: lift }, icon("unlock", 16), rules.length > 2 ? `Allow these ${rules.length} to change` : `Allow ${names} to change`);
-  const lead = !rules.length ? null : rules.length === 1 ? "One limit stands in the way" : "These limits stand in the way together";
-  const then = !rules.length ? "A wider search found this" : rules.length === 1 ? "Without it, this would do" : "Without them, this would do";
+  const button = h("button", { class: "button button-primary", type: "button", "data-keep": "loosen", onclick: lift }, icon("unlock", 16), constraints.length > 2 ? `Allow these ${constraints.length} to change` : `Allow ${names} to change`);
+  const lead = !constraints.length ? null : constraints.length === 1 ? "One limit prevents it" : "These limits together prevent it";
+  const then = !constraints.length ? "A wider search found this" : constraints.length === 1 ? "Without it, this would do" : "Without them, this would do";
   return h("div", { class: "advice-sides" },
-    lead ? h("div", { class: "advice-side" }, h("h3", {}, lead), h("ul", { class: "blockings" }, rules.map((rule) => h("li", { class: "blocking" }, icon("lock", 16), h("span", {}, rule.rule)))), button) : null,
+    lead ? h("div", { class: "advice-side" }, h("h3", {}, lead), h("ul", { class: "blockings" }, constraints.map((constraint) => h("li", { class: "blocking" }, icon("lock", 16), h("span", {}, constraint.constraint)))), button) : null,
     h("div", { class: "advice-side" }, h("h3", {}, then), h("ul", { class: "changes" }, changes.map((change) => changeLine(change, null)))));
 }
 
-// Rules of the schema: advice, and nothing to press.
-function policy(rules, why) {
-  const fixed = rules.filter((rule) => !rule.one);
+// Rules of the schema: shown, with nothing to press.
+function policy(constraints, why) {
+  const fixed = constraints.filter((constraint) => !constraint.one);
   if (!fixed.length) return null;
   const then = listed(why.unlocked.map((change) => `${named(feature(change.feature) ?? { name: change.feature })} ${plain(change.to)}`));
-  return h("p", { class: "advice-more" }, h("span", { class: "tag" }, "set by policy"), ` ${listed(fixed.map((rule) => rule.rule))}. `, then ? `Otherwise ${then} would do.` : "");
+  return h("p", { class: "advice-more" }, h("span", { class: "tag" }, "set by policy"), ` ${listed(fixed.map((constraint) => constraint.constraint))}. `, then ? `Otherwise ${then} would do.` : "");
 }
 
 const liftAll = () => (limitCount() ? h("button", { class: "button button-small", type: "button", "data-keep": "lift-mine", onclick: clearAll }, icon("unlock", 15), limitCount() === 1 ? "Lift the limit set here" : `Lift the ${limitCount()} limits set here`) : null);
 
 function safer() {
-  return state.safe === null ? null : h("p", { class: "advice-more" }, `It must hold under ${percent(state.safe)} of small differences. `, h("button", { class: "link", type: "button", onclick: () => setGoal({ safe: null }) }, "Do not ask for that"));
+  return state.safe === null ? null : h("p", { class: "advice-more" }, `It must hold under ${percent(state.safe)} of small differences. `, h("button", { class: "link", type: "button", onclick: () => setTarget({ safe: null }) }, "Do not ask for that"));
 }

@@ -1,15 +1,15 @@
 // What may change: a lock and a range or a choice of categories for every feature.
 import { fresh, h } from "./dom.js";
-import { handy, named, rounded } from "./fields.js";
+import { sliderStep, named, rounded } from "./fields.js";
 import { icon } from "./icons.js";
-import { features, freeze, mayChange, none, on, setRange, state } from "./state.js";
-import { count, labelOf, number, plain } from "./words.js";
+import { features, setFrozen, mayChange, none, on, setRange, state } from "./state.js";
+import { count, labelOf, number, plain } from "./format.js";
 
 const WAYS = { up: "can only go up", down: "can only go down" };
 
 export function lockButton(feature, keep, small = false) {
   const button = h("button", { class: small ? "lock lock-small" : "lock", type: "button", "data-keep": keep, "data-lock": feature.name });
-  button.addEventListener("click", () => freeze(feature.name, !state.frozen.has(feature.name)));
+  button.addEventListener("click", () => setFrozen(feature.name, !state.frozen.has(feature.name)));
   showLock(button, feature);
   return button;
 }
@@ -29,11 +29,11 @@ export function limitsPanel() {
   const policy = fixed.length
     ? h("details", { class: "policy" }, h("summary", {}, `${count(fixed.length, "detail")} fixed by policy`), h("ul", {}, fixed.map((one) => h("li", {}, icon("lock", 14), labelOf(one)))))
     : null;
-  const rules = state.schema.rules?.length
-    ? h("details", { class: "policy" }, h("summary", {}, `${count(state.schema.rules.length, "rule")} always in force`), h("ul", {}, state.schema.rules.map((rule) => h("li", {}, spoken(rule)))))
+  const constraints = state.schema.constraints?.length
+    ? h("details", { class: "policy" }, h("summary", {}, `${count(state.schema.constraints.length, "constraint")} always in force`), h("ul", {}, state.schema.constraints.map((constraint) => h("li", {}, readableConstraint(constraint)))))
     : null;
   const clear = h("button", { class: "quiet", type: "button", id: "clear-limits", onclick: clearAll }, icon("back", 15), "Lift all limits");
-  const element = h("div", { class: "limits" }, lines.map((line) => line.element), policy, rules, clear);
+  const element = h("div", { class: "limits" }, lines.map((line) => line.element), policy, constraints, clear);
   const show = () => {
     lines.forEach((line) => line.show());
     clear.hidden = !limitCount();
@@ -42,10 +42,10 @@ export function limitsPanel() {
   return { element, show };
 }
 
-// A rule's sentence with the names people know in place of the columns'.
-export function spoken(rule) {
-  const known = features().filter((one) => String(rule).includes(one.name)).sort((one, other) => other.name.length - one.name.length);
-  return known.reduce((text, one) => text.replaceAll(one.name, labelOf(one)), plain(rule));
+// A constraint's sentence with the names people know in place of the columns'.
+export function readableConstraint(constraint) {
+  const known = features().filter((one) => String(constraint).includes(one.name)).sort((one, other) => other.name.length - one.name.length);
+  return known.reduce((text, one) => text.replaceAll(one.name, labelOf(one)), plain(constraint));
 }
 
 export const limitCount = () => state.frozen.size + Object.keys(state.ranges).filter((name) => !state.frozen.has(name)).length;
@@ -79,7 +79,7 @@ function between(feature) {
   const known = Number.isFinite(feature.low) && Number.isFinite(feature.high) && feature.high > feature.low;
   const says = h("output", { class: "limit-says" });
   if (!known) return { element: null, says, show: (frozen) => (says.textContent = frozen ? "stays as it is" : "any") };
-  const step = handy(feature, feature.low, feature.high);
+  const step = sliderStep(feature, feature.low, feature.high);
   const low = Math.floor(feature.low / step) * step, high = Math.ceil(feature.high / step) * step;
   const inside = (value) => rounded(feature, Math.min(Math.max(value, feature.low), feature.high));
   const thumb = (which) => h("input", { type: "range", class: `thumb thumb-${which}`, min: low, max: high, step, "data-keep": `${which}-${feature.name}`, "aria-label": `${labelOf(feature)}, ${which} allowed` });

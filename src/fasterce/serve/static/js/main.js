@@ -1,87 +1,87 @@
-// The page: what is there, who it is about, what is asked, what came back.
-import { advice } from "./advice.js";
+// The page: the artifact, the applicant, requests to the service and their results.
+import { noCounterfactualPanel } from "./infeasible.js";
 import * as api from "./api.js";
-import { Latest } from "./asking.js";
+import { LatestRequest } from "./latest_request.js";
 import { distinct, showAlternatives } from "./cards.js";
 import { showBroken, showDecision, showEmpty, showWaiting } from "./decision.js";
 import { find, h, replace } from "./dom.js";
-import { showGoal } from "./goal.js";
+import { showTarget } from "./target.js";
 import { icon } from "./icons.js";
-import { keep } from "./keeping.js";
+import { keep } from "./save_record.js";
 import { limitCount } from "./limits.js";
-import { announce, inform, settle } from "./notices.js";
-import { newPerson, people, showForm, showPicker } from "./person.js";
-import * as place from "./place.js";
-import { feature, none, on, question, start, state, tell } from "./state.js";
+import { announce, showError, clearNotice } from "./notices.js";
+import { newApplicant, findApplicants, showForm, showPicker } from "./applicant.js";
+import * as urlState from "./url_state.js";
+import { feature, none, on, explainBody, start, state, notify } from "./state.js";
 import { themeButton } from "./theme.js";
-import * as whatif from "./whatif.js";
-import { count, outcome } from "./words.js";
+import * as whatif from "./what_if.js";
+import { count, outcome } from "./format.js";
 
 const FIRST_SHOWN = 6;
-const REASONS_AFTER = 180;
-const LONG = 6_000, LONGER = 20_000;
+const DIAGNOSE_AFTER_MS = 180;
+const LONG_MS = 6_000, LONGER_MS = 20_000;
 const ALONE = { method: "closest", n: 1 };
-let reasons = null, patience = LONG;
+let timer = null, deadlineMs = LONG_MS;
 
-const asking = new Latest((signal) => api.explain(question(state.values), signal), received, failed);
+const explaining = new LatestRequest((signal) => api.explain(explainBody(state.values), signal), received, failed);
 
-// What would do without the limits set here: one search more, so it comes first.
-const freeing = new Latest(
-  (signal) => api.explain(question(state.values, { ...ALONE, freeze: [], ranges: {} }), signal),
+// A counterfactual without the limits set here: one search more, so it comes first.
+const unlimited = new LatestRequest(
+  (signal) => api.explain(explainBody(state.values, { ...ALONE, freeze: [], ranges: {} }), signal),
   (answer) => shown({ free: answer.records[0] }),
   () => {},
 );
 
-// Which rules stand in the way takes many: asked for when nothing else is.
-const explaining = new Latest(
-  (signal) => api.explain(question(state.values, { ...ALONE, why_not: true, deadline_ms: patience }), signal),
+// Which constraints prevent a counterfactual: many searches, so it runs when nothing else does.
+const diagnosing = new LatestRequest(
+  (signal) => api.explain(explainBody(state.values, { ...ALONE, diagnose: true, deadline_ms: deadlineMs }), signal),
   (answer) => {
-    const [{ refusal, reason }] = answer.records;
-    shown({ record: { ...state.answer.record, refusal, reason }, looking: false });
+    const [{ infeasible, reason }] = answer.records;
+    shown({ record: { ...state.answer.record, infeasible, reason }, looking: false });
   },
-  (trouble) => {
+  (problem) => {
     shown({ looking: false });
-    if (trouble.kind !== "late") failed(trouble);
+    if (problem.kind !== "late") failed(problem);
   },
 );
 
-function ask() {
+function explainNow() {
   if (!state.person) return;
-  clearTimeout(reasons);
-  freeing.forget();
-  explaining.forget();
-  patience = LONG;
-  asking.soon();
+  clearTimeout(timer);
+  unlimited.cancel();
+  diagnosing.cancel();
+  deadlineMs = LONG_MS;
+  explaining.request();
 }
 
 function received(answer, since) {
-  settle();
+  clearNotice();
   state.faults = none();
-  tell("faults");
+  notify("faults");
   const [record] = answer.records, why = record.status === "none_found";
   shown({ record, ms: performance.now() - since, looking: why, free: null });
   requestAnimationFrame(() => pulse(performance.now() - since));
   if (!why) return;
-  if (limitCount()) freeing.soon();
-  clearTimeout(reasons);
-  reasons = setTimeout(() => explaining.soon(), REASONS_AFTER);
+  if (limitCount()) unlimited.request();
+  clearTimeout(timer);
+  timer = setTimeout(() => diagnosing.request(), DIAGNOSE_AFTER_MS);
 }
 
 function shown(known) {
   state.answer = { ...state.answer, ...known };
   const { record, looking } = state.answer;
   for (const part of ["goal", "alternatives"]) find(part).hidden = false;
-  if (state.wanted === null) showGoal();
+  if (state.wanted === null) showTarget();
   showDecision({ keep, whatif: () => whatif.open([]) });
-  showAlternatives((one) => whatif.open(one.changes), (of) => advice(of, longer));
-  tell("answer");
+  showAlternatives((one) => whatif.open(one.changes), (of) => noCounterfactualPanel(of, longer));
+  notify("answer");
   if (!looking) say(record);
 }
 
 function longer() {
-  patience = LONGER;
+  deadlineMs = LONGER_MS;
   shown({ looking: true });
-  explaining.soon();
+  diagnosing.request();
 }
 
 function say(record) {
@@ -95,28 +95,20 @@ function pulse(ms) {
   document.documentElement.dataset.ms = String(Math.round(ms));
 }
 
-function failed(trouble) {
-  const left = trouble.fields?.filter((one) => !atField(one)) ?? [];
-  tell("faults");
-  if (trouble.kind === "input" && trouble.fields?.length && !left.length) {
-    settle();
-    announce(trouble.fields.map((one) => one.message).join(" "));
+function failed(problem) {
+  const left = problem.fields?.filter((one) => !atField(one)) ?? [];
+  notify("faults");
+  if (problem.kind === "input" && problem.fields?.length && !left.length) {
+    clearNotice();
+    announce(problem.fields.map((one) => one.message).join(" "));
     return;
   }
-  inform(trouble, ask);
+  showError(problem, explainNow);
 }
 
-// By the field, or, where that is the row as a whole, by the column named in the sentence.
-function meant(one) {
-  const found = api.placeOf(one.field);
-  if (found.name) return found;
-  const quoted = /[Cc]olumn '([^']+)'/.exec(one.message);
-  return quoted && /^rows/.test(one.field) ? { part: "rows", name: quoted[1] } : found;
-}
-
-// A fault is shown beside the control it is about, where there is one.
+// An error is shown beside the control it is about, where there is one.
 function atField(one) {
-  const { part, name } = meant(one);
+  const { part, name } = api.fieldOf(one.field);
   if (!name || !feature(name)) return false;
   state.faults[part === "rows" ? name : `${part}.${name}`] = one.message;
   return true;
@@ -134,26 +126,26 @@ function showSwitcher() {
 }
 
 async function enter(name) {
-  for (const one of [asking, freeing, explaining]) one.forget();
+  for (const one of [explaining, unlimited, diagnosing]) one.cancel();
   try {
     const schema = await api.schema(name);
     state.artifact = schema.artifact ?? name;
     start(schema);
-    place.put("artifact", state.artifact);
-    tell("schema");
+    urlState.put("artifact", state.artifact);
+    notify("schema");
     whatif.close();
     showSwitcher();
     showForm();
-    showGoal();
+    showTarget();
     for (const part of ["goal", "alternatives"]) find(part).hidden = true;
-    const known = await people("", 0, FIRST_SHOWN);
+    const known = await findApplicants("", 0, FIRST_SHOWN);
     showPicker(known !== null);
     document.body.classList.toggle("no-person", true);
     if (known?.list.length) showEmpty(known);
-    else newPerson();
-  } catch (trouble) {
-    if (!state.schema) showBroken(trouble.kind === "key" ? "Sign in to go on." : trouble.message);
-    inform(trouble, () => enter(name));
+    else newApplicant();
+  } catch (problem) {
+    if (!state.schema) showBroken(problem.kind === "key" ? "Sign in to go on." : problem.message);
+    showError(problem, () => enter(name));
   }
 }
 
@@ -163,12 +155,12 @@ async function begin() {
   try {
     const found = await api.artifacts();
     state.artifacts = found.artifacts;
-    const asked = place.get("artifact");
-    const known = state.artifacts.some((one) => one.name === asked);
-    await enter(known ? asked : state.artifacts[0].name);
-  } catch (trouble) {
-    showBroken(trouble.kind === "key" ? "Sign in to go on." : trouble.message);
-    inform(trouble, begin);
+    const wanted = urlState.get("artifact");
+    const known = state.artifacts.some((one) => one.name === wanted);
+    await enter(known ? wanted : state.artifacts[0].name);
+  } catch (problem) {
+    showBroken(problem.kind === "key" ? "Sign in to go on." : problem.message);
+    showError(problem, begin);
   }
 }
 
@@ -185,11 +177,11 @@ function showActions() {
 
 on("person", () => {
   document.body.classList.remove("no-person");
-  asking.forget();
+  explaining.cancel();
   showWaiting();
   find("alternatives").hidden = true;
-  ask();
+  explainNow();
 });
-on("values limits goal", ask);
-document.addEventListener("trouble", (event) => failed(event.detail));
+on("values limits goal", explainNow);
+document.addEventListener("service-error", (event) => failed(event.detail));
 begin();

@@ -1,4 +1,4 @@
-// Trouble in words, at the top of the page; and what a screen reader is told, when it has settled.
+// ServiceError in words, at the top of the page; and what a screen reader is told, when it has settled.
 import { key } from "./api.js";
 import { find, h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -11,23 +11,23 @@ export function announce(sentence) {
 }
 
 // One notice at a time: what was typed stays where it is, and `again` asks once more.
-export function inform(trouble, again) {
-  if (trouble.kind === "key") return signIn(again, trouble.status === 403);
-  settle();
-  const words = h("p", {}, trouble.message);
-  const button = again ? h("button", { class: "button button-small", type: "button", onclick: () => { settle(); again(); } }, "Try again") : null;
-  const close = h("button", { class: "lock", type: "button", "aria-label": "Dismiss", onclick: settle }, icon("cross", 15));
-  find("notices").replaceChildren(h("div", { class: "notice", role: "alert", "data-kind": trouble.kind }, icon("hint", 20), words, button, close));
-  if (again && ["busy", "away", "late"].includes(trouble.kind)) countDown(words, trouble, again);
+export function showError(problem, again) {
+  if (problem.kind === "key") return signIn(again, problem.status === 403);
+  clearNotice();
+  const words = h("p", {}, problem.message);
+  const button = again ? h("button", { class: "button button-small", type: "button", onclick: () => { clearNotice(); again(); } }, "Try again") : null;
+  const close = h("button", { class: "lock", type: "button", "aria-label": "Dismiss", onclick: clearNotice }, icon("cross", 15));
+  find("notices").replaceChildren(h("div", { class: "notice", role: "alert", "data-kind": problem.kind }, icon("hint", 20), words, button, close));
+  if (again && ["busy", "away", "late"].includes(problem.kind)) countDown(words, problem, again);
   return undefined;
 }
 
-function countDown(words, trouble, again) {
-  let left = Math.ceil(Math.min(Math.max(trouble.retryAfter ?? 3, 1), 60));
+function countDown(words, problem, again) {
+  let left = Math.ceil(Math.min(Math.max(problem.retryAfter ?? 3, 1), 60));
   const tick = () => {
-    words.textContent = `${trouble.message} Asking again in ${left} s. What you typed is still here.`;
+    words.textContent = `${problem.message} Asking again in ${left} s. What you typed is still here.`;
     if (left <= 0) {
-      settle();
+      clearNotice();
       again();
     }
     left -= 1;
@@ -36,7 +36,7 @@ function countDown(words, trouble, again) {
   countdown = setInterval(tick, 1000);
 }
 
-export function settle() {
+export function clearNotice() {
   clearInterval(countdown);
   countdown = null;
   find("notices").replaceChildren();

@@ -1,27 +1,27 @@
-// Keep and print: asked once more so that it is kept, then the record and the letter.
+// Keep and print: explain once more so that the record is stored, then show the record and the letter.
 import * as api from "./api.js";
 import { find, h, replace } from "./dom.js";
 import { icon } from "./icons.js";
-import { announce, inform, settle } from "./notices.js";
-import { sound } from "./person.js";
-import { question, state } from "./state.js";
+import { announce, showError, clearNotice } from "./notices.js";
+import { allValid } from "./applicant.js";
+import { explainBody, state } from "./state.js";
 
-const LONG = 10_000;
+const DEADLINE_MS = 10_000;
 let busy = false;
 
 export async function keep() {
-  if (busy || !sound()) return;
+  if (busy || !allValid()) return;
   busy = true;
   find("keep")?.setAttribute("aria-busy", "true");
   try {
-    const answer = await api.explain(question(state.values, { keep: true, why_not: true, deadline_ms: LONG }));
-    settle();
-    const [record] = answer.records;
-    if (!answer.kept) throw new api.Trouble("failed", "This service keeps no records, so there is no letter either.");
+    const response = await api.explain(explainBody(state.values, { keep: true, diagnose: true, deadline_ms: DEADLINE_MS }));
+    clearNotice();
+    const [record] = response.records;
+    if (!response.kept) throw new api.Trouble("failed", "This service keeps no records, so there is no letter either.");
     show(record.ids.record, await api.letter(record.ids.record));
-  } catch (trouble) {
-    if (trouble.kind === "input") document.dispatchEvent(new CustomEvent("trouble", { detail: trouble }));
-    else inform(trouble, trouble.kind === "failed" ? null : keep);
+  } catch (problem) {
+    if (problem.kind === "input") document.dispatchEvent(new CustomEvent("service-error", { detail: problem }));
+    else showError(problem, problem.kind === "failed" ? null : keep);
   } finally {
     busy = false;
     find("keep")?.removeAttribute("aria-busy");
@@ -52,13 +52,13 @@ function show(id, html) {
   announce("Kept. The letter is ready to print.");
 }
 
-// As the service has it, to the letter.
+// The record exactly as the service stores it.
 async function saveRecord(id) {
   try {
     save(`record-${id}.json`, "application/json", await api.record(id));
-  } catch (trouble) {
+  } catch (problem) {
     find("kept").close();
-    inform(trouble, () => saveRecord(id));
+    showError(problem, () => saveRecord(id));
   }
 }
 

@@ -28,7 +28,7 @@ export function on(topics, listen) {
   for (const topic of topics.split(" ")) listeners.set(topic, [...(listeners.get(topic) ?? []), listen]);
 }
 
-export function tell(topic) {
+export function notify(topic) {
   for (const listen of listeners.get(topic) ?? []) listen(topic);
 }
 
@@ -51,38 +51,38 @@ function firstWanted(target) {
   return [Number((low + 0.6 * (high - low)).toFixed(digits)), null];
 }
 
-export function setPerson(person, values) {
+export function setApplicant(person, values) {
   const known = Object.fromEntries(features().map((one) => [one.name, values[one.name] ?? null]));
   Object.assign(state, { person, picked: known, values: { ...known }, answer: null, whatif: null, faults: none() });
-  tell("person");
+  notify("person");
 }
 
 export function setValue(name, value) {
   state.values[name] = value;
   delete state.faults[name];
-  tell("values");
+  notify("values");
 }
 
-export function freeze(name, frozen) {
+export function setFrozen(name, frozen) {
   if (frozen) state.frozen.add(name);
   else state.frozen.delete(name);
-  tell("limits");
+  notify("limits");
 }
 
 export function setRange(name, range) {
   if (range === null) delete state.ranges[name];
   else state.ranges[name] = range;
   delete state.faults[name];
-  tell("limits");
+  notify("limits");
 }
 
-export function setGoal(change) {
+export function setTarget(change) {
   Object.assign(state, change);
-  tell("goal");
+  notify("goal");
 }
 
-// What is asked of the service about these values.
-export function question(values, changes = {}) {
+// The body of a request to explain these values.
+export function explainBody(values, changes = {}) {
   return {
     artifact: state.artifact,
     rows: [values],
@@ -92,7 +92,7 @@ export function question(values, changes = {}) {
     freeze: [...state.frozen],
     ranges: state.ranges,
     robust: state.safe,
-    why_not: false,
+    diagnose: false,
     keep: false,
     ...changes,
     deadline_ms: Math.min(changes.deadline_ms ?? USUAL_MS, state.schema.limits?.deadline_ms ?? USUAL_MS),

@@ -1,9 +1,9 @@
 // What is wanted: the outcome, how safe, which kind of answer, how many.
 import { find, fresh, h, replace } from "./dom.js";
-import { handy } from "./fields.js";
+import { sliderStep } from "./fields.js";
 import { icon } from "./icons.js";
-import { on, setGoal, state } from "./state.js";
-import { amount, METHODS, outcome, SAFETY } from "./words.js";
+import { on, setTarget, state } from "./state.js";
+import { amount, METHODS, outcome, SAFETY } from "./format.js";
 
 const MOST_SHOWN = 6;
 const MOST_BUTTONS = 4;
@@ -35,11 +35,11 @@ function wanted() {
   // Of two classes, none chosen means the one the model does not say.
   const choices = classes.length > 2 ? [...classes, other] : classes;
   const chosen = state.wanted ?? (classes.length > 2 ? other.value : state.answer?.record.target?.class);
-  return (choices.length > MOST_BUTTONS ? dropdown : segmented)("Outcome wanted", choices, chosen, (value) => setGoal({ wanted: value }));
+  return (choices.length > MOST_BUTTONS ? dropdown : segmented)("Outcome wanted", choices, chosen, (value) => setTarget({ wanted: value }));
 }
 
 function wantedRange(target) {
-  const ends = [target.low ?? 0, target.high ?? (target.low ?? 0) + 1], step = handy({ decimals: 6 }, ...ends);
+  const ends = [target.low ?? 0, target.high ?? (target.low ?? 0) + 1], step = sliderStep({ decimals: 6 }, ...ends);
   const low = Math.floor(ends[0] / step) * step, high = Math.ceil(ends[1] / step) * step;
   const says = h("output", { class: "limit-says is-set" });
   const thumb = (which, at) => h("input", { type: "range", class: `thumb thumb-${which}`, min: low, max: high, step, value: state.wanted[at] ?? ends[at], "aria-label": `Outcome wanted, ${which}`, "data-keep": `wanted-${which}` });
@@ -57,7 +57,7 @@ function wantedRange(target) {
     if (Number(least.value) > Number(most.value)) (moved === least ? least : most).value = (moved === least ? most : least).value;
     show();
     const open = [Number(least.value) <= low, Number(most.value) >= high];
-    setGoal({ wanted: open[0] && open[1] ? [low, null] : [open[0] ? null : Number(least.value), open[1] ? null : Number(most.value)] });
+    setTarget({ wanted: open[0] && open[1] ? [low, null] : [open[0] ? null : Number(least.value), open[1] ? null : Number(most.value)] });
   };
   least.addEventListener("input", () => changed(least));
   most.addEventListener("input", () => changed(most));
@@ -68,26 +68,26 @@ function wantedRange(target) {
 function howMany() {
   const most = Math.min(state.schema.limits?.n ?? MOST_SHOWN, state.method === "all" ? 3 : MOST_SHOWN);
   const id = fresh("many");
-  const by = (step) => () => setGoal({ n: Math.min(Math.max(state.n + step, 1), most) });
+  const by = (step) => () => setTarget({ n: Math.min(Math.max(state.n + step, 1), most) });
   const button = (name, step, label) => h("button", { class: "step", type: "button", "aria-label": label, "data-keep": label, "aria-disabled": String(step < 0 ? state.n <= 1 : state.n >= most), onclick: by(step) }, icon(name, 14));
   return h("div", { class: "control", role: "group", "aria-labelledby": id },
     h("span", { class: "legend", id }, state.method === "all" ? "Of each kind" : "How many"),
     h("div", { class: "stepper stepper-small" }, button("minus", -1, "Fewer alternatives"), h("output", { class: "many" }, String(state.n)), button("plus", 1, "More alternatives")));
 }
 
-export function showGoal() {
+export function showTarget() {
   const kinds = Object.entries(METHODS).map(([value, one]) => ({ value, name: one.name, about: one.about }));
   const safety = SAFETY.map((one) => ({ value: one.share, name: one.name, about: one.about }));
   replace(
     find("goal"),
     h("h2", { id: "goal-heading", class: "visually-hidden" }, "What is wanted"),
     wanted(),
-    segmented("How safe", safety, state.safe, (safe) => setGoal({ safe })),
-    segmented("Kind of answer", kinds, state.method, (method) => setGoal({ method, n: method === "all" ? 1 : 3 })),
+    segmented("How safe", safety, state.safe, (safe) => setTarget({ safe })),
+    segmented("Kind of answer", kinds, state.method, (method) => setTarget({ method, n: method === "all" ? 1 : 3 })),
     howMany(),
   );
 }
 
 on("goal", () => {
-  if (!find("goal").contains(document.activeElement) || !document.activeElement.matches(".thumb")) showGoal();
+  if (!find("goal").contains(document.activeElement) || !document.activeElement.matches(".thumb")) showTarget();
 });

@@ -1,7 +1,7 @@
 // Light or dark: as the system says, until someone chooses.
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
-import * as place from "./place.js";
+import * as urlState from "./url_state.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const now = () => document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
@@ -17,7 +17,7 @@ export function themeButton() {
   button.addEventListener("click", () => {
     const next = now() === "dark" ? "light" : "dark";
     document.documentElement.dataset.theme = next;
-    place.put("theme", next);
+    urlState.put("theme", next);
     show();
   });
   dark.addEventListener("change", show);

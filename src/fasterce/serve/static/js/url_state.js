@@ -1,4 +1,4 @@
-// What the address says: the artifact and the theme, nothing of a person.
+// State in the address: the artifact and the theme, nothing of a person.
 const read = () => new URLSearchParams(location.hash.slice(1));
 
 export const get = (name) => read().get(name);

@@ -1,29 +1,29 @@
-// What if: some values changed, the decision asked at once, beside the one there is.
+// What if: change some values and see the decision for them beside the present one.
 import * as api from "./api.js";
-import { Latest } from "./asking.js";
+import { LatestRequest } from "./latest_request.js";
 import { find, fresh, h, replace } from "./dom.js";
 import { editor, named } from "./fields.js";
 import { gauge, reading } from "./gauge.js";
 import { icon } from "./icons.js";
-import { announce, inform, settle } from "./notices.js";
-import { feature, features, on, question, state } from "./state.js";
-import { labelOf, outcome, value } from "./words.js";
+import { announce, showError, clearNotice } from "./notices.js";
+import { feature, features, on, explainBody, state } from "./state.js";
+import { labelOf, outcome, value } from "./format.js";
 
 let editors = new Map();
-const asked = new Latest(
-  (signal) => api.explain(question(state.whatif.values, { method: "closest", n: 1, target: sameTarget(), robust: null, freeze: [], ranges: {} }), signal),
+const explaining = new LatestRequest(
+  (signal) => api.explain(explainBody(state.whatif.values, { method: "closest", n: 1, target: sameTarget(), robust: null, freeze: [], ranges: {} }), signal),
   (answer) => {
-    settle();
+    clearNotice();
     if (!state.whatif) return;
     state.whatif.record = answer.records[0];
     showOutcomes();
     const { record } = state.whatif;
     announce(record.outcome.prediction === null ? "What if: no answer" : `What if: the decision would be ${outcome(state.schema, record.outcome.prediction)}`);
   },
-  (trouble) => {
-    const fields = trouble.fields?.map((one) => api.placeOf(one.field)).filter((one) => one.part === "rows" && editors.has(one.name)) ?? [];
-    fields.forEach((one, k) => editors.get(one.name).fault(trouble.fields[k].message));
-    if (!fields.length) inform(trouble, () => asked.soon());
+  (problem) => {
+    const fields = problem.fields?.map((one) => api.fieldOf(one.field)).filter((one) => one.part === "rows" && editors.has(one.name)) ?? [];
+    fields.forEach((one, k) => editors.get(one.name).fault(problem.fields[k].message));
+    if (!fields.length) showError(problem, () => explaining.request());
   },
 );
 
@@ -37,15 +37,15 @@ export function open(changes) {
     state.whatif.names.push(change.feature);
   }
   draw();
-  asked.forget();
-  asked.soon();
+  explaining.cancel();
+  explaining.request();
   const section = find("whatif");
   section.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   (changes.length ? find("whatif-heading") : section.querySelector("select")).focus({ preventScroll: true });
 }
 
 export function close() {
-  asked.forget();
+  explaining.cancel();
   state.whatif = null;
   editors = new Map();
   find("whatif").hidden = true;
@@ -90,7 +90,7 @@ function edit(name, given) {
   }
   editors.get(name).fault(null);
   state.whatif.values[name] = given;
-  asked.soon();
+  explaining.request();
 }
 
 function remove(name) {
@@ -98,14 +98,14 @@ function remove(name) {
   state.whatif.names = state.whatif.names.filter((one) => one !== name);
   draw();
   find("whatif-heading").focus();
-  asked.soon();
+  explaining.request();
 }
 
 function showOutcomes() {
   const place = find("whatif-outcomes");
   if (!place || !state.whatif) return;
   const side = (title, record, id) => {
-    if (!record) return h("div", { class: "side-outcome", id }, h("p", { class: "eyebrow" }, title), h("p", { class: "waiting" }, "Asking …"));
+    if (!record) return h("div", { class: "side-outcome", id }, h("p", { class: "eyebrow" }, title), h("p", { class: "waiting" }, "Evaluating …"));
     const read = reading({ ...record, counterfactuals: [] }, state.schema);
     const said = record.outcome.prediction === null ? "Not answered" : outcome(state.schema, record.outcome.prediction);
     const good = record.status === "already_target";
@@ -116,7 +116,7 @@ function showOutcomes() {
 
 on("person", close);
 on("goal", () => {
-  if (state.whatif) asked.soon();
+  if (state.whatif) explaining.request();
 });
 on("answer", () => {
   if (state.whatif) showOutcomes();
@@ -124,5 +124,5 @@ on("answer", () => {
 on("values", () => {
   if (!state.whatif) return;
   for (const one of features()) if (!state.whatif.names.includes(one.name)) state.whatif.values[one.name] = state.values[one.name];
-  asked.soon();
+  explaining.request();
 });

@@ -1,1 +1,1 @@
-"""The steps from one version of the database to the next, run by Alembic; see migrating.py."""
+"""Migrations from one version of the database to the next, run by Alembic; see migrate.py."""

@@ -1,4 +1,4 @@
-"""Run by Alembic: take the steps on the connection that was handed over, within its transaction."""
+"""Run by Alembic: migrate on the connection that was passed, within its transaction."""
 
 from alembic import context
 

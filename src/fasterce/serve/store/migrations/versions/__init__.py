@@ -1,1 +1,1 @@
-"""One file a version; each knows only the tables as they were then."""
+"""One file per version; each knows only the tables as they were then."""

@@ -1,4 +1,4 @@
-"""What retention asks: whose day has passed, and which are older than so many days."""
+"""Indexes for retention: expired records, and records older than a number of days."""
 
 from alembic import op
 

@@ -1,0 +1,7 @@
+"""Constraints compiled for one call: what each query may become."""
+
+from fasterce.constraints.compile.active import ActiveConstraint, PermittedRange
+from fasterce.constraints.compile.compiled import CompiledConstraints
+from fasterce.constraints.compile.domain import Domain
+
+__all__ = ["ActiveConstraint", "CompiledConstraints", "Domain", "PermittedRange"]

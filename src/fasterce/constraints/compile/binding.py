@@ -1,0 +1,268 @@
+"""Bind constraints between columns to codes: formulas to positions, equalities solved, categories to ranks."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fasterce.constraints.compile.active import ActiveConstraint
+from fasterce.constraints.compile.bounds import FeatureBounds
+from fasterce.constraints.compile.dependencies import (
+    Clause,
+    Dependency,
+    DerivedFeature,
+    DirectionFollower,
+    FormulaComparison,
+    Implication,
+    ProportionalFollower,
+    in_order,
+)
+from fasterce.constraints.formula import Comparison, Interval, Node
+from fasterce.constraints.objects import Between, Condition, Constraint, Derived, Frozen, If, Require, Together
+from fasterce.constraints.validate import find, wrong
+from fasterce.data.codec import Codec
+from fasterce.data.table import Table
+from fasterce.errors import InputError, problem_of
+from fasterce.typing import Floats, Mask
+
+CLOSE = 1e-9
+
+
+def bind(
+    table: Table,
+    codec: Codec,
+    active: Sequence[ActiveConstraint],
+    definitions: Sequence[Constraint],
+    bounds: Sequence[FeatureBounds],
+) -> tuple[tuple[Dependency, ActiveConstraint | None], ...]:
+    """Return the dependencies between features, each with its constraint (None for a derived column).
+
+    Derived columns come first, then followers, equalities and implications; none drives what another drives already.
+    """
+    binding = _Binding(table, codec, bounds)
+    for definition in definitions:
+        if isinstance(definition, Derived):
+            binding.found.append((binding.derived(definition), None))
+    linking = [one for one in active if isinstance(one.constraint, (Together, Require, If))]
+    for one in sorted(linking, key=lambda one: (Together, Require, If).index(type(one.constraint))):
+        match one.constraint:
+            case Together():
+                binding.found.append((binding.together(one.constraint, active), one))
+            case Require():
+                binding.found.append((binding.require(one.constraint), one))
+            case If():
+                binding.found += [(found, one) for found in binding.implications(one.constraint)]
+    return tuple(binding.found)
+
+
+class _Binding:
+    """The dependencies found so far."""
+
+    def __init__(self, table: Table, codec: Codec, bounds: Sequence[FeatureBounds]) -> None:
+        self.table, self.codec, self.bounds = table, codec, bounds
+        self.found: list[tuple[Dependency, ActiveConstraint | None]] = []
+
+    @property
+    def driven(self) -> set[int]:
+        return {dependency.out for dependency, _ in self.found if dependency.drives and dependency.out is not None}
+
+    def _stays_acyclic(self, more: Dependency) -> bool:
+        return in_order((*(dependency for dependency, _ in self.found), more))[1]
+
+    def position(self, name: Hashable) -> int:
+        return self.table.schema.position(find(name, self.table.schema.names))
+
+    def positions(self, names: Sequence[Hashable]) -> dict[Hashable, int]:
+        return {name: self.position(name) for name in names}
+
+    def derived(self, constraint: Derived) -> Dependency:
+        out, inputs = self.position(constraint.feature), tuple(self.position(name) for name in constraint.inputs)
+        if isinstance(constraint.formula, str):
+            return DerivedFeature(out, inputs, _bound(constraint.node, self.positions(constraint.inputs)))
+        compute = self._called(constraint, out, inputs)
+        self._check_usable(constraint, compute)
+        return DerivedFeature(out, inputs, compute)
+
+    def _check_usable(self, constraint: Derived, compute: Callable[[Floats], Floats]) -> None:
+        """Reject a function that gives no number or known category for any quantile of the data.
+
+        Quantiles of different columns need not go together: a function that raises on them is tried on real rows.
+        """
+        quantiles = np.ascontiguousarray(self.codec.profile.levels.T)
+        try:
+            usable = np.isfinite(compute(quantiles))
+        except InputError:
+            return
+        if not usable.any():
+            kind = "number" if self.table.schema[constraint.feature].numeric else "category"
+            raise InputError(f"constraints.function_without_{kind}", constraint=constraint.text, rows=len(quantiles))
+
+    def _called(self, constraint: Derived, out: int, inputs: tuple[int, ...]) -> Callable[[Floats], Floats]:
+        """Return the user's function on a typed table of its columns; an unknown category becomes NaN, never legal."""
+        table, names = self.table, list(constraint.inputs)
+        function: Any = constraint.formula
+        codes_of = {category: float(code) for code, category in enumerate(table.schema.features[out].categories)}
+
+        def compute(codes: Floats) -> Floats:
+            frame = pd.DataFrame({name: table.column(j, codes[:, j]) for name, j in zip(names, inputs, strict=True)})
+            try:
+                values = np.asarray(function(frame))
+                if values.shape != (len(codes),):
+                    raise InputError("constraints.function_shape", shape=values.shape)
+                if codes_of:
+                    return np.array([codes_of.get(value, np.nan) for value in values.tolist()])
+                return values.astype(np.float64)
+            except Exception as error:
+                raise InputError(
+                    "constraints.function_failed", constraint=constraint.text, cause=problem_of(error)
+                ) from error
+
+        return compute
+
+    def together(self, constraint: Together, active: Sequence[ActiveConstraint]) -> Dependency:
+        leader, out = self.position(constraint.leader), self.position(constraint.follower)
+        if any(_freezes(one, constraint.follower) for one in active):
+            raise wrong(constraint, "frozen_follower", column=constraint.follower)
+        if out in self.driven:
+            raise wrong(constraint, "driven_follower", column=constraint.follower)
+        ranks = self.bounds[leader].ranks
+        if constraint.slope is None:
+            sign = 1.0 if constraint.direction == "same" else -1.0
+            return DirectionFollower(leader, out, sign, ranks, self.bounds[out].ranks)
+        found = ProportionalFollower(leader, out, float(constraint.slope), ranks)
+        if not self._stays_acyclic(found):
+            raise wrong(constraint, "leader_cycle", column=constraint.leader)
+        return found
+
+    def require(self, constraint: Require) -> Dependency:
+        comparison, positions = constraint.comparison, self.positions(constraint.columns)
+        if not comparison.possible({str(name): self._ends(j) for name, j in positions.items()}):
+            raise wrong(constraint, "never_holds")
+        units = {name: 10.0 ** -self.bounds[j].feature.decimals for name, j in positions.items()}
+        holds = _holds(comparison, positions, _tolerance(comparison, units))
+        for name in _candidates(comparison) if comparison.op == "==" else ():
+            j, solve = positions[name], _solved(comparison, name, positions)
+            if solve is None or self.bounds[j].frozen or j in self.driven:
+                continue
+            inputs = tuple(position for position in positions.values() if position != j)
+            found = FormulaComparison(inputs, holds, j, solve)
+            if self._stays_acyclic(found):
+                return found
+        return FormulaComparison(tuple(positions.values()), holds)
+
+    def _ends(self, j: int) -> Interval:
+        low, high = self.bounds[j].low, self.bounds[j].high
+        return (-np.inf if low is None else low), (np.inf if high is None else high)
+
+    def implications(self, constraint: If) -> list[Dependency]:
+        when = tuple(self._clause(name, condition) for name, condition in constraint.when)
+        found: list[Dependency] = []
+        for name, condition in constraint.then:
+            then = self._clause(name, condition)
+            out = None if then.feature in self.driven else then.feature
+            found.append(Implication(when, then, out, not self.bounds[then.feature].feature.numeric))
+        return found
+
+    def _clause(self, name: Hashable, condition: Condition) -> Clause:
+        j = self.position(name)
+        feature = self.bounds[j].feature
+        if isinstance(condition, Between):
+            low, high = (None if end is None else float(end) for end in (condition.low, condition.high))
+            return Clause(j, -np.inf if low is None else low, np.inf if high is None else high)
+        if feature.numeric:
+            return Clause(j, values=tuple(self._stored(j, float(value)) for value in condition))
+        share = self.codec.shares[j]
+        codes = sorted((feature.categories.index(value) for value in condition), key=lambda code: (-share[code], code))
+        return Clause(j, values=tuple(float(code) for code in codes))
+
+    def _stored(self, j: int, value: float) -> float:
+        return float(np.float32(value)) if str(self.table.dtypes[j]).lower().startswith("float32") else value
+
+
+def _freezes(one: ActiveConstraint, name: Hashable) -> bool:
+    return isinstance(one.constraint, Frozen) and one.origin != "features_to_vary" and name in one.columns
+
+
+def _bound(node: Node, positions: Mapping[Hashable, int]) -> Callable[[Floats], Floats]:
+    def evaluate(codes: Floats) -> Floats:
+        columns = {name: np.ascontiguousarray(codes[:, j]) for name, j in positions.items() if name in node.columns}
+        return np.array(np.broadcast_to(node.evaluate(columns), len(codes)))
+
+    return evaluate
+
+
+def _holds(comparison: Comparison, positions: Mapping[Hashable, int], tolerance: float) -> Callable[[Floats], Mask]:
+    """Compare with a relative slack for floating point; < and > strictly, == to the precision of the columns."""
+    left_of, right_of = _bound(comparison.left, positions), _bound(comparison.right, positions)
+
+    def holds(codes: Floats) -> Mask:
+        left, right = left_of(codes), right_of(codes)
+        finite = np.isfinite(left) & np.isfinite(right)
+        with np.errstate(invalid="ignore"):
+            slack = CLOSE * np.maximum(np.abs(left), np.abs(right))
+            kept = {
+                "<=": lambda: left <= right + slack,
+                ">=": lambda: left >= right - slack,
+                "<": lambda: left < right,
+                ">": lambda: left > right,
+                "==": lambda: np.abs(left - right) <= tolerance + slack,
+            }[comparison.op]()
+        return np.asarray(finite & kept)
+
+    return holds
+
+
+def _tolerance(comparison: Comparison, units: Mapping[Hashable, float]) -> float:
+    """Return the tolerance of an equality: half a unit of the coarsest column as it enters a linear formula, or of the
+    column alone on one side."""
+    if comparison.linear is not None:
+        return 0.5 * max((abs(factor) * units[name] for name, factor in comparison.linear[0].items()), default=0.0)
+    alone = _alone(comparison)
+    return 0.5 * units[alone[0]] if alone else 0.0
+
+
+def _alone(comparison: Comparison) -> list[str]:
+    """Return the columns that are alone on one side and not on the other."""
+    sides = ((comparison.left, comparison.right), (comparison.right, comparison.left))
+    return [side.column for side, other in sides if side.op == "column" and side.column not in other.columns]
+
+
+def _candidates(comparison: Comparison) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*_alone(comparison), *comparison.columns]))
+
+
+def _solved(comparison: Comparison, name: str, positions: Mapping[Hashable, int]) -> Callable[[Floats], Floats] | None:
+    """Return a function for the value of one column that makes an equality true, None if there is no formula."""
+    if name in _alone(comparison):
+        other = comparison.right if comparison.left.op == "column" and comparison.left.column == name else comparison.left
+        return _bound(other, positions)
+    if comparison.linear is None or not comparison.linear[0].get(name):
+        return None
+    factors, constant = comparison.linear
+    others = [(positions[other], factor) for other, factor in factors.items() if other != name]
+
+    def solve(codes: Floats) -> Floats:
+        total = np.full(len(codes), constant)
+        for j, factor in others:
+            total = total + factor * codes[:, j]
+        return -total / factors[name] + 0.0
+
+    return solve
+
+
+def repaired(
+    comparison: Comparison, positions: Mapping[Hashable, int], codes: Floats, name: str, unit: float
+) -> Floats | None:
+    """Return the value of one column that just makes a linear inequality true, in whole units."""
+    if comparison.linear is None or comparison.op == "==" or not comparison.linear[0].get(name):
+        return None
+    edge = _solved(Comparison(comparison.left, "==", comparison.right), name, positions)
+    if edge is None:
+        return None
+    below = (comparison.linear[0][name] > 0) == (comparison.op in ("<=", "<"))
+    units = edge(codes) / unit
+    strict = 1.0 if comparison.op in ("<", ">") else 0.0
+    if below:
+        return np.where(units == np.floor(units), units - strict, np.floor(units + CLOSE)) * unit
+    return np.where(units == np.ceil(units), units + strict, np.ceil(units - CLOSE)) * unit

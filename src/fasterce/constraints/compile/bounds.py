@@ -1,0 +1,186 @@
+"""What each feature may become by itself: bounds, grids, categories and transitions."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fasterce.constraints.compile.active import ActiveConstraint, DeclaredRange
+from fasterce.constraints.compile.domain import tidy
+from fasterce.constraints.objects import Allowed, Constraint, Forbidden, Frozen, Near, OnlyDown, OnlyUp, Order, Range, Step
+from fasterce.data.dtypes import Dtype, representable
+from fasterce.data.schema import Feature
+from fasterce.data.table import Table
+from fasterce.errors import InputError
+from fasterce.typing import Floats, Mask
+
+SLACK = 1e-9
+
+
+@dataclass
+class FeatureBounds:
+    """The constraints of one feature by itself; an end that none of them states is None."""
+
+    feature: Feature
+    low: float | None = None
+    high: float | None = None
+    required: bool = False
+    frozen: bool = False
+    up: bool = False
+    down: bool = False
+    nears: list[Near] = field(default_factory=list)
+    step: float = 0.0
+    from_row: bool = False
+    allowed: Mask | None = None
+    transitions: Mask | None = None
+    ranks: Floats | None = None
+
+    def bounds(self, codes: Floats, seen: tuple[float, float]) -> tuple[Floats, Floats]:
+        """Return the bounds of each query; a range read off the data widens for a query outside it, a stated one does not."""
+        # A missing value is NaN here, which bounds nothing: it may be filled with any value of the data.
+        codes = np.where(self.is_missing(codes), np.nan, codes) if self.feature.nullable else codes
+        low = np.fmin(seen[0], codes) if self.low is None else np.full_like(codes, self.low)
+        high = np.fmax(seen[1], codes) if self.high is None else np.full_like(codes, self.high)
+        if self.up:
+            low = np.fmax(low, codes)
+        if self.down:
+            high = np.fmin(high, codes)
+        for near in self.nears:
+            up, down = _reach(near, codes)
+            low, high = np.fmax(low, tidy(codes - down)), np.fmin(high, tidy(codes + up))
+        return low, high
+
+    def is_missing(self, codes: Floats) -> Mask:
+        """Return which values are missing."""
+        return np.asarray((codes == self.feature.missing_code) & self.feature.nullable)
+
+    @property
+    def may_become_missing(self) -> bool:
+        """Whether a value may become missing; not if a constraint states what it must be."""
+        return self.feature.missing == "may_appear" and not (self.required or self.nears)
+
+    def possible(self, low: Floats, high: Floats, anchor: Floats) -> Mask:
+        """Return whether there is a value of the feature's precision and grid between these bounds."""
+        if self.step:
+            room = np.ceil((low - anchor) / self.step - SLACK) <= np.floor((high - anchor) / self.step + SLACK)
+            return np.asarray(room & ((anchor == np.round(anchor)) | (not self.feature.integer)))
+        if self.feature.integer:
+            return np.asarray(np.ceil(low) <= np.floor(high))
+        return np.asarray(low <= high)
+
+
+def _reach(near: Near, codes: Floats) -> tuple[Floats, Floats]:
+    """Return how far up and down each value may go."""
+    up, down = np.full_like(codes, np.inf), np.full_like(codes, np.inf)
+    if near.percent is not None:
+        up = down = np.abs(codes) * near.percent / 100.0
+    if near.by is not None:
+        up, down = np.minimum(up, near.by), np.minimum(down, near.by)
+    if near.up is not None:
+        up = np.minimum(up, near.up)
+    if near.down is not None:
+        down = np.minimum(down, near.down)
+    return up, down
+
+
+def feature_bounds(
+    table: Table, active: Sequence[ActiveConstraint], definitions: Sequence[Constraint]
+) -> list[FeatureBounds]:
+    """Return the bounds of each feature; raise InputError if the constraints leave one of them no value."""
+    found = [FeatureBounds(feature, ranks=_ranks(feature, definitions)) for feature in table.schema.features]
+    position = {name: j for j, name in enumerate(table.schema.names)}
+    for one in active:
+        for name in one.columns:
+            _add(found[position[name]], one, table.dtypes[position[name]])
+    for bounds in found:
+        _check(bounds, active)
+    return found
+
+
+def _add(bounds: FeatureBounds, one: ActiveConstraint, dtype: Dtype) -> None:
+    match one.constraint:
+        case Frozen():
+            bounds.frozen = True
+        case OnlyUp():
+            _one_way(bounds, up=True)
+        case OnlyDown():
+            _one_way(bounds, up=False)
+        case Range(low=low, high=high) | DeclaredRange(low=low, high=high):
+            if low is not None:
+                bounds.low = max(-math.inf if bounds.low is None else bounds.low, representable(float(low), dtype))
+            if high is not None:
+                bounds.high = min(math.inf if bounds.high is None else bounds.high, representable(float(high), dtype))
+            bounds.required |= not (isinstance(one.constraint, DeclaredRange) and one.origin == "schema")
+        case Near():
+            bounds.nears.append(one.constraint)
+        case Step():
+            _add_step(bounds, one.constraint)
+        case Allowed(categories=named):
+            mask = np.isin(np.arange(bounds.feature.n_codes), [bounds.feature.categories.index(c) for c in named])
+            bounds.allowed = mask if bounds.allowed is None else bounds.allowed & mask
+            bounds.required = True
+        case Forbidden(transitions=pairs):
+            shut = np.zeros((bounds.feature.n_codes,) * 2, dtype=bool)
+            for start, end in pairs:
+                shut[bounds.feature.categories.index(start), bounds.feature.categories.index(end)] = True
+            _open_only(bounds, ~shut)
+
+
+def _one_way(bounds: FeatureBounds, up: bool) -> None:
+    """Use positions as bounds where categories are in order, transitions otherwise."""
+    count = len(bounds.feature.categories)
+    if bounds.ranks is None or np.array_equal(bounds.ranks[:count], np.arange(count)):
+        bounds.up, bounds.down = bounds.up or up, bounds.down or not up
+    else:
+        rise = bounds.ranks[None, :] - bounds.ranks[:, None]
+        _open_only(bounds, rise >= 0 if up else rise <= 0)
+
+
+def _open_only(bounds: FeatureBounds, open_: Mask) -> None:
+    """Restrict transitions; a query may keep its category, and one whose category is missing may take any."""
+    from_missing = np.arange(len(open_)) >= len(bounds.feature.categories)
+    open_ = open_ | np.eye(len(open_), dtype=bool) | from_missing[:, None]
+    bounds.transitions = open_ if bounds.transitions is None else bounds.transitions & open_
+
+
+def _add_step(bounds: FeatureBounds, constraint: Step) -> None:
+    size, from_row = float(constraint.size), constraint.start == "row"
+    if bounds.step:
+        large, small = max(size, bounds.step), min(size, bounds.step)
+        if from_row != bounds.from_row or abs(large / small - round(large / small)) > SLACK:
+            raise InputError("constraints.steps_conflict", column=bounds.feature.name, received=(bounds.step, size))
+        size = large
+    bounds.step, bounds.from_row = size, from_row
+
+
+def _ranks(feature: Feature, definitions: Sequence[Constraint]) -> Floats | None:
+    """Return the rank of each category by an Order constraint or the column's own order; NaN for those without a rank."""
+    if feature.numeric:
+        return None
+    for definition in definitions:
+        if isinstance(definition, Order) and definition.feature == feature.name:
+            ranks = {category: float(rank) for rank, category in enumerate(definition.categories)}
+            return np.array(
+                [ranks.get(category, math.nan) for category in feature.categories] + [math.nan] * feature.nullable
+            )
+    own = [*map(float, range(len(feature.categories))), *[math.nan] * feature.nullable]
+    return np.array(own) if feature.ordered else None
+
+
+def _check(bounds: FeatureBounds, active: Sequence[ActiveConstraint]) -> None:
+    feature = bounds.feature
+    empty = bounds.allowed is not None and not bounds.allowed.any()
+    if bounds.low is not None and bounds.high is not None:
+        grid = FeatureBounds(feature, step=0.0 if bounds.from_row else bounds.step)
+        empty |= not grid.possible(np.array([bounds.low]), np.array([bounds.high]), np.zeros(1))[0]
+    if empty:
+        kinds = (Range, DeclaredRange, Allowed, Step)
+        conflicting = [one.text for one in active if feature.name in one.columns and isinstance(one.constraint, kinds)]
+        code = "constraints.no_whole_number_left" if feature.integer else "constraints.no_value_left"
+        raise InputError(code, column=feature.name, received=conflicting)
+
+
+def seen_range(feature: Feature, low: float, high: float) -> tuple[float, float]:
+    """Return the range of the data; a declared range replaces it in the schema."""
+    return (low, high) if feature.declared else (feature.lower, feature.upper)

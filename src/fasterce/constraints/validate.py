@@ -1,0 +1,175 @@
+"""Check that constraints fit the columns they are about."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from fasterce.constraints.objects import (
+    Allowed,
+    Between,
+    Condition,
+    Constraint,
+    Derived,
+    Forbidden,
+    If,
+    Near,
+    OnlyDown,
+    OnlyUp,
+    Order,
+    Range,
+    Require,
+    Step,
+    Together,
+)
+from fasterce.errors import SchemaError, make_problem, suggestion
+from fasterce.typing import Category
+
+
+class Column(Protocol):
+    """What a constraint needs to know of a column; `fasterce.data.schema.Feature` is one."""
+
+    @property
+    def name(self) -> Hashable: ...
+
+    @property
+    def categories(self) -> tuple[Category, ...]: ...
+
+    @property
+    def ordered(self) -> bool: ...
+
+    @property
+    def integer(self) -> bool: ...
+
+    @property
+    def numeric(self) -> bool: ...
+
+
+Columns = Mapping[Hashable, Column]
+
+
+def as_constraints(given: object) -> tuple[Constraint, ...]:
+    """Return a list of constraints as a tuple, an empty one for None."""
+    if given is None:
+        return ()
+    listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (Constraint, str)) else (None,)
+    for constraint in listed:
+        if not isinstance(constraint, Constraint):
+            received = given if constraint is None else constraint
+            raise SchemaError("constraints.not_constraints", option="constraints", received=received)
+    return listed
+
+
+def find(name: Hashable, names: Iterable[Hashable]) -> Hashable | None:
+    """Return the column that is meant; a formula names columns by their text."""
+    listed = list(names)
+    if name in listed:
+        return name
+    return next((known for known in listed if isinstance(name, str) and str(known) == name), None)
+
+
+def check_constraints(constraints: Sequence[Constraint], columns: Sequence[Column]) -> None:
+    """Check that constraints are about known columns of the right kind and known categories.
+
+    Raises
+    ------
+    SchemaError
+        Also if a derived column is computed twice or from itself, or a column ordered in two ways.
+    """
+    known = {column.name: column for column in columns}
+    ordered = {column.name for column in columns if column.ordered}
+    ordered |= {constraint.feature for constraint in constraints if isinstance(constraint, Order)}
+    for constraint in constraints:
+        for name in constraint.columns:
+            if find(name, known) is None:
+                nearest = suggestion(name, known)
+                raise wrong(constraint, "unknown_column", expected=list(known), received=name, suggestion=nearest)
+        _check_kinds(constraint, {name: known[find(name, known)] for name in constraint.columns}, ordered)
+    _check_derived([constraint for constraint in constraints if isinstance(constraint, Derived)])
+    _check_orders([constraint for constraint in constraints if isinstance(constraint, Order)])
+
+
+def wrong(constraint: Constraint, code: str, **fields: object) -> SchemaError:
+    """Return the error of a constraint that does not fit its columns."""
+    return SchemaError(make_problem(f"constraints.{code}", constraint=constraint.text, **fields))
+
+
+def _check_kinds(constraint: Constraint, columns: Columns, ordered: set[Hashable]) -> None:
+    match constraint:
+        case OnlyUp() | OnlyDown():
+            _check_ordered(constraint, columns, ordered)
+        case Range() | Near() | Step():
+            column = columns[constraint.feature]
+            if not column.numeric:
+                raise wrong(constraint, "needs_number", column=column.name)
+            if isinstance(constraint, Step) and column.integer and constraint.size != round(constraint.size):
+                raise wrong(constraint, "step_not_whole", column=column.name, received=constraint.size)
+        case Allowed(categories=named) | Order(categories=named):
+            _check_categories(constraint, columns[constraint.feature], named)
+        case Forbidden(transitions=pairs):
+            _check_categories(constraint, columns[constraint.feature], [category for pair in pairs for category in pair])
+        case If(when=when, then=then):
+            for name, condition in when + then:
+                _check_condition(constraint, columns[name], condition)
+        case Together():
+            _check_ordered(constraint, columns, ordered)
+            if constraint.slope is not None and not columns[constraint.follower].numeric:
+                raise wrong(constraint, "slope_of_categories", column=constraint.follower)
+        case Require() | Derived(formula=str()):
+            categorical = [column.name for column in columns.values() if not column.numeric]
+            if categorical:
+                raise wrong(constraint, "formula_of_categories", received=categorical)
+
+
+def _check_ordered(constraint: Constraint, columns: Columns, ordered: set[Hashable]) -> None:
+    for name, column in columns.items():
+        if not column.numeric and name not in ordered:
+            raise wrong(constraint, "needs_order", column=name)
+
+
+def _check_categories(constraint: Constraint, column: Column, named: Sequence[Category]) -> None:
+    if column.numeric:
+        raise wrong(constraint, "needs_categories", column=column.name)
+    for category in named:
+        if category not in column.categories:
+            nearest = suggestion(category, column.categories)
+            raise wrong(
+                constraint,
+                "unknown_category",
+                column=column.name,
+                expected=column.categories,
+                received=category,
+                suggestion=nearest,
+            )
+
+
+def _check_condition(constraint: Constraint, column: Column, condition: Condition) -> None:
+    if not column.numeric:
+        if isinstance(condition, Between):
+            raise wrong(constraint, "range_of_categories", column=column.name)
+        _check_categories(constraint, column, condition)
+    elif not isinstance(condition, Between) and any(isinstance(value, (str, bool)) for value in condition):
+        raise wrong(constraint, "values_not_numbers", column=column.name, received=condition)
+
+
+def _check_derived(derived: Sequence[Derived]) -> None:
+    inputs: dict[Hashable, tuple[Hashable, ...]] = {}
+    for constraint in derived:
+        if constraint.feature in inputs:
+            raise wrong(constraint, "derived_twice", column=constraint.feature)
+        inputs[constraint.feature] = constraint.inputs
+    for constraint in derived:
+        seen, waiting = set[Hashable](), list(constraint.inputs)
+        while waiting:
+            name = waiting.pop()
+            if name == constraint.feature:
+                raise wrong(constraint, "derived_cycle", column=constraint.feature)
+            if name not in seen:
+                seen.add(name)
+                waiting += inputs.get(name, ())
+
+
+def _check_orders(orders: Sequence[Order]) -> None:
+    seen: dict[Hashable, Order] = {}
+    for constraint in orders:
+        if constraint.feature in seen and seen[constraint.feature].categories != constraint.categories:
+            raise wrong(constraint, "ordered_twice", column=constraint.feature)
+        seen[constraint.feature] = constraint

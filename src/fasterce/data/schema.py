@@ -1,0 +1,395 @@
+"""Schema: the columns of a table, their values, and how they may change."""
+
+import math
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from fasterce.constraints import io
+from fasterce.constraints.objects import Constraint
+from fasterce.constraints.validate import as_constraints, check_constraints
+from fasterce.data.dtypes import Dtype, plain
+from fasterce.data.frames import as_pandas
+from fasterce.errors import SchemaError, unknown
+from fasterce.typing import Category, Floats, Json, JsonObject
+
+Kind = Literal["numeric", "categorical"]
+Direction = Literal["any", "up", "down"]
+Missing = Literal["never", "stay", "may_appear"]
+
+# The code of a missing number: finite, so that rows can be compared, exact in 32 bits, and larger than any number in `fit`.
+MISSING = -(2.0**100)
+# Data written with more decimals than this is taken as measured, and proposed with FREE_DIGITS digits of its range.
+MOST_DECIMALS = 6
+FREE_DIGITS = 4
+# The most decimals a file may declare: a 64-bit float has no more.
+MOST_PLACES = 320
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column: its kind, its values and how it may change.
+
+    Parameters
+    ----------
+    name : hashable
+    kind : {"numeric", "categorical"}
+    categories : tuple
+        The values of a categorical feature, in order if it is `ordered`.
+    lower, upper : float
+        The range of a numeric feature.
+    declared : bool
+        Whether the user stated the range, so that a row outside it is bad input. A range read off the data lets such a row
+        stay where it is.
+    integer : bool
+        Whether values are whole numbers.
+    decimals : int
+        The precision of proposed values.
+    mutable : bool
+        Whether the value may change.
+    direction : {"any", "up", "down"}
+        In which direction it may change.
+    missing : {"never", "stay", "may_appear"}
+        Whether a value may be missing: it may stay missing or be filled, and it may appear where there was a value.
+    """
+
+    name: Hashable
+    kind: Kind
+    categories: tuple[Category, ...] = ()
+    ordered: bool = False
+    lower: float = -math.inf
+    upper: float = math.inf
+    declared: bool = False
+    integer: bool = False
+    decimals: int = 0
+    mutable: bool = True
+    direction: Direction = "any"
+    missing: Missing = "never"
+
+    def __post_init__(self) -> None:
+        for entry, choices in (("kind", Kind), ("direction", Direction), ("missing", Missing)):
+            value = getattr(self, entry)
+            if value not in get_args(choices):
+                raise SchemaError(f"data.unknown_{entry}", column=self.name, expected=get_args(choices), received=value)
+        if self.kind == "categorical":
+            self._check_categories()
+        elif not self.lower <= self.upper:
+            raise SchemaError("data.range_reversed", column=self.name, received=(self.lower, self.upper))
+
+    def _check_categories(self) -> None:
+        if not self.categories:
+            raise SchemaError("data.no_categories", column=self.name)
+        if len(set(self.categories)) != len(self.categories):
+            raise SchemaError("data.repeated_categories", column=self.name, received=self.categories)
+        if self.direction != "any" and not self.ordered:
+            raise SchemaError("data.unordered", column=self.name, direction=self.direction)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the feature is a number."""
+        return self.kind == "numeric"
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a value may be missing."""
+        return self.missing != "never"
+
+    @property
+    def missing_code(self) -> float:
+        """The code of a missing value; for a categorical feature the one after the last category."""
+        return MISSING if self.numeric else float(len(self.categories))
+
+    @property
+    def n_codes(self) -> int:
+        """The number of codes of a categorical feature."""
+        return len(self.categories) + self.nullable
+
+    def category(self, code: int) -> Category:
+        """Return the category of a code, "missing" for a missing one."""
+        return self.categories[code] if code < len(self.categories) else "missing"
+
+    def to_dict(self) -> JsonObject:
+        """Return plain values for JSON; an open end of a range is None."""
+        fields = asdict(self)
+        fields["categories"] = list(self.categories)
+        for bound in ("lower", "upper"):
+            if math.isinf(fields[bound]):
+                fields[bound] = None
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Json]) -> "Feature":
+        """Return the feature that `to_dict` described."""
+        values = dict(fields)
+        values["categories"] = tuple(values.get("categories", ()))
+        if isinstance(values.get("name"), list):
+            values["name"] = tuple(values["name"])
+        if values.get("lower") is None:
+            values["lower"] = -math.inf
+        if values.get("upper") is None:
+            values["upper"] = math.inf
+        _check_types(values)
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise SchemaError("data.not_a_feature", error=str(error)) from error
+
+
+def _check_types(values: Mapping[str, Json]) -> None:
+    """Check the types of fields read from a file; text that stands for a boolean is not guessed at."""
+    name = values.get("name")
+    for entry in ("ordered", "declared", "integer", "mutable"):
+        check_boolean(values.get(entry, False), name, entry)
+    check_decimals(values.get("decimals", 0), name, -MOST_PLACES)
+    for entry in ("lower", "upper"):
+        if isinstance(values[entry], bool) or not isinstance(values[entry], (int, float)):
+            raise SchemaError("data.entry_not_a_number", column=name, entry=entry, received=values[entry])
+
+
+def check_boolean(value: Json, column: Hashable, entry: str) -> None:
+    if not isinstance(value, bool):
+        raise SchemaError("data.entry_not_a_boolean", column=column, entry=entry, received=value)
+
+
+def check_decimals(value: Json, column: Hashable, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_PLACES:
+        raise SchemaError("data.entry_not_decimals", column=column, entry="decimals", received=value)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in order, and the constraints (see `fasterce.constraints`) every counterfactual satisfies.
+
+    Parameters
+    ----------
+    features : tuple of Feature
+    constraints : tuple of Constraint, default=()
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [25, 40, 61], "sex": ["f", "m", "f"], "income": [1.5, 2.25, 3.0]})
+    >>> schema = Schema.infer(people, immutable=["sex"], increasing=["age"])
+    >>> schema["age"].direction, schema["sex"].mutable, schema["income"].decimals
+    ('up', False, 2)
+    """
+
+    features: tuple[Feature, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise SchemaError("data.empty_schema")
+        repeated = [name for name in dict.fromkeys(self.names) if self.names.count(name) > 1]
+        if repeated:
+            raise SchemaError("data.repeated_features", received=repeated)
+        object.__setattr__(self, "constraints", as_constraints(self.constraints))
+        check_constraints(self.constraints, self.features)
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """The names of the columns, in order."""
+        return tuple(feature.name for feature in self.features)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: Hashable) -> Feature:
+        return self.features[self.position(name)]
+
+    def position(self, name: Hashable) -> int:
+        """Return the position of a column; the error for an unknown one suggests the nearest name."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise SchemaError(unknown("data.unknown_column", name, self.names)) from None
+
+    def positions(self, names: Iterable[Hashable]) -> list[int]:
+        """Return the positions of several columns."""
+        return [self.position(name) for name in names]
+
+    def unconstrained(self) -> "Schema":
+        """Return the same columns, all of which may change in either direction, without constraints."""
+        return Schema(tuple(replace(f, mutable=True, direction="any") for f in self.features))
+
+    def to_dict(self) -> JsonObject:
+        """Return plain values for JSON: the features, and the constraints if there are any."""
+        described: JsonObject = {"features": [feature.to_dict() for feature in self.features]}
+        return described | {"constraints": io.to_dict(self.constraints)} if self.constraints else described
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Json]) -> "Schema":
+        """Return the schema that `to_dict` described."""
+        features = tuple(Feature.from_dict(feature) for feature in fields["features"])
+        return cls(features, io.from_dict(fields.get("constraints", ())))
+
+    @classmethod
+    def infer(
+        cls,
+        X: object,
+        categorical: Sequence[Hashable] | None = None,
+        immutable: Sequence[Hashable] | None = None,
+        increasing: Sequence[Hashable] | None = None,
+        decreasing: Sequence[Hashable] | None = None,
+        ranges: Mapping[Hashable, tuple[float, float]] | None = None,
+        constraints: Sequence[Constraint] | None = None,
+        may_go_missing: Sequence[Hashable] | None = None,
+    ) -> "Schema":
+        """Read kinds, categories, precision and observed ranges off a table.
+
+        Text, pandas categoricals and booleans are categorical; numbers are numeric unless named in `categorical`.
+        Where the table has missing values they may stay or be filled.
+
+        Parameters
+        ----------
+        X : pandas, Polars or PyArrow table
+        categorical : sequence, optional
+            Numeric columns to treat as categorical.
+        immutable : sequence, optional
+            Columns that may not change.
+        increasing, decreasing : sequence, optional
+            Columns that may only go up, or only down.
+        ranges : mapping, optional
+            The range (low, high) of numeric columns. A row outside it is bad input.
+        constraints : sequence of Constraint, optional
+            See `fasterce.constraints`.
+        may_go_missing : sequence, optional
+            Columns whose value may become missing.
+
+        Raises
+        ------
+        SchemaError
+            If a name is unknown or a column cannot be numeric or categorical.
+        """
+        table = as_pandas(X)
+        check_table(table, "X")
+        immutable, increasing, decreasing, ranges = immutable or (), increasing or (), decreasing or (), dict(ranges or {})
+        categorical, may_go_missing = categorical or (), may_go_missing or ()
+        for named in (categorical, immutable, increasing, decreasing, ranges, may_go_missing):
+            _check_known(named, table.columns)
+        both = set(increasing) & set(decreasing)
+        if both:
+            raise SchemaError("data.both_directions", received=both)
+        features = []
+        for name in table.columns:
+            column = table[name]
+            feature = _infer_feature(column, name in categorical)
+            if name in ranges:
+                feature = _declare_range(feature, ranges[name])
+            direction: Direction = "any"
+            if name in increasing:
+                direction = "up"
+            elif name in decreasing:
+                direction = "down"
+            missing: Missing = "stay" if bool(column.isna().any()) else "never"
+            if name in may_go_missing:
+                missing = "may_appear"
+            features.append(replace(feature, mutable=name not in immutable, direction=direction, missing=missing))
+        return cls(tuple(features), as_constraints(constraints))
+
+
+def check_table(X: pd.DataFrame, option: str) -> None:
+    """Check that a table has columns of different names."""
+    if X.columns.has_duplicates:
+        repeated = list(X.columns[X.columns.duplicated()].unique())
+        raise SchemaError("data.repeated_columns", option=option, received=repeated)
+    if X.shape[1] == 0:
+        raise SchemaError("data.no_columns", option=option)
+
+
+def _check_known(named: Iterable[Hashable], columns: pd.Index) -> None:
+    if isinstance(named, str):
+        raise SchemaError("data.names_not_a_list", received=named)
+    for name in named:
+        if name not in columns:
+            raise SchemaError(unknown("data.unknown_column", name, columns))
+
+
+def _infer_feature(column: pd.Series, as_category: bool) -> Feature:
+    if len(column) == 0:
+        raise SchemaError("data.no_rows", column=column.name)
+    dtype, types = column.dtype, pd.api.types
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        raise SchemaError("data.time_column", column=column.name, received=str(dtype))
+    if types.is_complex_dtype(dtype):
+        raise SchemaError("data.unsupported_dtype", column=column.name, received=str(dtype))
+    if as_category or types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype):
+        return _infer_categorical(column)
+    return _infer_numeric(column)
+
+
+def _infer_categorical(column: pd.Series) -> Feature:
+    ordered = False
+    values: Iterable[object]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values, ordered = column.cat.categories, bool(column.cat.ordered)
+    elif pd.api.types.is_bool_dtype(column.dtype):
+        values = [False, True]
+    else:
+        values = _distinct(column.dropna())
+    categories = tuple(plain(value) for value in values)
+    for value in categories:
+        if not isinstance(value, Category):
+            raise SchemaError("data.unsupported_category", column=column.name, received=value, type=type(value).__name__)
+    if not categories:
+        raise SchemaError("data.all_missing", column=column.name)
+    return Feature(column.name, "categorical", categories, ordered)
+
+
+def _infer_numeric(column: pd.Series) -> Feature:
+    values = column.dropna().to_numpy(dtype=np.float64)
+    values = values[np.isfinite(values)]
+    if values.size == 0:
+        raise SchemaError("data.no_finite_number", column=column.name)
+    integer = bool(np.all(values == np.round(values)))
+    return Feature(
+        column.name,
+        "numeric",
+        lower=float(values.min()),
+        upper=float(values.max()),
+        integer=integer,
+        decimals=0 if integer else _decimals(values, _rounding(column.dtype)),
+    )
+
+
+def _rounding(dtype: Dtype) -> float:
+    """Return how far, relative to a column's largest value, a written number may be from what its type holds."""
+    return 1e-12 if getattr(dtype, "itemsize", 8) > 4 else 2e-7
+
+
+def _decimals(values: Floats, rounding: float) -> int:
+    """Return the decimals the data is written with; for measured floats, four digits of the range."""
+    span = (float(values.max()) - float(values.min())) or float(np.abs(values).max()) or 1.0
+    slack = rounding * float(np.abs(values).max())
+    for decimals in range(1, MOST_DECIMALS + 1):
+        if slack > 0.1 * 10.0**-decimals:
+            break
+        if np.allclose(values, np.round(values, decimals), rtol=0, atol=slack):
+            return decimals
+    return max(0, FREE_DIGITS - 1 - math.floor(math.log10(min(span, sys.float_info.max))))
+
+
+def _declare_range(feature: Feature, limits: tuple[float, float]) -> Feature:
+    if not feature.numeric:
+        raise SchemaError("data.range_of_categories", column=feature.name, received=limits)
+    try:
+        low, high = (float(limit) for limit in limits)
+    except (TypeError, ValueError):
+        raise SchemaError("data.not_a_range", column=feature.name, received=limits) from None
+    return replace(feature, lower=low, upper=high, declared=True)
+
+
+def _distinct(column: pd.Series) -> list[object]:
+    """Return the distinct values in order, by type and text where they cannot be compared."""
+    try:
+        values = list(column.unique())
+    except TypeError:
+        return list(column)
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda value: (type(value).__name__, str(value)))

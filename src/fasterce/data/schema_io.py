@@ -1,0 +1,140 @@
+"""Schemas as YAML or JSON files that people read and edit: one entry per column, then the constraints."""
+
+import json
+import math
+from collections.abc import Hashable, Mapping
+from os import PathLike
+from pathlib import Path
+
+from fasterce.constraints import io
+from fasterce.data.schema import Direction, Feature, Schema, check_boolean, check_decimals
+from fasterce.errors import InputError, SchemaError, unknown
+from fasterce.io import documents
+from fasterce.typing import Category, Json, JsonObject
+
+CHANGES: dict[str, tuple[Direction, bool]] = {
+    "any": ("any", True),
+    "up": ("up", True),
+    "down": ("down", True),
+    "never": ("any", False),
+}
+ENTRIES = {
+    "numeric": ("kind", "whole", "decimals", "range", "observed", "change", "missing"),
+    "categorical": ("kind", "categories", "ordered", "change", "missing"),
+}
+HEAD = """\
+# The columns and how they may change. Edit, then: fasterce fit --schema THIS_FILE ...
+#   kind         numeric or categorical
+#   change       any, up, down (ordered categories and numbers) or never
+#   observed     lowest and highest value in the data: where counterfactuals are searched
+#   range        the same as a promise: a row outside it is invalid input; replaces observed
+#   whole        true for whole numbers; decimals is the precision of other numbers
+#   missing      never, stay (a missing value may stay or be filled) or may_appear
+#   constraints  between columns, as in docs/constraints.md, for instance
+#                - {constraint: require, formula: "credit_amount / duration <= 800"}
+"""
+
+
+def save_schema(schema: Schema, path: str | PathLike[str], note: str = "") -> None:
+    """Write a schema to a .yaml, .yml or .json file; `note` is a comment at the head of a YAML file."""
+    target = Path(path)
+    as_json = not documents.is_yaml(target, "schema")
+    content = json.dumps(describe(schema), indent=2, ensure_ascii=False) + "\n" if as_json else as_text(schema, note)
+    try:
+        target.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InputError("data.unwritable_schema", path=str(target), error=error.strerror) from error
+
+
+def load_schema(path: str | PathLike[str]) -> Schema:
+    """Return the schema of a .yaml, .yml or .json file."""
+    content = documents.read(path, "schema")
+    try:
+        return restore(content)
+    except SchemaError as error:
+        raise SchemaError("data.schema_file", path=str(path), wrong=error.problem) from error
+
+
+def as_text(schema: Schema, note: str = "") -> str:
+    """Return the YAML file, with comments that say what can be edited."""
+    noted = "".join(f"# {line}\n" for line in note.splitlines())
+    return f"{noted}{HEAD}{documents.as_yaml(describe(schema), width=120, default_flow_style=None)}"
+
+
+def describe(schema: Schema) -> JsonObject:
+    """Return the schema as plain data, in the words of the file."""
+    for name in schema.names:
+        if not isinstance(name, (str, int)):
+            raise SchemaError("data.unwritable_name", received=name)
+    return {
+        "columns": {feature.name: _described(feature) for feature in schema.features},
+        "constraints": io.to_dict(schema.constraints),
+    }
+
+
+def restore(content: Json) -> Schema:
+    """Return the schema that `describe` described."""
+    if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
+        raise SchemaError("data.not_a_schema", received=content)
+    for entry in content:
+        if entry not in ("columns", "constraints"):
+            raise SchemaError(unknown("data.unknown_entry", entry, ("columns", "constraints")))
+    features = tuple(_restored(name, about) for name, about in content["columns"].items())
+    return Schema(features, io.from_dict(content.get("constraints") or ()))
+
+
+def _described(feature: Feature) -> JsonObject:
+    about: JsonObject = {"kind": feature.kind}
+    if not feature.numeric:
+        about["categories"] = list(feature.categories)
+        about |= {"ordered": True} if feature.ordered else {}
+    else:
+        about |= {"whole": True} if feature.integer else {"decimals": feature.decimals}
+        about["range" if feature.declared else "observed"] = [_end(feature.lower, feature), _end(feature.upper, feature)]
+    about["change"] = feature.direction if feature.mutable else "never"
+    return about | ({"missing": feature.missing} if feature.nullable else {})
+
+
+def _end(bound: float, feature: Feature) -> float | int | None:
+    if math.isinf(bound):
+        return None
+    return int(bound) if feature.integer and bound == round(bound) else bound
+
+
+def _restored(name: Hashable, about: Json) -> Feature:
+    if not isinstance(about, Mapping):
+        raise SchemaError("data.not_a_column", column=name, received=about)
+    kind, change = about.get("kind"), about.get("change", "any")
+    if kind not in ENTRIES:
+        raise SchemaError("data.unknown_kind", column=name, expected=list(ENTRIES), received=kind)
+    for entry in about:
+        if entry not in ENTRIES[kind]:
+            raise SchemaError(unknown("data.unknown_entry_of_column", entry, ENTRIES[kind], column=name))
+    if change not in CHANGES:
+        raise SchemaError(unknown("data.unknown_change", change, CHANGES, column=name))
+    direction, mutable = CHANGES[change]
+    values = _numeric(name, about) if kind == "numeric" else _categorical(name, about)
+    return Feature(name, kind, direction=direction, mutable=mutable, missing=about.get("missing", "never"), **values)
+
+
+def _numeric(name: Hashable, about: Mapping[str, Json]) -> JsonObject:
+    whole, decimals = about.get("whole", False), about.get("decimals", 0)
+    check_boolean(whole, name, "whole")
+    check_decimals(decimals, name, 0)
+    declared = "range" in about
+    entry = "range" if declared else "observed"
+    ends: Json = about.get(entry)
+    is_pair = isinstance(ends, list) and len(ends) == 2
+    if not is_pair or any(isinstance(end, bool) or not isinstance(end, (int, float, type(None))) for end in ends):
+        raise SchemaError("data.entry_not_a_range", column=name, entry=entry, received=ends)
+    lower = -math.inf if ends[0] is None else float(ends[0])
+    upper = math.inf if ends[1] is None else float(ends[1])
+    return {"integer": whole, "decimals": decimals, "lower": lower, "upper": upper, "declared": declared}
+
+
+def _categorical(name: Hashable, about: Mapping[str, Json]) -> JsonObject:
+    categories, ordered = about.get("categories"), about.get("ordered", False)
+    if not isinstance(categories, list) or not all(isinstance(one, Category) for one in categories):
+        raise SchemaError("data.entry_not_categories", column=name, received=categories)
+    check_boolean(ordered, name, "ordered")
+    return {"categories": tuple(categories), "ordered": ordered}

@@ -1,0 +1,343 @@
+"""Typed table <-> codes: the only place that reads or builds DataFrames for the model.
+
+Frames for the model are built column by column in the dtypes seen in `fit`; bad rows are told apart, not raised.
+"""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fasterce.data.dtypes import (
+    EXACT,
+    TOO_COARSE,
+    Column,
+    Dtype,
+    as_single,
+    cast,
+    describe_dtype,
+    exact_limits,
+    is_integer,
+    is_single,
+    missing_marker,
+    plain,
+    representable,
+    restore_dtype,
+)
+from fasterce.data.frames import as_kind, as_pandas, kind_of
+from fasterce.data.schema import MISSING, Feature, Schema, check_table
+from fasterce.errors import InputError, Problem, suggestion
+from fasterce.typing import TABLE_KINDS, Category, Floats, JsonObject, Mask, Objects, TableKind
+
+# Up to so many rows, looking categories up one by one is faster than building an index.
+FEW_ROWS = 8
+
+
+@dataclass(frozen=True)
+class TableReading:
+    """Codes of a table's rows, and by position the problem of each row that cannot be used, whose codes are zeros."""
+
+    codes: Floats
+    problems: Mapping[int, Problem] = field(default_factory=dict)
+
+    @property
+    def first_problem(self) -> Problem | None:
+        return self.problems[min(self.problems)] if self.problems else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """The schema and column types seen in `fit`.
+
+    Parameters
+    ----------
+    schema : Schema
+    dtypes : tuple
+        The dtype of each column.
+    missing_markers : tuple
+        What marks a missing value in each object column, None or NaN.
+    kind : {"pandas", "polars", "pyarrow"}
+        The library whose table `fit` got.
+    """
+
+    schema: Schema
+    dtypes: tuple[Dtype, ...]
+    missing_markers: tuple[float | None, ...] = ()
+    kind: TableKind = "pandas"
+
+    @classmethod
+    def like(cls, X: object, schema: Schema) -> "Table":
+        """Return a table with the column types of `X`."""
+        kind, frame = kind_of(X), as_pandas(X)
+        check_columns(frame, schema, "X")
+        dtypes = tuple(frame[name].dtype for name in schema.names)
+        features = []
+        for feature, dtype in zip(schema.features, dtypes, strict=True):
+            if str(dtype) in TOO_COARSE:
+                raise InputError("data.too_few_bits", column=feature.name, received=str(dtype))
+            _check_can_be_missing(feature, dtype)
+            if feature.numeric:
+                lower, upper = representable(feature.lower, dtype), representable(feature.upper, dtype)
+                features.append(replace(feature, lower=lower, upper=upper))
+            else:
+                features.append(feature)
+        markers = tuple(missing_marker(frame[name]) for name in schema.names)
+        return cls(replace(schema, features=tuple(features)), dtypes, markers, kind)
+
+    def read(self, rows: object) -> TableReading:
+        """Return the codes of the rows and the problems of those that cannot be used."""
+        frame = as_pandas(rows, "rows")
+        check_columns(frame, self.schema, "rows")
+        codes = np.zeros((len(frame), len(self.schema)))
+        problems: dict[int, Problem] = {}
+        for j, feature in enumerate(self.schema.features):
+            column = frame[feature.name]
+            values, bad = _numbers(column) if feature.numeric else _category_codes(column, self._known[j])
+            cells = _Cells(feature, column, problems)
+            codes[:, j] = cells.check(values, bad, self.dtypes[j])
+        codes[list(problems)] = 0.0
+        return TableReading(codes, problems)
+
+    def frame(self, codes: Floats) -> pd.DataFrame:
+        """Return the rows as the model saw them in training: same columns, order and dtypes."""
+        columns: dict[Hashable, Column | pd.Series] = {}
+        for j, name in enumerate(self.schema.names):
+            values = self.column(j, codes[:, j])
+            # pandas infers a text dtype for objects; a model fitted on objects should go on seeing them.
+            columns[name] = pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
+        return pd.DataFrame(columns, columns=list(self.schema.names))
+
+    def native(self, frame: pd.DataFrame) -> Any:
+        """Return a pandas frame as the kind of table the model saw in training."""
+        return as_kind(frame, self.kind)
+
+    def column(self, j: int, codes: Floats) -> Column:
+        """Return one typed column from its codes."""
+        feature = self.schema.features[j]
+        missing = codes == feature.missing_code if feature.nullable else None
+        if missing is not None and missing.any():
+            return self._column_with_missing(j, codes, missing)
+        if feature.numeric:
+            return cast(codes, self.dtypes[j])
+        return self._categories[j].take(codes.astype(np.intp))
+
+    def _column_with_missing(self, j: int, codes: Floats, missing: Mask) -> Column:
+        dtype = self.dtypes[j]
+        if not self.schema.features[j].numeric:
+            found = self._categories[j].take(np.where(missing, -1, codes).astype(np.intp), allow_fill=True)
+            if dtype == np.dtype(object):
+                found[missing] = self.missing_markers[j] if self.missing_markers else np.nan
+            return found
+        if isinstance(dtype, np.dtype):
+            return np.where(missing, np.nan, codes).astype(dtype)
+        values = cast(np.where(missing, 0.0, codes), dtype)
+        values[missing] = pd.NA
+        return values
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[pd.Index, dict[Category, int]]]:
+        """The code of every category of each categorical feature, as an index for many rows and a dictionary for few."""
+        return {
+            j: (pd.Index(f.categories, dtype=object), {category: code for code, category in enumerate(f.categories)})
+            for j, f in enumerate(self.schema.features)
+            if not f.numeric
+        }
+
+    @cached_property
+    def _categories(self) -> dict[int, pd.api.extensions.ExtensionArray]:
+        """The categories of each categorical feature as an array of the column's dtype."""
+        return {
+            j: pd.array(list(f.categories), dtype=self.dtypes[j]) for j, f in enumerate(self.schema.features) if not f.numeric
+        }
+
+    def value(self, j: int, code: float) -> Any:
+        """Return one cell as a plain Python value, None if it is missing."""
+        feature = self.schema.features[j]
+        if feature.nullable and code == feature.missing_code:
+            return None
+        if not feature.numeric:
+            return feature.categories[int(code)]
+        if feature.integer and code == round(code):
+            return int(code)
+        return float(str(np.float32(code))) if is_single(self.dtypes[j]) else float(code)
+
+    def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
+        """Return `rows` with the changed cells replaced; index, order and, where values fit, dtypes are kept."""
+        columns = {}
+        for name in rows.columns:
+            j = self.schema.position(name)
+            changed = before[:, j] != after[:, j]
+            columns[name] = rows[name] if not changed.any() else self._rewrite_column(rows[name], j, after[:, j], changed)
+        return pd.DataFrame(columns, index=rows.index, columns=rows.columns)
+
+    def _rewrite_column(self, column: pd.Series, j: int, codes: Floats, changed: Mask) -> pd.Series:
+        if column.dtype == self.dtypes[j]:
+            values = column.array.copy()
+            values[changed] = self.column(j, codes[changed])
+            return pd.Series(values, index=column.index, name=column.name, dtype=column.dtype)
+        typed = pd.Series(self.column(j, codes), index=column.index)
+        merged = column.astype(object).where(~changed, typed.astype(object))
+        present = ~merged.isna()
+        for dtype in (column.dtype, self.dtypes[j]):
+            if isinstance(dtype, pd.CategoricalDtype) and not merged[present].isin(dtype.categories).all():
+                continue
+            try:
+                converted = merged.astype(dtype)
+            except (TypeError, ValueError, OverflowError):
+                continue
+            if (converted.isna() != present).all() and (converted[present].astype(object) == merged[present]).all():
+                return converted.rename(column.name)
+        return merged.rename(column.name)
+
+    def as_returned(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
+        """Return the model's frame of rewritten rows; unchanged numbers that the query holds more precisely are kept."""
+        frame = self.frame(after)
+        for j, name in enumerate(self.schema.names):
+            if is_single(self.dtypes[j]):
+                given = _numbers(rows[name])[0]
+                present = after[:, j] != MISSING
+                finer = (given != before[:, j]) & (before[:, j] == after[:, j]) & present
+                if finer.any():
+                    frame[name] = np.where(finer, given, np.where(present, after[:, j], np.nan))
+        return frame
+
+    def to_dict(self) -> list[JsonObject]:
+        """Return the column types as plain data for JSON."""
+        described = [describe_dtype(dtype) for dtype in self.dtypes]
+        for about, marker in zip(described, self.missing_markers, strict=False):
+            if marker is None:
+                about["blank"] = "None"
+        return described
+
+    @classmethod
+    def from_dict(cls, schema: Schema, described: list[JsonObject], kind: str = "pandas") -> "Table":
+        """Return the table whose types `to_dict` described."""
+        known = next((one for one in TABLE_KINDS if one == kind), None)
+        if known is None:
+            raise InputError("data.unknown_table_kind", expected=TABLE_KINDS, received=kind)
+        markers = tuple(None if dtype.get("blank") == "None" else np.nan for dtype in described)
+        return cls(schema, tuple(restore_dtype(dtype) for dtype in described), markers, known)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of one column while they are checked; the first problem of each row is kept."""
+
+    feature: Feature
+    column: pd.Series
+    problems: dict[int, Problem]
+
+    def check(self, values: Floats, bad: Mask, dtype: Dtype) -> Floats:
+        """Return the codes of the column; `bad` marks cells that are no finite number or no known category."""
+        feature = self.feature
+        if is_single(dtype):
+            values = as_single(values)
+            too_large = ~np.isfinite(values)
+            self._add(too_large, "data.does_not_fit", str(dtype))
+            values = np.where(too_large, 0.0, values)
+        if bad.any():
+            missing = self.column.isna().to_numpy(dtype=bool)
+            if feature.numeric:
+                self._add(bad & ~missing, "data.not_finite")
+            else:
+                self._add(bad & ~missing, "data.unknown_category", feature.categories)
+            if feature.nullable:
+                values = np.where(missing, feature.missing_code, values)
+            else:
+                self._add(bad & missing, "data.missing_value")
+        if feature.numeric:
+            self._check_numbers(values, ~bad, dtype)
+        return values
+
+    def _check_numbers(self, values: Floats, good: Mask, dtype: Dtype) -> None:
+        lower, upper = self.feature.lower, self.feature.upper
+        self._add(good & (values == MISSING), "data.reserved_number")
+        if self.feature.declared:
+            self._add(good & ((values < lower) | (values > upper)), "data.out_of_range", (lower, upper))
+        if is_integer(dtype):
+            self._add(good & (values != np.round(values)), "data.not_whole")
+            low, high = exact_limits(dtype)
+            beyond = good & ((values < low) | (values > high))
+            if high < EXACT:
+                self._add(beyond, "data.does_not_fit", str(dtype))
+            else:
+                self._add(beyond, "data.whole_too_large")
+
+    def _add(self, bad: Mask, code: str, expected: object = None) -> None:
+        for row in map(int, np.flatnonzero(bad)):
+            if row not in self.problems:
+                cell = plain(self.column.iloc[row])
+                is_missing = pd.api.types.is_scalar(cell) and pd.isna(cell)
+                received = None if is_missing else cell
+                self.problems[row] = Problem(code, self.feature.name, row, expected, received)
+
+
+def check_columns(X: pd.DataFrame, schema: Schema, option: str) -> None:
+    """Check that a table has exactly the columns of the schema."""
+    check_table(X, option)
+    missing = [name for name in schema.names if name not in X.columns]
+    extra = [name for name in X.columns if name not in schema.names]
+    if missing and extra:
+        raise InputError("data.missing_and_extra_columns", option=option, expected=missing, extra=extra)
+    if missing:
+        raise InputError("data.missing_columns", option=option, expected=missing)
+    if extra:
+        nearest = suggestion(extra[0], schema.names)
+        raise InputError(
+            "data.extra_column", option=option, column=extra[0], expected=schema.names, extra=extra, suggestion=nearest
+        )
+
+
+def _check_can_be_missing(feature: Feature, dtype: Dtype) -> None:
+    if feature.nullable and isinstance(dtype, np.dtype) and dtype.kind in "biu":
+        able = ["boolean"] if dtype.kind == "b" else ["float64", "Int64"]
+        raise InputError(
+            "data.not_nullable", column=feature.name, expected=able, received=str(dtype), missing=feature.missing
+        )
+
+
+def _numbers(column: pd.Series) -> tuple[Floats, Mask]:
+    """Return values as floats, and which of them are no finite number. Text is not read as a number."""
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = np.array([_as_float(value) for value in column.astype(object)], dtype=np.float64)
+    bad = ~np.isfinite(values)
+    return np.where(bad, 0.0, values), bad
+
+
+def _as_float(value: object) -> float:
+    """Return a real number as a float, anything else as NaN."""
+    try:
+        return float(value) if isinstance(value, (Real, Decimal)) and value is not pd.NA else math.nan
+    except OverflowError:
+        return math.inf
+
+
+def _category_codes(column: pd.Series, categories: tuple[pd.Index, dict[Category, int]]) -> tuple[Floats, Mask]:
+    """Return the code of every cell, and which cells hold no known category."""
+    known, code_of = categories
+    if len(column) <= FEW_ROWS:
+        found: Objects = np.array([_code(code_of, value) for value in column.array], dtype=np.intp)
+    elif isinstance(column.dtype, pd.CategoricalDtype):
+        of_category = np.append(known.get_indexer(column.cat.categories.astype(object)), -1)
+        found = of_category[column.cat.codes.to_numpy()]
+    else:
+        values = column.astype(object)
+        try:
+            found = known.get_indexer(pd.Index(values, dtype=object))
+        except TypeError:
+            hashable = values.map(lambda value: value if isinstance(value, Hashable) else None)
+            found = known.get_indexer(pd.Index(hashable, dtype=object))
+    bad = found < 0
+    return np.where(bad, 0, found).astype(np.float64), bad
+
+
+def _code(code_of: Mapping[Any, int], value: object) -> int:
+    return code_of.get(value, -1) if isinstance(value, Hashable) and value is not pd.NA else -1

@@ -1,0 +1,1 @@
+"""Everything `fit` learns, and what keeps it current: update, drift, recheck."""

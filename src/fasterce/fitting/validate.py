@@ -1,0 +1,77 @@
+"""Check what `fit` is given: training rows, a custom autoencoder, a model that must accept missing values."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fasterce.data.codec import Codec
+from fasterce.data.frames import as_pandas, kind_of
+from fasterce.data.schema import MISSING, Schema, check_table
+from fasterce.data.table import Table
+from fasterce.errors import InputError, ModelError
+from fasterce.latent.runtime import Callables
+from fasterce.models.predictor import Predictor
+from fasterce.typing import Floats
+
+MIN_ROWS = 10
+# Below the code of a missing number.
+LARGEST_NUMBER = 1e30
+
+
+def read_training_rows(X: object, schema: Schema | None) -> tuple[Table, Floats]:
+    """Return the table of `X` and the codes of its rows."""
+    frame = as_pandas(X)
+    check_table(frame, "X")
+    if schema is not None and not isinstance(schema, Schema):
+        raise InputError("fitting.not_a_schema", option="schema", type=type(schema).__name__)
+    if len(frame) < MIN_ROWS:
+        raise InputError("fitting.too_few_rows", option="X", expected=MIN_ROWS, received=len(frame))
+    table = replace(Table.like(frame, schema or Schema.infer(frame)), kind=kind_of(X))
+    reading = table.read(frame)
+    if reading.problems:
+        raise InputError("fitting.unusable_rows", option="X", count=len(reading.problems), first=reading.first_problem)
+    check_sizes(reading.codes, table.schema)
+    return table, reading.codes
+
+
+def check_sizes(codes: Floats, schema: Schema) -> None:
+    """Reject numbers so large that they cannot be told from missing ones."""
+    too_large = (np.abs(codes) * (codes != MISSING)).max(axis=0) > LARGEST_NUMBER
+    if too_large.any():
+        column = schema.names[int(too_large.argmax())]
+        raise InputError("fitting.number_too_large", column=column, expected=LARGEST_NUMBER)
+
+
+def check_missing_accepted(predictor: Predictor, codec: Codec, codes: Floats) -> None:
+    """Reject a model that fails on missing values the schema allows, but not on the same row without them."""
+    features = codec.schema.features
+    nullable = [j for j, feature in enumerate(features) if feature.nullable]
+    if not nullable:
+        return
+    complete = codes[:1].copy()
+    complete[0, nullable] = [codec.profile.median[j] if features[j].numeric else 0.0 for j in nullable]
+    with_missing = np.repeat(complete, len(nullable), axis=0)
+    with_missing[np.arange(len(nullable)), nullable] = [features[j].missing_code for j in nullable]
+    if predictor.accepts(with_missing):
+        return
+    failure = predictor.error().problem
+    if predictor.accepts(complete):
+        raise ModelError("fitting.missing_refused", columns=[features[j].name for j in nullable], failure=failure)
+
+
+def custom_autoencoder(coders: Sequence[object], matrix: Floats) -> Callables:
+    """Return the caller's own (encode, decode) once they work on a few encoded rows."""
+    if not isinstance(coders, (tuple, list)) or len(coders) != 2 or not all(callable(coder) for coder in coders):
+        raise InputError("fitting.not_coders", option="autoencoder", received=coders)
+    own = Callables(*coders)
+    latent = own.encode(matrix)
+    if latent.ndim != 2 or len(latent) != len(matrix) or latent.shape[1] == 0:
+        raise InputError("fitting.encoded_shape", received=str(latent.shape), rows=len(matrix))
+    decoded = own.decode(latent)
+    if decoded.shape != matrix.shape:
+        raise InputError("fitting.decoded_shape", expected=str(matrix.shape), received=str(decoded.shape))
+    for name, values in (("encode", latent), ("decode", decoded)):
+        if not np.isfinite(values).all():
+            raise InputError("fitting.not_finite", function=name)
+    return own

@@ -1,0 +1,1 @@
+"""Other libraries: the scikit-learn transformer interface and MLflow."""

@@ -1,0 +1,204 @@
+"""CSV read record by record: bytes, text, cells; problems carry the line or byte they were found at."""
+
+import codecs
+import csv
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import IO
+
+import pyarrow as pa
+
+from fasterce.errors import InputError, Problem
+from fasterce.io import locations
+from fasterce.io.atomic import cause
+from fasterce.io.locations import Source
+
+SEPARATORS = (",", ";", "\t", "|")
+# Bytes read at a time.
+BLOCK = 2**20
+# Characters; a longer line is no text file, and would fill the memory.
+LONGEST_LINE = 2**24
+SAMPLED_LINES = 20
+SKIPPED_ROWS = 10_000
+MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
+# The csv module tells its errors apart by text only: the ones that spoil a single record, by a part of it.
+RECORD_ERRORS = {"expected after": "io.text_after_quote", "new-line": "io.bare_carriage_return"}
+CELL_TOO_LONG = "limit"
+
+
+@dataclass
+class Records:
+    """Records of a file: their cells, and by position the problems of those that do not fit the header."""
+
+    rows: list[list[str | None]] = field(default_factory=list)
+    malformed: dict[int, Problem] = field(default_factory=dict)
+
+    def column(self, place: int) -> pa.Array:
+        return pa.array([row[place] for row in self.rows], type=pa.string())
+
+    def sound_column(self, place: int) -> pa.Array:
+        """Return a column without the cells of malformed records, whose columns are unknown."""
+        if not self.malformed:
+            return self.column(place)
+        return pa.array([None if k in self.malformed else row[place] for k, row in enumerate(self.rows)], type=pa.string())
+
+
+def open_bytes(source: Source) -> IO[bytes]:
+    """Open a file, unpacked if it is gzip, or standard input."""
+    if str(source) == "-":
+        return sys.stdin.buffer
+    try:
+        file = locations.open_binary(source)
+        packed = file.read(len(GZIP)) == GZIP
+        file.seek(0)
+    except OSError as error:
+        raise InputError("io.cannot_read", path=source, cause=cause(error)) from error
+    return gzip.open(file) if packed else file  # type: ignore[return-value]
+
+
+class Delimited:
+    """A CSV file as records. The header is read at once; `take` reads on."""
+
+    def __init__(self, file: IO[bytes], name: str, separator: str | None, encoding: str | None, known: Sequence[str]) -> None:
+        self.name = name
+        lines = TextLines(file, name, encoding).decode()
+        head = list(islice(lines, SAMPLED_LINES))
+        if not head or not "".join(head).strip():
+            raise InputError("io.empty_file", source=name)
+        if head[0].startswith(PARQUET.decode()):
+            raise InputError("io.parquet_in_pipe", source=name)
+        self.separator = _choose_separator(head, separator, known, name)
+        self._reader = csv.reader(chain(head, lines), delimiter=self.separator, strict=True)
+        try:
+            self.header = next(filter(None, self._reader))
+        except csv.Error as error:
+            fault = Problem(_record_error(error)) if _record_error(error) else str(error)
+            raise InputError("io.bad_header", source=name, fault=fault) from error
+
+    def skip(self, count: int) -> None:
+        """Pass over records without keeping them."""
+        while count > 0 and (passed := len(self.take(min(count, SKIPPED_ROWS)).rows)):
+            count -= passed
+
+    def take(self, count: int) -> Records:
+        """Return the next records; fewer at the end of the file."""
+        records, width = Records(), len(self.header)
+        while len(records.rows) < count:
+            line = self._reader.line_num + 1
+            row: list[str | None]
+            try:
+                row = list(next(self._reader))
+            except StopIteration:
+                break
+            except csv.Error as error:
+                records.malformed[len(records.rows)] = self._malformed(error, line)
+                row = [None] * width
+            if len(row) != width:
+                if not row:
+                    continue
+                details = {"line": line}
+                records.malformed[len(records.rows)] = Problem(
+                    "io.cells_per_line", expected=width, received=len(row), details=details
+                )
+                row = (row + [None] * width)[:width]
+            records.rows.append(row)
+        return records
+
+    def _malformed(self, error: csv.Error, line: int) -> Problem:
+        """Return the problem of one record; raise if the reader cannot go on after it."""
+        code = _record_error(error)
+        if code:
+            return Problem("io.malformed_line", details={"line": line, "fault": Problem(code)})
+        too_long = CELL_TOO_LONG in str(error)
+        details = {"source": self.name, "line": line, "limit": csv.field_size_limit()}
+        raise InputError("io.cell_too_long" if too_long else "io.open_quote", **details) from error
+
+
+def _record_error(error: csv.Error) -> str:
+    return next((code for part, code in RECORD_ERRORS.items() if part in str(error)), "")
+
+
+class TextLines:
+    """Lines of text from bytes; a byte that cannot be decoded is reported with its position in the file."""
+
+    def __init__(self, file: IO[bytes], name: str, encoding: str | None) -> None:
+        self.file, self.name, self.encoding = file, name, encoding
+        self.read = 0
+
+    def decode(self) -> Iterator[str]:
+        first = self._block()
+        decoder = self._decoder()
+        block, rest = first, ""
+        while True:
+            before = decoder.getstate()[0]
+            try:
+                text = rest + decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                raise self._undecodable(error, self.read - len(block) - len(before) + error.start, first) from error
+            pieces = text.split("\n")
+            rest = pieces.pop()
+            for piece in pieces:
+                yield piece + "\n"
+            if not block:
+                break
+            if len(rest) > LONGEST_LINE:
+                raise InputError("io.long_line", source=self.name, expected=LONGEST_LINE)
+            block = self._block()
+        if rest:
+            yield rest
+
+    def _decoder(self) -> codecs.IncrementalDecoder:
+        try:
+            return codecs.getincrementaldecoder(self.encoding or "utf-8-sig")("strict")
+        except LookupError as error:
+            raise InputError("io.unknown_encoding", option="encoding", received=self.encoding) from error
+
+    def _block(self) -> bytes:
+        try:
+            block = self.file.read(BLOCK)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError("io.damaged_gzip", source=self.name, position=self.read) from error
+        except OSError as error:
+            raise InputError("io.cannot_read_on", source=self.name, position=self.read, cause=cause(error)) from error
+        self.read += len(block)
+        return block
+
+    def _undecodable(self, error: UnicodeDecodeError, position: int, first: bytes) -> InputError:
+        details = {"source": self.name, "byte": f"0x{error.object[error.start]:02x}", "position": position}
+        if self.encoding is not None:
+            return InputError("io.undecodable", expected=self.encoding, **details)
+        likely = next((name for mark, name in MARKS if first.startswith(mark)), "cp1252")
+        return InputError("io.not_utf8", option="encoding", likely=likely, **details)
+
+
+def _choose_separator(head: Sequence[str], separator: str | None, known: Sequence[str], name: str) -> str:
+    """Return the separator by which the header has the known names, or without any the most columns of one width."""
+    if separator is not None and (not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n'):
+        raise InputError("io.bad_separator", option="separator", received=separator)
+    fits = {one: _fit(head, one, known) for one in SEPARATORS}
+    best = max(SEPARATORS, key=lambda one: fits[one])
+    if separator is None:
+        return best
+    if fits[best] > _fit(head, separator, known) and (known or fits[best][1] > 1):
+        raise InputError("io.wrong_separator", source=name, expected=best, received=separator, option="separator")
+    return separator
+
+
+def _fit(head: Sequence[str], separator: str, known: Sequence[str]) -> tuple[int, int]:
+    records: list[list[str]] = []
+    # A sample may end within quotes.
+    with suppress(csv.Error):
+        records.extend(record for record in csv.reader(head, delimiter=separator, strict=True) if record)
+    if not records:
+        return (0, 0)
+    if known:
+        names = {cell.strip() for cell in records[0]} | set(records[0])
+        return (len(names & set(known)), 0)
+    same = all(len(record) == len(records[0]) for record in records)
+    return (int(same and len(records[0]) > 1), len(records[0]))

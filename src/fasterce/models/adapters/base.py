@@ -1,0 +1,231 @@
+"""What the adapters share: probabilities to labels, frames to what a library takes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from fasterce.data import frames
+from fasterce.data.dtypes import plain
+from fasterce.errors import InputError, ModelError, unknown
+from fasterce.typing import Floats, Objects
+
+Activation = Literal["softmax", "sigmoid"] | None
+Labels = Sequence[Hashable]
+SCORE_METHODS = ("predict_proba", "decision_function")
+SUM_ERROR = 1e-3
+
+
+class Adapter(ABC):
+    """A library's model as labels and probabilities, or as numbers; a library adds `evaluate` alone.
+
+    Parameters
+    ----------
+    classes : ndarray or None
+        The labels in the order of the model's outputs; None for a model that predicts numbers.
+    """
+
+    def __init__(self, classes: Objects | None) -> None:
+        self._classes = classes
+
+    @abstractmethod
+    def evaluate(self, frame: pd.DataFrame) -> Floats:
+        """Return probabilities (N, C) where there are classes, else numbers (N,)."""
+
+    @property
+    def predicts_numbers(self) -> bool:
+        return self._classes is None
+
+    @property
+    def classes_(self) -> Objects:
+        if self._classes is None:
+            raise AttributeError("classes_: this model predicts numbers")
+        return self._classes
+
+    def predict(self, frame: object) -> Objects:
+        if self._classes is None:
+            return self._evaluate(frame)
+        return np.asarray(self._classes[self._evaluate(frame).argmax(axis=1)])
+
+    @property
+    def predict_proba(self) -> Callable[[object], Floats]:
+        if self._classes is None:
+            raise AttributeError("predict_proba: this model predicts numbers")
+        return self._evaluate
+
+    def _evaluate(self, frame: object) -> Floats:
+        rows = as_pandas(frame)
+        if len(rows) == 0:
+            return np.zeros(0 if self._classes is None else (0, len(self._classes)))
+        return self.evaluate(rows)
+
+
+def as_pandas(frame: object) -> pd.DataFrame:
+    """Return a table of any kind as pandas."""
+    return frames.as_pandas(frame, "rows")
+
+
+def as_classes(classes: Labels | None, count: int | None) -> Objects | None:
+    """Return the labels of `count` outputs: 0 to C-1 unless the user names them; None if the model predicts numbers."""
+    if count is None:
+        if classes is not None:
+            raise InputError("models.classes_for_numbers", option="classes", received=list(classes))
+        return None
+    return np.arange(count) if classes is None else named_classes(classes, count)
+
+
+def named_classes(classes: Labels, count: int) -> Objects:
+    """Return the user's labels of `count` outputs."""
+    if isinstance(classes, (str, bytes)) or len(classes) != count:
+        received = classes if isinstance(classes, (str, bytes)) else list(classes)
+        raise InputError("models.class_names", option="classes", expected=count, received=received)
+    return label_array(classes)
+
+
+def label_array(labels: Labels) -> Objects:
+    """Return labels as they are: NumPy would turn a mixture into text."""
+    listed = list(labels)
+    if len({type(label) for label in listed}) == 1:
+        found = np.asarray(listed)
+        if found.ndim == 1 and found.dtype.kind in "biufU":
+            return found
+    kept = np.empty(len(listed), dtype=object)
+    kept[:] = listed
+    return kept
+
+
+def labels_at(classes: Objects, positions: Objects) -> Objects:
+    """Return the labels at positions 0 to C-1 that a model predicted."""
+    found = positions.astype(np.intp)
+    outside = (found != positions) | (found < 0) | (found >= len(classes))
+    if outside.any():
+        raise ModelError("models.class_position", expected=len(classes) - 1, received=plain(positions[outside][0]))
+    return np.asarray(classes[found])
+
+
+def check_activation(activation: object) -> None:
+    if activation not in ("softmax", "sigmoid", None):
+        raise InputError(
+            "options.unknown_choice", option="activation", expected=("softmax", "sigmoid", None), received=activation
+        )
+
+
+def as_probabilities(outputs: Floats, activation: Activation, count: int) -> Floats:
+    """Return outputs (N,) or (N, C) as probabilities of `count` classes; one output is that of the second class."""
+    if outputs.ndim == 1 or outputs.shape[1] == 1:
+        single = outputs.reshape(len(outputs))
+        found = two_columns(single if activation is None else sigmoid(single))
+    elif activation == "sigmoid":
+        raise ModelError("models.one_output", received=outputs.shape[1])
+    else:
+        found = softmax(outputs) if activation == "softmax" else outputs
+    if found.shape[1] != count:
+        raise ModelError("models.output_count", expected=count, received=found.shape[1])
+    return found
+
+
+def two_columns(probability: Floats) -> Floats:
+    """Return the probability of the second of two classes as probabilities of both."""
+    return np.stack([1 - probability, probability], axis=1)
+
+
+def sigmoid(logits: Floats) -> Floats:
+    wide = np.asarray(logits, dtype=np.float64)
+    small = np.exp(-np.abs(wide))
+    return np.asarray(np.where(wide >= 0, 1 / (1 + small), small / (1 + small)))
+
+
+def softmax(logits: Floats) -> Floats:
+    wide = np.asarray(logits, dtype=np.float64)
+    raised = np.exp(wide - wide.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def check_probabilities(probabilities: Floats) -> Floats:
+    """Return probabilities between 0 and 1 that sum to 1; logits taken for probabilities are an error."""
+    away = np.abs(probabilities.sum(axis=1) - 1)
+    if not ((probabilities >= -SUM_ERROR).all() and (away <= SUM_ERROR * probabilities.shape[1]).all()):
+        raise ModelError("models.not_probabilities", received=probabilities[int(away.argmax())].round(4).tolist())
+    return probabilities
+
+
+def in_order(frame: pd.DataFrame, names: Sequence[str], library: str) -> pd.DataFrame:
+    """Return the columns a model knows by name, in its order; columns it does not know are left out."""
+    if list(frame.columns) == list(names):
+        return frame
+    own = {str(column): column for column in frame.columns}
+    missing = [name for name in names if name not in own]
+    if missing:
+        raise InputError(unknown("models.missing_column", missing[0], own, library=library))
+    return frame[[own[name] for name in names]]
+
+
+def with_columns(frame: pd.DataFrame, changed: Mapping[Hashable, pd.Series]) -> pd.DataFrame:
+    """Return the frame with some columns replaced."""
+    if not changed:
+        return frame
+    return pd.DataFrame({name: changed.get(name, frame[name]) for name in frame.columns}, columns=frame.columns)
+
+
+def is_text(column: pd.Series) -> bool:
+    """Return whether a column holds categories in any form, not numbers."""
+    dtype = column.dtype
+    return isinstance(dtype, pd.CategoricalDtype) or not (
+        pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+    )
+
+
+def as_categories(column: pd.Series, categories: Labels, library: str) -> pd.Series:
+    """Return a column in the categories a model was trained with; an unknown one is an error, not a missing value."""
+    cast = to_categories(column, categories)
+    lost = (cast.isna() & column.notna()).to_numpy()
+    if lost.any():
+        received = column.iloc[int(lost.argmax())]
+        raise InputError(unknown("models.unknown_category", received, categories, column=column.name, library=library))
+    return cast
+
+
+def to_categories(column: pd.Series, categories: Labels) -> pd.Series:
+    """Return a column in the categories a model was trained with, unknown ones as missing values."""
+    wanted = pd.CategoricalDtype(pd.Index(categories))
+    if column.dtype == wanted:
+        return column
+    known = pd.Index(categories, dtype=object)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        places = np.append(known.get_indexer(column.cat.categories.astype(object)), -1)[column.cat.codes.to_numpy()]
+    else:
+        places = known.get_indexer(pd.Index(column, dtype=object))
+    return pd.Series(pd.Categorical.from_codes(places, dtype=wanted), index=column.index, name=column.name)
+
+
+def matrix(columns: Sequence[pd.Series], library: str) -> Floats:
+    """Return columns as numbers side by side, missing ones as NaN. Building a frame would be slower for few rows."""
+    numbers = []
+    for column in columns:
+        if not is_text(column):
+            numbers.append(_floats(column))
+        elif _numeric_object(column):
+            numbers.append(_floats(column.astype(object)))
+        else:
+            raise InputError("models.text_column", column=column.name, library=library)
+    return np.stack(numbers, axis=1)
+
+
+def _floats(column: pd.Series) -> Floats:
+    """Return floats; pandas is many times slower with `na_value`, which plain numbers do not need."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return np.asarray(column.to_numpy(dtype=np.float64))
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _numeric_object(column: pd.Series) -> bool:
+    """Return whether categories or plain objects are numbers all the same."""
+    inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
+    return inferred in ("integer", "floating", "mixed-integer-float", "boolean", "empty")
+
+
+def type_names(model: object) -> set[tuple[str, str]]:
+    """Return (package, class) of a model's type and its bases: to recognise a model without importing its library."""
+    return {(base.__module__.split(".")[0], base.__name__) for base in type(model).__mro__}

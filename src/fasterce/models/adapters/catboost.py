@@ -1,0 +1,45 @@
+"""CatBoost: native models and its estimators."""
+
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from fasterce.models.adapters.base import Adapter, Labels, as_classes, in_order, label_array
+from fasterce.typing import Floats
+
+LIBRARY = "CatBoost"
+
+
+class CatBoost(Protocol):
+    """What is used of `catboost.CatBoost`."""
+
+    classes_: Labels
+    feature_names_: list[str]
+
+    def predict(self, data: pd.DataFrame, *, prediction_type: str) -> object: ...
+
+
+class CatBoostModel(Adapter):
+    """A `CatBoost` model of any kind: it predicts its classes, or numbers if it has none. Columns are matched by name.
+
+    Parameters
+    ----------
+    model : catboost.CatBoost
+    classes : sequence, optional
+        Labels instead of the model's own.
+    """
+
+    def __init__(self, model: CatBoost, *, classes: Labels | None = None) -> None:
+        self.model = model
+        own = list(model.classes_)
+        super().__init__(label_array(own) if own and classes is None else as_classes(classes, len(own) or None))
+
+    @property
+    def by_name(self) -> bool:
+        return not all(name == str(place) for place, name in enumerate(self.model.feature_names_))
+
+    def evaluate(self, frame: pd.DataFrame) -> Floats:
+        ordered = in_order(frame, self.model.feature_names_, LIBRARY) if self.by_name else frame
+        kind = "RawFormulaVal" if self.predicts_numbers else "Probability"
+        return np.asarray(self.model.predict(ordered, prediction_type=kind))

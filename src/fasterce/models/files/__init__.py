@@ -1,0 +1,1 @@
+"""Safe loading of model files: what they are by their content, and whether a library may read them."""

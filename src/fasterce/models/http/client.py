@@ -1,0 +1,411 @@
+"""Requests to one server: several batches at once, repeated where that may help, with limits on time and size.
+
+Only JSON of a limited size is accepted. Messages about failures name the address without user, password or query, and never
+a value that was sent.
+"""
+
+import json
+import os
+import random
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from urllib.parse import urlsplit
+
+from fasterce.errors import InputError, MissingExtraError, ModelError, Problem, make_problem, problem_of
+
+if TYPE_CHECKING:
+    import httpx
+
+BUSY = (429, 502, 503, 504)
+REFUSED = (401, 403, 404, 405, 407, 410, 415)
+# Characters shown of a response and of an address.
+MOST_EXCERPT = 80
+MOST_ADDRESS = 80
+
+# Least values of `ConnectionOptions`.
+LEAST = {
+    "timeout": 1e-3,
+    "backoff": 0,
+    "longest_wait": 0,
+    "rest": 0,
+    "slack": 0,
+    "retries": 0,
+    "concurrency": 1,
+    "most_bytes": 1,
+}
+
+Part = TypeVar("Part")
+Found = TypeVar("Found")
+Sent = Callable[[], Iterable[str]]
+
+
+class RemoteModelError(ModelError):
+    """A model behind HTTP could not be reached, refused the request, or returned an invalid response."""
+
+
+class _UnavailableError(RemoteModelError):
+    """The server as a whole does not respond: a request with fewer rows would not help."""
+
+
+class _BusyError(Exception):
+    """The request may be repeated, after `seconds` if the server sets a time."""
+
+    def __init__(self, problem: Problem, seconds: float | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.seconds = seconds
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request; `sent` returns the text that must not appear in a message."""
+
+    method: str
+    url: str
+    body: bytes | None = None
+    sent: Sent = tuple
+    id: str = ""
+
+
+Put = Callable[[Part], Request]
+Read = Callable[[Any, Part, Request], Found]
+
+
+class ConnectionSettings(TypedDict, total=False):
+    """The keywords of `ConnectionOptions`."""
+
+    timeout: float
+    retries: int
+    backoff: float
+    longest_wait: float
+    rest: float
+    slack: float
+    concurrency: int
+    most_bytes: int
+    headers: Mapping[str, str]
+    ca_file: str | os.PathLike[str] | None
+    trust_env: bool
+
+
+@dataclass(frozen=True)
+class ConnectionOptions:
+    """How a server is called.
+
+    Parameters
+    ----------
+    timeout : float, default=30
+        Seconds a request may take.
+    retries : int, default=3
+        How often a request is repeated when the server is busy, cannot be reached or takes too long.
+    backoff : float, default=0.2
+        Seconds before the first repetition; doubled each time.
+    longest_wait : float, default=10
+        Most seconds before a repetition, whatever `Retry-After` says.
+    rest : float, default=5
+        Seconds for which nothing is sent to a server that stayed unavailable or refuses all requests.
+    slack : float, default=5
+        Seconds beyond all timeouts and waits after which a call counts as hanging.
+    concurrency : int, default=4
+        Requests at once.
+    most_bytes : int, default=64 MiB
+        The largest response that is read.
+    headers : mapping, optional
+        Sent with every request; never shown.
+    ca_file : path, optional
+        Certificates to trust instead of the usual ones.
+    trust_env : bool, default=False
+        Whether proxies of the environment are used.
+    """
+
+    timeout: float = 30.0
+    retries: int = 3
+    backoff: float = 0.2
+    longest_wait: float = 10.0
+    rest: float = 5.0
+    slack: float = 5.0
+    concurrency: int = 4
+    most_bytes: int = 64 * 2**20
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ca_file: str | os.PathLike[str] | None = None
+    trust_env: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            whole = name in ("retries", "concurrency", "most_bytes")
+            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not value >= least:
+                code = "options.not_a_count" if whole else "options.not_at_least"
+                raise InputError(code, option=name, expected=least, received=value)
+        object.__setattr__(self, "headers", dict(self.headers or {}))
+        for name, value in self.headers.items():
+            if not all(isinstance(part, str) and part.isascii() and part.isprintable() for part in (name, value)):
+                raise InputError("models.http_header", option="headers", name=name)
+
+    @property
+    def patience(self) -> float:
+        """Seconds longer than a request with all its repetitions can take."""
+        return (self.retries + 1) * (2 * self.timeout + self.longest_wait) + self.slack
+
+
+class Client:
+    """A client of one server. Connections are opened when first needed, per process, and not pickled."""
+
+    def __init__(self, options: ConnectionOptions) -> None:
+        self.options = options
+        self._connections: dict[int, _Connection] = {}
+
+    def get(self, url: str) -> Any:
+        """Return one parsed response."""
+        return self.send_each([url], lambda where: Request("GET", where), lambda response, *_: response)[0]
+
+    def send_each(self, parts: Sequence[Part], put: Put[Part], read: Read[Part, Found]) -> list[Found]:
+        """Make each part a request with `put` and `read` its parsed response: in order, a few at once, until one fails."""
+        connection = self._connection()
+
+        def work(part: Part) -> Found:
+            request = put(part)
+            return read(connection.send(request), part, request)
+
+        futures = [connection.workers.submit(work, part) for part in parts]
+        try:
+            return [self._result(future, futures, connection) for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _result(self, wanted: Future[Found], futures: list[Future[Found]], connection: "_Connection") -> Found:
+        """Wait while any request finishes; sockets have time limits, so that no progress for this long is a hang."""
+        while not wanted.done():
+            finished = connection.finished
+            done, _ = wait(futures, timeout=self.options.patience, return_when=FIRST_EXCEPTION)
+            failed = next((one for one in done if not one.cancelled() and one.exception()), None)
+            if failed is not None:
+                return failed.result()
+            if not wanted.done() and connection.finished == finished:
+                self.close()
+                raise _UnavailableError("models.http_hangs")
+        return wanted.result()
+
+    def _connection(self) -> "_Connection":
+        mine = self._connections.get(os.getpid())
+        if mine is None:
+            opened = _Connection(self.options)
+            mine = self._connections.setdefault(os.getpid(), opened)
+            if mine is not opened:
+                opened.close()
+        return mine
+
+    def close(self) -> None:
+        connection = self._connections.pop(os.getpid(), None)
+        if connection is not None:
+            connection.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": self.options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["options"])  # type: ignore[misc]
+
+
+class _Connection:
+    """The state of one process: the pool of connections, the threads, and whether the server seems to be down.
+
+    Once a request was repeated as often as allowed, or the server refuses all requests, nothing is sent for `rest` seconds;
+    then a single request decides. A caller that repeats smaller parts fails at once.
+    """
+
+    def __init__(self, options: ConnectionOptions) -> None:
+        self.options = options
+        self.httpx = _httpx()
+        self.http = _open(self.httpx, options)
+        self.workers = ThreadPoolExecutor(options.concurrency, thread_name_prefix="fasterce-http")
+        self.finished = 0
+        self.down: tuple[float, Problem] | None = None
+
+    def close(self) -> None:
+        self.workers.shutdown(wait=False, cancel_futures=True)
+        self.http.close()
+
+    def send(self, request: Request) -> Any:
+        """Return the parsed response to a request, repeated where that may help."""
+        try:
+            response = self._send_with_retries(request)
+            self.down = None
+            return response
+        except _UnavailableError as error:
+            self.down = (time.monotonic() + self.options.rest, error.problem)
+            raise
+        finally:
+            self.finished += 1
+
+    def _send_with_retries(self, request: Request) -> Any:
+        tries = 1 if self._resting(request) else self.options.retries + 1
+        pause = self.options.backoff
+        for turn in range(tries):
+            try:
+                return self._once(request)
+            except _BusyError as busy:
+                cause, pause_wanted = busy.problem, busy.seconds
+            if turn == tries - 1:
+                break
+            # The pause is the only thing random here; no result depends on it.
+            wait_for = pause * random.uniform(0.5, 1.0) if pause_wanted is None else pause_wanted
+            time.sleep(min(wait_for, self.options.longest_wait))
+            pause *= 2
+            if self._resting(request):
+                break
+        raise _UnavailableError("models.http_unavailable", url=address(request.url), cause=cause, count=turn + 1)
+
+    def _resting(self, request: Request) -> bool:
+        """Return whether the server was down a moment ago; raise while it is too early to try again."""
+        if self.down is None:
+            return False
+        until, cause = self.down
+        if time.monotonic() < until:
+            raise RemoteModelError("models.http_not_sent", cause=cause)
+        return True
+
+    def _once(self, request: Request) -> Any:
+        until = time.monotonic() + self.options.timeout
+        try:
+            with self.http.stream(request.method, request.url, content=request.body) as response:
+                body = self._read(response, until)
+        except self.httpx.TimeoutException:
+            raise _BusyError(make_problem("models.http_timeout", seconds=self.options.timeout)) from None
+        except self.httpx.DecodingError:
+            raise RemoteModelError("models.http_encoding", url=address(request.url)) from None
+        except self.httpx.RequestError as error:
+            if isinstance(error, self.httpx.UnsupportedProtocol):
+                raise InputError("models.http_url", option="url", received=address(request.url)) from None
+            raise _BusyError(make_problem("models.http_unreachable", cause=_reason(error))) from None
+        return self._parse(response, body, request)
+
+    def _read(self, response: "httpx.Response", until: float) -> bytes:
+        """Return the body unless it is too large or too slow."""
+        chunks, size = [], 0
+        for chunk in response.iter_bytes():
+            size += len(chunk)
+            if size > self.options.most_bytes:
+                most = self.options.most_bytes
+                raise RemoteModelError("models.http_too_large", url=address(str(response.url)), most=f"{most:,}")
+            if time.monotonic() > until:
+                raise _BusyError(make_problem("models.http_slow", seconds=self.options.timeout))
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _parse(self, response: "httpx.Response", body: bytes, request: Request) -> Any:
+        """Return the JSON of a successful response, without NaN or infinities."""
+        status, url = response.status_code, address(request.url)
+        if 300 <= status < 400:
+            to = address(response.headers.get("location", "nowhere"))
+            raise _UnavailableError("models.http_redirected", url=url, received=status, to=to)
+        if not 200 <= status < 300:
+            excerpt = _excerpt(body, [*request.sent(), *self.options.headers.values()])
+            if status in BUSY:
+                problem = make_problem("models.http_busy", received=status, excerpt=excerpt)
+                raise _BusyError(problem, _retry_after(response))
+            kind = _UnavailableError if status in REFUSED else RemoteModelError
+            raise kind("models.http_refused", url=url, received=status, excerpt=excerpt)
+        try:
+            return json.loads(body, parse_constant=_no_constant)
+        except _ConstantError as error:
+            raise RemoteModelError("models.http_not_finite", url=url, received=str(error)) from None
+        except (ValueError, RecursionError):
+            excerpt = _excerpt(body, [*request.sent(), *self.options.headers.values()])
+            raise RemoteModelError("models.http_not_json", url=url, excerpt=excerpt) from None
+
+
+def _httpx() -> ModuleType:
+    try:
+        return import_module("httpx")
+    except ImportError as error:
+        raise MissingExtraError("httpx", "http", "A model behind HTTP") from error
+
+
+def _open(module: ModuleType, options: ConnectionOptions) -> "httpx.Client":
+    try:
+        verify = True if options.ca_file is None else ssl.create_default_context(cafile=os.fspath(options.ca_file))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(
+            "models.http_certificates", option="ca_file", received=options.ca_file, cause=problem_of(error)
+        ) from error
+    headers = {"Content-Type": "application/json", "Accept": "application/json", **options.headers}
+    client: httpx.Client = module.Client(
+        headers=headers,
+        timeout=options.timeout,
+        limits=module.Limits(max_connections=options.concurrency, max_keepalive_connections=options.concurrency),
+        follow_redirects=False,
+        trust_env=options.trust_env,
+        verify=verify,
+    )
+    return client
+
+
+class _ConstantError(Exception):
+    """NaN or an infinity, which Python reads but JSON does not have."""
+
+
+def _no_constant(name: str) -> object:
+    raise _ConstantError(name)
+
+
+def _retry_after(response: "httpx.Response") -> float | None:
+    """Return the seconds until the time the server names; None where it names none."""
+    after = response.headers.get("retry-after", "").strip()
+    if after.isdecimal():
+        return float(after)
+    try:
+        return max((parsedate_to_datetime(after) - datetime.now(UTC)).total_seconds(), 0.0)
+    except (TypeError, ValueError):
+        return None
+
+
+def _reason(error: Exception) -> Problem:
+    """Return what the operating system reports, without anything of the request."""
+    text = str(error).strip()
+    return make_problem("errors.exception", exception=type(error).__name__, text="" if "\n" in text else text[:80])
+
+
+def _excerpt(body: bytes, sent: Iterable[str]) -> str:
+    """Return the beginning of a response for a message: no tags, no numbers, nothing that was sent."""
+    text = body[:4_000].decode("utf-8", errors="replace")
+    for value in sorted({value for value in sent if value.strip()}, key=len, reverse=True):
+        for written in {value, json.dumps(value)[1:-1]}:
+            text = re.sub(rf"(?<!\w){re.escape(written)}(?!\w)", "…", text)
+    text = re.sub(r"<script.*?</script>|<style.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
+    text = re.sub(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?", "#", text)
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text[:MOST_EXCERPT] + ("…" if len(text) > MOST_EXCERPT else "") if text else "an empty body"
+
+
+def address(url: str) -> str:
+    """Return an address for a message: without user, password, query or fragment."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "an address that cannot be read"
+    start = f"{parts.scheme}://{parts.hostname}{port}" if parts.hostname else ""
+    return f"{start}{parts.path}"[:MOST_ADDRESS] or "nowhere"
+
+
+def check_url(url: object) -> str:
+    """Return an http or https address; anything else is an error."""
+    text = url if isinstance(url, str) and not any(c.isspace() for c in url) else None
+    try:
+        parts = None if text is None else urlsplit(text)
+        usable = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError("models.http_url", option="url", received=url if text is None else address(text))
+    return str(url)

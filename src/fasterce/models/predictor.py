@@ -1,0 +1,383 @@
+"""The user's model with typed frames in, class positions and scores out, every call counted.
+
+Labels alone are enough. Scores are used only where they were seen to agree with the labels.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from fasterce.data.dtypes import plain
+from fasterce.data.table import Table
+from fasterce.errors import FasterCEError, InputError, ModelError, Problem, make_problem, problem_of, unknown
+from fasterce.latent.runtime import threads_for
+from fasterce.models.adapters import adapt
+from fasterce.models.predictions import FAILED, Predictions
+from fasterce.typing import Floats, Indices, Objects
+
+Scores = Literal["auto", "never"]
+PredictFunction = Callable[[pd.DataFrame], object]
+
+# Different labels, and different fractions among them, above which a model is taken to predict numbers rather than classes.
+MOST_CLASSES = 100
+MOST_FRACTIONS = 10
+# Times a failing batch may be halved to find the rows that fail, and how many a batch that succeeds adds: a few bad rows are
+# found one by one, while a model that always fails is given up after as many calls.
+FIRST_SPLITS, MOST_SPLITS = 32, 64
+REGAINED_SPLITS = 3
+# Share of rows whose best score must be that of the label for scores to be used; ties may differ.
+SCORE_AGREEMENT = 0.999
+# Probabilities are raised to this before their logarithm is taken.
+SMALLEST_PROBABILITY = 1e-12
+BELOW_AND_ABOVE = ("below", "above")
+
+
+@dataclass
+class ModelUsage:
+    """How often the model was called, and with how many rows."""
+
+    calls: int = 0
+    rows: int = 0
+
+    def __add__(self, more: "ModelUsage") -> "ModelUsage":
+        return ModelUsage(self.calls + more.calls, self.rows + more.rows)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A regression model read as two classes, below and above `middle`; scores are the distance from it divided by
+    `scale`."""
+
+    middle: float
+    scale: float
+
+    def scores(self, values: Floats) -> Floats:
+        """Return the scores of predicted numbers."""
+        lead = (values - self.middle) / self.scale
+        return np.stack([-lead / 2, lead / 2], axis=1)
+
+    def values(self, scores: Floats) -> Floats:
+        """Return the predicted numbers that have these scores."""
+        return np.asarray(self.middle + self.scale * (scores[:, 1] - scores[:, 0]))
+
+
+class Predictor:
+    """Evaluate a model on rows of codes.
+
+    Parameters
+    ----------
+    model : object
+        The user's model, or one of our adapters.
+    table : Table
+        Turns codes into the frames the model takes.
+    classes : sequence, optional
+        The model's labels; `learn_classes` finds them.
+    use_scores : bool, default=False
+        Whether `evaluate` uses scores instead of labels.
+    numbers : Numbers, optional
+        Set for a model that predicts numbers instead of classes.
+
+    Attributes
+    ----------
+    failure : Problem or None
+        Why the model last failed on some row.
+    usage : ModelUsage
+        Calls and rows so far.
+    """
+
+    def __init__(
+        self,
+        model: object,
+        table: Table,
+        classes: Sequence[Hashable] = (),
+        use_scores: bool = False,
+        numbers: Numbers | None = None,
+    ) -> None:
+        self.numbers = numbers
+        self.model = adapt(model)
+        self.table = table
+        self.classes = tuple(plain(label) for label in classes)
+        self.use_scores = use_scores
+        self.usage = ModelUsage()
+        self.learning = False
+        self.failure: Problem | None = None
+        self._predict = find_predict(self.model)
+
+    def error(self) -> ModelError:
+        """Return an exception with the last failure."""
+        return ModelError(self.failure or make_problem("models.no_prediction"))
+
+    def learn_classes(self, codes: Floats) -> Objects:
+        """Evaluate training rows and note the labels.
+
+        Raises
+        ------
+        ModelError
+            The model failed, or its predictions are not class labels.
+        """
+        labels = self._labels(self.table.frame(codes))
+        if labels is None:
+            raise self.error()
+        if bool(pd.isna(labels).any()):
+            raise ModelError("models.missing_label")
+        seen = pd.unique(pd.Series(labels, dtype=object))
+        declared = getattr(self.model, "classes_", None)
+        known = list(declared) if isinstance(declared, np.ndarray) and declared.ndim == 1 else sorted_labels(seen)
+        if len(known) > MOST_CLASSES or (len(known) > MOST_FRACTIONS and _fractions(known)):
+            raise ModelError("models.too_many_classes", received=[plain(label) for label in known[:3]], count=len(known))
+        self.classes = tuple(plain(label) for label in known)
+        self.learning = declared is None
+        unexpected = [plain(label) for label in seen if plain(label) not in self.classes]
+        if unexpected:
+            raise ModelError("models.unknown_class", expected=self.classes, received=unexpected[0])
+        return labels
+
+    def accepts(self, codes: Floats) -> bool:
+        """Return whether the model returns labels for these rows; `failure` says why not."""
+        return self._labels(self.table.frame(codes)) is not None
+
+    def learn_numbers(self, codes: Floats) -> None:
+        """Evaluate training rows with a regression model and note the median and the spread of its predictions."""
+        values = self._values(self.table.frame(codes))
+        if values is None:
+            raise self.error()
+        values = values[:, 0]
+        self.numbers = Numbers(float(np.median(values)), float(np.std(values)) or 1.0)
+        self.classes, self.use_scores = BELOW_AND_ABOVE, True
+
+    @property
+    def has_chances(self) -> bool:
+        """Whether the model is a classifier with probabilities."""
+        return self.numbers is None and find_scores(self.model) == "predict_proba"
+
+    def position(self, label: object) -> int:
+        """Return the position of a class, whatever scalar type it is written in."""
+        if pd.api.types.is_scalar(label) and not pd.isna(label) and label in self.classes:
+            return self.classes.index(label)
+        raise InputError(unknown("models.unknown_target", label, self.classes, option="target"))
+
+    def trust_scores(self, codes: Floats) -> bool:
+        """Return whether the model has scores that name the same class as its labels on these rows."""
+        if len(codes) == 0 or find_scores(self.model) is None:
+            return False
+        frame = self.table.frame(codes)
+        scores = self._score(frame)
+        labels = self._labels(frame)
+        if scores is None or labels is None:
+            return False
+        return float(np.mean(scores.argmax(axis=1) == self._positions(labels))) >= SCORE_AGREEMENT
+
+    def evaluate(self, codes: Floats) -> Predictions:
+        """Evaluate rows in one batch, by scores where these are used. Rows the model fails on are found by halving and
+        marked, never raised."""
+        if not self.use_scores:
+            return self.evaluate_labels(codes)
+        scores = self._evaluate_parts(self._score, self.table.frame(codes), len(self.classes))
+        return Predictions(_best(scores, scores), scores)
+
+    def evaluate_labels(self, codes: Floats) -> Predictions:
+        """Evaluate rows in one batch, by labels."""
+        return Predictions(self.predict_labels(self.table.frame(codes)))
+
+    def predict_labels(self, frame: pd.DataFrame) -> Indices:
+        """Return class positions by the model's own labels, even where `evaluate` uses scores."""
+        if self.numbers is not None:
+            return self.verify(frame, raw=True).classes
+        if len(frame) == 0:
+            return np.zeros(0, dtype=np.intp)
+        parts = self._halving(self._labels, frame, [FIRST_SPLITS])
+        return np.concatenate([self._positions(part) for part in parts])
+
+    def verify(self, frame: pd.DataFrame, raw: bool) -> Predictions:
+        """Return the predictions verification relies on: labels, or where `raw` the probabilities or numbers."""
+        if not raw:
+            return Predictions(self.predict_labels(frame))
+        if self.numbers is None:
+            values = self._evaluate_parts(self._probabilities, frame, len(self.classes))
+        else:
+            values = self._evaluate_parts(self._values, frame, 1)
+        scores = self._scores_of(values)
+        return Predictions(_best(scores, values), scores, values)
+
+    def with_scores(self, classes: Indices, values: Floats | None) -> Predictions:
+        """Return predictions made earlier, with the scores that follow from their values."""
+        return Predictions(classes, None if values is None else self._scores_of(values), values)
+
+    def _scores_of(self, values: Floats) -> Floats:
+        return _log(values) if self.numbers is None else self.numbers.scores(values[:, 0])
+
+    def _values(self, frame: pd.DataFrame) -> Floats | None:
+        labels = self._labels(frame)
+        values = None if labels is None else _as_numbers(labels)
+        if values is None:
+            self._note_failure("models.not_a_number", replace=labels is not None)
+            return None
+        return values[:, None]
+
+    def _probabilities(self, frame: pd.DataFrame) -> Floats | None:
+        output = self._call(getattr(self.model, "predict_proba"), frame)  # noqa: B009 - optional in the protocol
+        if output is None or output.dtype.kind not in "fiub" or output.shape != (len(frame), len(self.classes)):
+            shape = None if output is None else output.shape
+            self._note_failure("models.probability_count", shape, replace=output is not None)
+            return None
+        return output.astype(np.float64)
+
+    def _evaluate_parts(self, function: Callable[[pd.DataFrame], Floats | None], frame: pd.DataFrame, width: int) -> Floats:
+        """Return what the model returns for all rows (N, width), NaN for rows it fails on."""
+        if len(frame) == 0:
+            return np.zeros((0, width))
+        parts = self._halving(function, frame, [FIRST_SPLITS])
+        return np.concatenate([np.full((part, width), np.nan) if isinstance(part, int) else part for part in parts])
+
+    def _halving(
+        self, function: Callable[[pd.DataFrame], Objects | None], frame: pd.DataFrame, splits: list[int]
+    ) -> list[Objects | int]:
+        """Return outputs in order; a part the model fails on is split until single rows fail, and replaced by its length.
+
+        Splitting continues while some parts succeed: a model that always fails gets few calls.
+        """
+        output = function(frame)
+        if output is not None:
+            splits[0] = min(splits[0] + REGAINED_SPLITS, MOST_SPLITS)
+            return [output]
+        if len(frame) == 1 or splits[0] <= 0:
+            return [len(frame)]
+        splits[0] -= 1
+        half = len(frame) // 2
+        return [
+            *self._halving(function, frame.iloc[:half].reset_index(drop=True), splits),
+            *self._halving(function, frame.iloc[half:].reset_index(drop=True), splits),
+        ]
+
+    def _call(self, function: PredictFunction, frame: pd.DataFrame) -> Objects | None:
+        self.usage.calls += 1
+        self.usage.rows += len(frame)
+        frame = frame if _is_ours(self.model) else self.table.native(frame)
+        try:
+            with threads_for(len(frame)):
+                output = np.asarray(function(frame))
+        except FasterCEError as error:
+            self.failure = error.problem
+            return None
+        except Exception as error:
+            self.failure = problem_of(error, "models.raised")
+            return None
+        if output.ndim == 0 or len(output) != len(frame):
+            self._note_failure("models.prediction_count", output.shape, rows=len(frame))
+            return None
+        return output
+
+    def _labels(self, frame: pd.DataFrame) -> Objects | None:
+        output = self._call(self._predict, frame)
+        if output is not None and output.ndim > 1:
+            if output.size != len(frame):
+                self._note_failure("models.prediction_count", output.shape, rows=len(frame))
+                return None
+            output = output.reshape(len(frame))
+        return output
+
+    def _score(self, frame: pd.DataFrame) -> Floats | None:
+        """Return one score per class, the largest that of the label: log-probabilities or decision values."""
+        if self.numbers is not None:
+            values = self._values(frame)
+            return None if values is None else self.numbers.scores(values[:, 0])
+        name = find_scores(self.model)
+        if name is None:
+            return None
+        output = self._call(getattr(self.model, name), frame)
+        if output is None or output.dtype.kind not in "fiub":
+            return None
+        if output.ndim == 1 and len(self.classes) == 2:
+            output = np.stack([-output, output], axis=1)
+        if output.shape != (len(frame), len(self.classes)):
+            self._note_failure("models.score_count", output.shape)
+            return None
+        scores = output.astype(np.float64)
+        if not np.isfinite(scores).all():
+            self._note_failure("models.score_not_finite")
+        return _log(scores) if name == "predict_proba" else scores
+
+    def _note_failure(self, code: str, shape: tuple[int, ...] | None = None, replace: bool = True, **details: int) -> None:
+        """Note a failure; without `replace` one that the call itself noted is kept."""
+        if replace or self.failure is None:
+            self.failure = make_problem(code, expected=len(self.classes) or None, received=shape, **details)
+
+    def _positions(self, labels: Objects | int) -> Indices:
+        if isinstance(labels, int):
+            return np.full(labels, FAILED, dtype=np.intp)
+        if self.learning:
+            self._note_new(labels)
+        positions = pd.Index(self.classes, dtype=object).get_indexer(pd.Index(labels.astype(object), dtype=object))
+        unknown_rows = np.flatnonzero(positions < 0)
+        if unknown_rows.size:
+            label = labels[unknown_rows[0]]
+            if pd.isna(label):
+                self.failure = make_problem("models.missing_label")
+            else:
+                self.failure = make_problem("models.unknown_class", expected=self.classes, received=plain(label))
+        return np.asarray(positions, dtype=np.intp)
+
+    def _note_new(self, labels: Objects) -> None:
+        seen = (plain(label) for label in pd.unique(pd.Series(labels, dtype=object)) if not pd.isna(label))
+        self.classes += tuple(label for label in seen if label not in self.classes)
+
+
+def find_predict(model: object) -> PredictFunction:
+    """Return the function that predicts: the model's `predict`, or the model itself."""
+    predict = getattr(model, "predict", None)
+    if callable(predict):
+        return predict  # type: ignore[no-any-return]
+    if callable(model):
+        return model
+    code = "models.path_as_model" if isinstance(model, (str, PathLike)) else "models.no_predict"
+    raise InputError(code, option="model", received=type(model).__name__)
+
+
+def find_scores(model: object) -> str | None:
+    """Return the name of the model's method that returns scores, or None."""
+    for name in ("predict_proba", "decision_function"):
+        if callable(getattr(model, name, None)):
+            return name
+    return None
+
+
+def sorted_labels(labels: Sequence[Hashable]) -> list[Hashable]:
+    """Return labels in order; by type and text where they cannot be compared."""
+    try:
+        return sorted(labels)  # type: ignore[type-var]
+    except TypeError:
+        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+
+
+def _is_ours(model: object) -> bool:
+    """Return whether the model is one of our adapters, which take pandas whatever kind of table `fit` saw."""
+    return type(model).__module__.startswith("fasterce.")
+
+
+def _fractions(labels: Sequence[Hashable]) -> bool:
+    return any(isinstance(label, (float, np.floating)) and float(label) % 1 for label in labels)
+
+
+def _as_numbers(output: Objects) -> Floats | None:
+    """Return predictions as floats, None if one of them is not a finite number."""
+    try:
+        values = output.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def _best(scores: Floats, values: Floats) -> Indices:
+    """Return the class with the largest score, `FAILED` for rows with a value that is not finite."""
+    failed = ~np.isfinite(values).all(axis=1)
+    if len(scores) == 0:
+        return np.zeros(0, dtype=np.intp)
+    return np.where(failed, FAILED, np.nan_to_num(scores).argmax(axis=1))
+
+
+def _log(probabilities: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(probabilities, SMALLEST_PROBABILITY)))

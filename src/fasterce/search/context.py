@@ -1,0 +1,100 @@
+"""The context of one search: the fitted state, the queries and their domain, and the options."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fasterce.config import SearchConfig
+from fasterce.constraints.compile.domain import Domain
+from fasterce.fitting.state import SearchState
+from fasterce.latent.directions import unit
+from fasterce.search.distance import Distance
+from fasterce.search.judge import Judge
+from fasterce.search.query_targets import QueryTargets
+from fasterce.typing import Floats, Indices
+
+
+@dataclass(frozen=True)
+class SearchContext:
+    """Queries, their domain, and how candidates are evaluated.
+
+    named     features to vary, by position; empty when any may
+    margin    how far to go beyond the first point that reaches the target
+    step      the paper's δε, in latent units
+    priced    the distance to minimize, if not the one realism is measured by
+    start     the margin of each query, where known
+    realism   weight of the distance to known examples, from 0 (none) to 1
+    diversity weight of differences between counterfactuals of a query, from 0 (none) to 1
+    regional  whether each query uses the prediction hyperplane of its region, or that of the whole space
+    """
+
+    state: SearchState
+    domain: Domain
+    judge: Judge
+    named: tuple[int, ...] = ()
+    step: float = 0.1
+    margin: float = 0.0
+    regional: bool = True
+    priced: Distance | None = None
+    start: Floats | None = None
+    realism: float = 0.5
+    diversity: float = 0.5
+
+    def parts(self, rows: Indices, model_rows: int) -> list[Indices]:
+        """Split `rows` into parts so that `model_rows` candidates per row of a part fit in memory."""
+        size = max(1, self.config.max_cells // (model_rows * self.domain.row.shape[1]))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+    def take(self, rows: Indices) -> "SearchContext":
+        start = None if self.start is None else self.start[rows]
+        return replace(self, domain=self.domain.take(rows), judge=self.judge.take(rows), start=start)
+
+    def by_one_hyperplane(self) -> "SearchContext":
+        return replace(self, regional=False)
+
+    @property
+    def config(self) -> SearchConfig:
+        """Tuning constants of the search."""
+        return self.state.config.search
+
+    @property
+    def targets(self) -> QueryTargets:
+        return self.judge.targets
+
+    @property
+    def distance(self) -> Distance:
+        return self.priced or self.state.distance
+
+    @cached_property
+    def latent(self) -> Floats:
+        return self.state.autoencoder.encode(self.state.codec.encode(self.domain.base))
+
+    @cached_property
+    def decoded(self) -> Floats:
+        """The decoded queries, from which movement is measured."""
+        return self.state.autoencoder.decode(self.latent)
+
+    @cached_property
+    def prediction_planes(self) -> tuple[Floats, Floats]:
+        return self.targets.planes(self.state, self.latent, self.regional)
+
+    @cached_property
+    def toward_target(self) -> Floats:
+        return unit(self.prediction_planes[0])
+
+    @cached_property
+    def feature_planes(self) -> tuple[Floats, Floats]:
+        """One hyperplane per row and feature: for a categorical feature that of the category of the row."""
+        planes, codec = self.state.hyperplanes, self.state.codec
+        rows = len(self.domain.base)
+        normals = np.zeros((rows, len(codec.schema), planes.normals.shape[1]))
+        offsets = np.zeros((rows, len(codec.schema)))
+        normals[:, codec.numeric] = planes.normals[: len(codec.numeric)]
+        offsets[:, codec.numeric] = planes.offsets[: len(codec.numeric)]
+        for block in codec.blocks:
+            slot = block.slot_of[self.domain.base[:, block.feature].astype(np.intp)]
+            known = (slot >= 0)[:, None]
+            normals[:, block.feature] = np.where(known, planes.normals[block.start + slot], 0.0)
+            offsets[:, block.feature] = np.where(known[:, 0], planes.offsets[block.start + slot], 0.0)
+        return normals, offsets

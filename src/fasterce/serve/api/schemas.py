@@ -1,0 +1,229 @@
+"""Bodies of requests and responses as pydantic models: the OpenAPI description is made from them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, create_model, model_validator
+
+from fasterce.options import ExplainOptions, Kind, Option, offered
+from fasterce.serve.api.problems import text
+from fasterce.serve.messages import Json
+
+LONGEST_NAME = 200
+# Constraints of a request, and whole numbers of options without a limit of their own.
+MAX_CONSTRAINTS = 100
+MAX_WHOLE = 1_000_000
+Whole = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Text = Annotated[str, Field(strict=True, max_length=10_000)]
+# NaN is accepted here: in a row it is a missing value, and a problem of that row only.
+Cell = StrictBool | Whole | StrictFloat | Text | None
+Scalar = StrictBool | Whole | Real | Text
+End = Whole | Real | None
+Column = Annotated[str, Field(strict=True, max_length=LONGEST_NAME)]
+# Names by which records are found have no control characters: every database accepts them, and every letter shows them.
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Ends = Annotated[list[End], Field(min_length=2, max_length=2)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+# Validation stops at the first error: to report every error of a body of 1 MiB takes many seconds.
+FIRST = Field(fail_fast=True)
+Cells = Annotated[dict[str, Cell], FIRST]
+Columns = Annotated[list[Column], FIRST]
+Names = Annotated[list[Name], FIRST]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null")
+
+    @model_validator(mode="before")
+    @classmethod
+    def limit_names(cls, sent: Json) -> Json:
+        if isinstance(sent, dict) and len(sent) > len(cls.model_fields):
+            unknown = next(name for name in sent if name not in cls.model_fields)
+            raise ValueError(text("extra_input", received=unknown))
+        return sent
+
+
+class RequestBody(Strict):
+    """What would have had to be different for the model to predict something else?"""
+
+    artifact: Column | None = Field(None, description="Which artifact; the first one if none is named")
+    rows: Annotated[list[Cells], FIRST] = Field(min_length=1, description="The rows to explain: values by column")
+    deadline_ms: Annotated[int, Field(strict=True, ge=1)] | None = Field(None, description="Time limit in milliseconds")
+    row_ids: Annotated[list[Whole | Name], FIRST] | None = Field(None, description="One per row: its label in the record")
+    decision_ids: Names | None = Field(None, description="One per row: the decision it is about")
+    subjects: Names | None = Field(None, description="One per row: whom it is about; stored as a pseudonym only")
+    constraints_by: Name | None = Field(None, description="Who set the constraints of this request")
+    keep: StrictBool = Field(True, description="Store the audit records; false for a preview")
+
+    @model_validator(mode="after")
+    def one_per_row(self) -> "RequestBody":
+        for name in ("row_ids", "decision_ids", "subjects"):
+            given = getattr(self, name)
+            if given is not None and len(given) != len(self.rows):
+                raise ValueError(text("not_one_per_row", option=name, expected=len(self.rows), received=len(given)))
+        return self
+
+    def options(self) -> dict[str, Json]:
+        """Return the options of `explain`, by their names in the body."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in RequestBody.model_fields}
+
+
+# Types of options by kind; those of kind PLAIN and FACTORS depend on the option.
+KINDS: Mapping[Kind, Json] = {
+    Kind.TARGET: Scalar | Ends,
+    Kind.BOUNDS: Ends,
+    Kind.COLUMNS: Columns,
+    Kind.RANGES: Annotated[dict[str, Annotated[list[Scalar | None], FIRST]], FIRST],
+    Kind.CONSTRAINTS: Annotated[list[dict[str, Json]], FIRST, Field(max_length=MAX_CONSTRAINTS)],
+}
+
+
+def option_type(option: Option) -> Json:
+    """Return the type of an option in the body of a request."""
+    if option.kind in KINDS:
+        return KINDS[option.kind]
+    choices: Json = Literal[option.choices] if option.choices else None
+    if option.kind is Kind.FACTORS:
+        factors = Annotated[dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]], FIRST]
+        return factors if choices is None else choices | factors
+    if choices is not None:
+        return choices
+    if option.type is bool:
+        return StrictBool
+    limits: dict[str, Json] = {"gt" if option.exclusive else "ge": option.minimum, "le": option.maximum}
+    if option.type is int:
+        limits["le"] = option.maximum or MAX_WHOLE
+        return Annotated[int, Field(strict=True, **limits)]
+    return Annotated[float, Field(allow_inf_nan=False, **limits)]
+
+
+def request_model(cls: type = ExplainOptions) -> type[RequestBody]:
+    """Return the model of a request, with the options a class declares."""
+    fields: dict[str, Json] = {}
+    for option in offered("http", cls):
+        kind = option_type(option)
+        default = list(option.default) if isinstance(option.default, tuple) else option.default
+        kind = kind if default is not None else kind | None
+        fields[str(option.http)] = (kind, Field(default, description=option.help))
+    return create_model("ExplainRequest", __base__=RequestBody, __doc__=RequestBody.__doc__, **fields)
+
+
+if TYPE_CHECKING:
+    ExplainRequest = RequestBody
+else:
+    ExplainRequest = request_model()
+
+
+class ArtifactInfo(BaseModel):
+    name: str
+    title: str
+    artifact_digest: str
+    model_digest: str | None
+    model_kind: str
+    loaded: str
+    default: bool = False
+
+
+class UsageInfo(BaseModel):
+    """Model usage of the call, which other requests may have shared."""
+
+    calls: int
+    rows: int
+    batch_rows: int
+
+
+class ExplainResponse(BaseModel):
+    request_id: str
+    artifact: ArtifactInfo
+    kept: bool
+    records: list[dict[str, Json]] = Field(description="One audit record per row, in order; see docs/records.md")
+    usage: UsageInfo
+    ms: float
+
+
+class Artifacts(BaseModel):
+    artifacts: list[ArtifactInfo]
+
+
+class SchemaInfo(BaseModel):
+    artifact: str
+    title: str
+    features: list[dict[str, Json]]
+    constraints: list[Json]
+    target: dict[str, Json]
+    scores: bool
+    limits: dict[str, Json]
+    digests: dict[str, Json]
+
+
+class RecordLine(BaseModel):
+    id: str
+    request: str
+    decision: str | None
+    subject: str | None
+    artifact: str
+    status: str
+    time: str
+    retain_until: str | None
+
+
+class RecordList(BaseModel):
+    records: list[RecordLine]
+
+
+class Erased(BaseModel):
+    erased: int
+
+
+class ApplicantPage(BaseModel):
+    """ApplicantPage to choose from, as they are in the file the server was given."""
+
+    total: int
+    first: int
+    people: list[dict[str, Json]]
+
+
+class Reloaded(BaseModel):
+    artifacts: list[ArtifactInfo]
+
+
+Datatype = Literal[
+    "BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP16", "FP32", "FP64", "BYTES"
+]  # fmt: skip
+
+
+class InputTensor(BaseModel):
+    name: Column
+    shape: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=2)
+    datatype: Datatype
+    data: Annotated[list[Cell | Annotated[list[Cell], FIRST]], FIRST]
+    parameters: dict[str, Json] = {}
+
+
+class RequestedOutput(BaseModel):
+    name: Literal["record", "status", "counterfactual"]
+    parameters: dict[str, Json] = {}
+
+
+class InferenceRequest(BaseModel):
+    """Open Inference V2: one tensor per column; options of /v1/explain as parameters."""
+
+    id: Annotated[str, Field(max_length=LONGEST_NAME)] | None = None
+    inputs: Annotated[list[InputTensor], FIRST] = Field(min_length=1)
+    outputs: Annotated[list[RequestedOutput], FIRST] | None = None
+    parameters: dict[str, Json] = {}
+
+
+class OutputTensor(BaseModel):
+    name: str
+    shape: list[int]
+    datatype: str
+    data: list[Json]
+
+
+class InferenceResponse(BaseModel):
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[OutputTensor]

@@ -1,0 +1,150 @@
+"""Requests to workers, their responses, and the errors in place of a response, as plain data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fasterce.errors import FasterCEError, Problem
+
+# A value as JSON has it. Not in `fasterce.typing`, which imports NumPy: the HTTP process starts without it.
+Json = Any
+
+
+@dataclass(frozen=True)
+class WorkerRequest:
+    """Rows as JSON objects and how to explain them.
+
+    Parameters
+    ----------
+    artifact : str
+    rows : tuple of mapping
+    options : mapping
+        Options of `POST /v1/explain`, by the names they have there. Requests with equal options may share one call.
+    until : float
+        Deadline on this process's monotonic clock, in seconds.
+    request_id : str
+    row_ids, decision_ids, subjects : tuple, optional
+        One entry per row. Subjects come as received; the worker turns them into pseudonyms.
+    """
+
+    artifact: str
+    rows: tuple[Mapping[str, Json], ...]
+    options: Mapping[str, Json]
+    until: float
+    request_id: str
+    row_ids: tuple[str | int, ...] | None = None
+    decision_ids: tuple[str, ...] | None = None
+    subjects: tuple[str, ...] | None = None
+    constraints_by: str | None = None
+    retain_until: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    """An audit record as it is stored: the fields to look it up by, and its JSON text."""
+
+    id: str
+    request: str
+    decision: str | None
+    subject: str | None
+    artifact: str
+    status: str
+    time: str
+    retain_until: str | None
+    body: str
+
+
+@dataclass(frozen=True)
+class WorkerResponse:
+    """One record per row, in order, and the model usage of the call, which `batch_rows` rows may have shared.
+
+    `problem` is that of a request for one row that is invalid.
+    """
+
+    records: tuple[StoredRecord, ...]
+    description: "Description"
+    calls: int
+    model_rows: int
+    batch_rows: int
+    seconds: float
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """An artifact as the workers loaded it: `schema` is the body of `GET /v1/schema` without limits."""
+
+    name: str
+    title: str
+    artifact_digest: str
+    model_digest: str | None
+    model_kind: str
+    schema: Mapping[str, Json] = field(default_factory=dict)
+    classes: tuple[Json, ...] = ()
+    loaded: str = ""
+
+    @property
+    def version(self) -> tuple[str, str, str | None]:
+        """Equal for artifacts that explain alike."""
+        return self.name, self.artifact_digest, self.model_digest
+
+
+@dataclass(frozen=True)
+class PoolLoad:
+    """How busy the workers are."""
+
+    waiting_rows: int
+    running_rows: int
+    workers: int
+    busy: int
+    spare: bool
+    restarts: int
+    generation: int
+
+
+class NoResponse(FasterCEError):
+    """There is no response; the text says why and holds nothing of a person's data."""
+
+
+class InvalidRequest(NoResponse):
+    """The request itself is wrong: `field` says where in its body."""
+
+    def __init__(self, problem: Problem | str, field: str = "", **fields: object) -> None:
+        super().__init__(problem, **fields)
+        self.field = field
+
+
+class UnknownArtifact(NoResponse):
+    """No artifact of this name is served."""
+
+
+class Overloaded(NoResponse):
+    """More rows are waiting than may wait; `retry_after` is in seconds."""
+
+    def __init__(self, problem: Problem | str, retry_after: float, **fields: object) -> None:
+        super().__init__(problem, **fields)
+        self.retry_after = retry_after
+
+
+class DeadlineExceeded(NoResponse):
+    """The deadline passed before there was a response."""
+
+
+class WorkerLost(NoResponse):
+    """The worker died, and so did the second one that tried."""
+
+
+class NotReady(NoResponse):
+    """No worker can respond now: the service is starting or closing."""
+
+
+class StartError(NoResponse):
+    """The artifacts or their models could not be loaded; `kind` names the class in `fasterce.errors`, if it is one."""
+
+    def __init__(self, problem: Problem | str, kind: str = "", **fields: object) -> None:
+        super().__init__(problem, **fields)
+        self.kind = kind
+
+
+class ReloadError(NoResponse):
+    """The new version could not be loaded; the old one stays in service."""

@@ -1,0 +1,201 @@
+"""The service as a process: listen, load, serve, and end in order."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import FrameType
+
+import uvicorn
+
+from fasterce.io.processes import ForkServer
+from fasterce.serve.api import create_app, logs
+from fasterce.serve.api.applicants import Applicants
+from fasterce.serve.api.connections import Connection
+from fasterce.serve.api.state import AppState
+from fasterce.serve.keys import Keys
+from fasterce.serve.messages import NoResponse, StartError
+from fasterce.serve.settings import Settings
+from fasterce.serve.store import Store, StoreError, open_store
+from fasterce.serve.workers.dispatcher import Dispatcher
+
+# Seconds: between deletions of expired records, of an idle connection, and after the grace for responses on their way.
+PURGE_SECONDS = 3600.0
+KEEP_ALIVE = 30
+LAST_RESPONSES = 1.0
+
+
+def run(
+    settings: Settings,
+    report: Callable[[str], None] = lambda sentence: print(sentence, file=sys.stderr, flush=True),
+    server: ForkServer | None = None,
+) -> None:
+    """Serve until a signal ends it.
+
+    Parameters
+    ----------
+    settings : Settings
+    report : callable
+        Called with a sentence that says where the service listens.
+    server : ForkServer, optional
+        What `spawner.start_fork_server` returned.
+
+    Raises
+    ------
+    StartError
+    """
+    logs.set_up(settings.log_level)
+    with listening(settings.host, settings.port) as listener:
+        asyncio.run(serve(settings, listener, report, server))
+
+
+async def serve(
+    settings: Settings, listener: socket.socket, report: Callable[[str], None], fork_server: ForkServer | None = None
+) -> None:
+    state = await open_state(settings, fork_server)
+    purging = asyncio.create_task(purge_records(state))
+    server = Server(state, lambda: report(f"Listening on {url_of(listener)}"))
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        state.closing = True
+        purging.cancel()
+        await state.dispatcher.close(0)
+        if state.store is not None:
+            await state.store.close()
+        logs.log_event("closed")
+
+
+async def open_state(settings: Settings, server: ForkServer | None = None) -> AppState:
+    """Open keys, records and workers; what is wrong with them is reported before the first request."""
+    keys = Keys.load(settings.keys) if settings.keys is not None else None
+    dispatcher = Dispatcher(settings, server)
+    store = None
+    try:
+        starting = asyncio.create_task(dispatcher.start())
+        try:
+            store = await asyncio.to_thread(open_records, settings)
+        except StoreError as error:
+            raise StartError("serve.store_not_opened", cause=error.problem) from None
+        finally:
+            await starting
+        applicants = {
+            one.name: Applicants.read(one.applicants, one.applicants_id, dispatcher.describe(one.name).schema["features"])
+            for one in settings.artifacts
+            if one.applicants is not None
+        }
+    except BaseException:
+        await dispatcher.close(0)
+        if store is not None:
+            await store.close()
+        raise
+    return AppState(settings, dispatcher, store, keys, applicants)
+
+
+def open_records(settings: Settings) -> Store | None:
+    return open_store(settings.records, retention_days=settings.retention_days) if settings.records else None
+
+
+class Server(uvicorn.Server):
+    """uvicorn with other signals: SIGTERM and Ctrl-C end it with exit code 0 once accepted work is done, SIGHUP reloads.
+
+    Parameters
+    ----------
+    state : AppState
+    on_listening : callable
+        Called when connections are accepted.
+    """
+
+    def __init__(self, state: AppState, on_listening: Callable[[], None] = lambda: None) -> None:
+        self.state, self.on_listening = state, on_listening
+        self.tasks: set[asyncio.Task[None]] = set()
+        super().__init__(
+            uvicorn.Config(
+                create_app(state),
+                http=Connection,
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                lifespan="off",
+                timeout_keep_alive=KEEP_ALIVE,
+                timeout_graceful_shutdown=round(state.settings.grace + LAST_RESPONSES),
+            )
+        )
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        loop.add_signal_handler(signal.SIGHUP, lambda: self.start(reload(self.state)))
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.remove_signal_handler(number)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.on_listening()
+        state = self.state
+        names = state.dispatcher.names()
+        logs.log_event("ready", artifacts=names, keys=state.keys is not None, records=state.store is not None)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Accept no more requests, and give those accepted the grace period. A second Ctrl-C ends it."""
+        self.state.closing = True
+        super().handle_exit(sig, frame)
+        self.start(self.state.dispatcher.close(0 if self.force_exit else self.state.settings.grace))
+
+    def start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+
+async def reload(state: AppState) -> None:
+    try:
+        found = await state.dispatcher.reload()
+    except NoResponse as error:
+        logs.log_event("reload failed", level=logging.ERROR, reason=str(error))
+    else:
+        logs.log_event("reloaded", artifacts={one.name: one.artifact_digest for one in found})
+
+
+async def purge_records(state: AppState) -> None:
+    """Delete expired records, now and every hour."""
+    while state.store is not None:
+        try:
+            deleted = await state.store.purge(datetime.now(UTC))
+            if deleted:
+                logs.log_event("purged", records=deleted)
+        except StoreError as error:
+            logs.log_event("purge failed", level=logging.WARNING, reason=str(error))
+        await asyncio.sleep(PURGE_SECONDS)
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Bind a socket before anything is loaded, so that a port in use is reported at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it. Without it the body of a response waits 40 ms for the client to acknowledge its head.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise StartError("serve.cannot_listen", host=host, port=port, reason=reason) from None
+        listener.set_inheritable(False)
+        yield listener
+
+
+def url_of(listener: socket.socket) -> str:
+    host, port, *_ = listener.getsockname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

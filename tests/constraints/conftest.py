@@ -1,0 +1,5 @@
+"""Fixtures shared with the search."""
+
+from tests.search.conftest import toys
+
+__all__ = ["toys"]
