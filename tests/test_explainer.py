@@ -728,7 +728,7 @@ def test_training_tables_that_cannot_be_are_refused(training: pd.DataFrame, spoi
         (lambda rows: rows.drop(columns="age"), "missing 'age'"),
         (lambda rows: rows.assign(more=1), "Unknown column 'more'"),
         (lambda rows: rows.assign(job="pilot"), "X has 300 rows that cannot be used; the first: Column 'job' must be one of"),
-        (lambda rows: rows.assign(income=-5.0), "must be within [0, 200]; got -5.0 (row 0)"),
+        (lambda rows: rows.assign(income=-5.0), "must be within [0, 200]; got -5 (row 0)"),
         (lambda rows: rows.assign(income=rows["income"].where(rows["income"] < 60)), "Column 'income' must not be missing"),
     ],
 )

@@ -54,7 +54,7 @@ def rare(frame: pd.DataFrame) -> np.ndarray:
     ("changes", "words"),
     [
         ({"scores": "always"}, "scores must be one of 'auto', 'never'; got 'always'."),
-        ({"random_state": None}, "random_state must be a whole number of at least 0."),
+        ({"random_state": None}, "random_state must be a whole number of at least 0; got None."),
         ({"random_state": -1}, "at least 0; got -1."),
         ({"random_state": 1.0}, "whole number"),
         ({"random_state": True}, "whole number"),

@@ -165,7 +165,7 @@ def test_what_cannot_start_says_so_in_a_sentence(ends: dict[str, tuple[int, str]
     ("arguments", "code", "said"),
     [
         (["a=x", "a=y"], Exit.INPUT, "a name of its own"),
-        (["a=x", "b=y", "--model", "model.onnx"], Exit.INPUT, "Unknown artifact"),
+        (["a=x", "b=y", "--model", "model.onnx"], Exit.INPUT, "unknown artifact"),
         (["x", "--log-level", "loud"], Exit.INPUT, "loud"),
         (["x", "--host", "0.0.0.0"], Exit.INPUT, "--keys"),
         (["x", "--wrokers", "2"], Exit.USAGE, "--workers"),
