@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fasterce.cli.app import app
 from fasterce.serve.keys import SCOPES, read
 from fasterce.serve.store import DEFAULT_URL, open_store
-from fasterce.serve.store.retention import STEP
+from fasterce.serve.store.records import DELETE_STEP
 from tests.serve.store.making import opened, record
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serve-records.md").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def test_the_backup_of_the_page_is_whole_and_its_query_runs() -> None:
 
 def test_the_page_says_the_defaults() -> None:
     assert f"`{DEFAULT_URL.removeprefix('sqlite:///')}`" in PAGE
-    assert f"in steps of {STEP}" in PAGE
+    assert f"in steps of {DELETE_STEP}" in PAGE
     assert "within two seconds" in PAGE
     store = open_store("sqlite:///a.db")
     assert store._timeout == 2

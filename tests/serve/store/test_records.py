@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from fasterce.serve.store import Store, StoreError, UnstorableError, open_store, retention
+from fasterce.serve.store import Store, StoreError, UnstorableError, open_store
+from fasterce.serve.store import records as stored_records
 from tests.serve.store.making import ids, opened, record, run
 from tests.serve.store.servers import Postgres
 
@@ -204,7 +205,7 @@ def test_closing_finishes_what_was_asked_for(url: str) -> None:
 
 
 def test_a_subject_is_forgotten(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "STEP", 7)
+    monkeypatch.setattr(stored_records, "DELETE_STEP", 7)
 
     async def work() -> None:
         async with opened(url) as store:
@@ -296,7 +297,7 @@ def test_exactly_what_is_due_is_purged(
 
 
 def test_others_are_written_while_much_is_purged(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "STEP", 10)
+    monkeypatch.setattr(stored_records, "DELETE_STEP", 10)
 
     async def work() -> None:
         async with opened(url) as store:

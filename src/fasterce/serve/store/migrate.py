@@ -5,8 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect
 
-from fasterce.serve.store.database import Database
-from fasterce.serve.store.errors import StoreError
+from fasterce.serve.store.database import Database, StoreError
 from fasterce.serve.store.tables import VERSION, VERSION_TABLE
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -15,15 +14,18 @@ SCRIPTS = Path(__file__).parent / "migrations"
 def migrate(database: Database) -> None:
     """Apply all versions after the present one; a database of a newer version is rejected."""
     with database.reader.connect() as connection:
-        found = version_of(connection)
-    _reject_newer(found, database.place)
-    if found == VERSION:
-        return
+        if _is_current(connection, database.place):
+            return
     with database.exclusive() as connection:
-        found = version_of(connection)
-        _reject_newer(found, database.place)
-        if found != VERSION:
+        if not _is_current(connection, database.place):
             upgrade(connection, "head")
+
+
+def _is_current(connection: Connection, place: str) -> bool:
+    found = version_of(connection)
+    if found is not None and (not found.isdigit() or int(found) > int(VERSION)):
+        raise StoreError("serve.database_too_new", place=place, expected=VERSION, received=found)
+    return found == VERSION
 
 
 def version_of(connection: Connection) -> str | None:
@@ -43,8 +45,3 @@ def upgrade(connection: Connection, to: str) -> None:
     config.attributes["connection"] = connection
     logging.getLogger("alembic").setLevel(logging.WARNING)
     command.upgrade(config, to)
-
-
-def _reject_newer(found: str | None, place: str) -> None:
-    if found is not None and (not found.isdigit() or int(found) > int(VERSION)):
-        raise StoreError("serve.database_too_new", place=place, expected=VERSION, received=found)

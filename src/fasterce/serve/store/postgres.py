@@ -17,33 +17,34 @@ LOCK_SECONDS = 30.0
 READ_ONLY = "25006"
 
 
-def open_postgres(url: URL, timeout: float) -> Database:
-    """Return the database; nothing is sent to the server yet."""
-    _require_psycopg()
-    place = url.set(query={}).render_as_string(hide_password=True)
-    address = url.set(drivername="postgresql+psycopg")
-    # Of several servers, or after a failover, records go to the one that accepts writes.
-    writer = _engine(address, timeout, target_session_attrs="read-write")
-    event.listen(writer, "handle_error", _disconnect_read_only)
-    return Database(
-        place,
-        writer,
-        _engine(address, timeout),
-        exclusive=lambda: _exclusive(writer),
-        check=lambda: None,
-        abort=_shut_down,
-        after_erasing=lambda: None,
-    )
+class PostgreSQL(Database):
+    """A database of a server; nothing is sent to the server until it is used."""
+
+    def __init__(self, url: URL, timeout: float) -> None:
+        try:
+            import psycopg  # noqa: F401, PLC0415 - an extra
+        except ImportError as error:
+            raise MissingExtraError("psycopg", "postgres", "Storing records in PostgreSQL") from error
+        # Of several servers, or after a failover, records go to the one that accepts writes.
+        writer = _engine(url, timeout, target_session_attrs="read-write")
+        event.listen(writer, "handle_error", _disconnect_read_only)
+        super().__init__(url.set(query={}).render_as_string(hide_password=True), writer, _engine(url, timeout))
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Connection]:
+        with self.writer.begin() as connection:
+            connection.exec_driver_sql(f"SET LOCAL statement_timeout = {round(LOCK_SECONDS * 1000)}")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            yield connection
+
+    def abort(self, connection: DriverConnection) -> None:
+        """Close the socket under the thread that waits for a server that does not respond."""
+        with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
 
 
-def _require_psycopg() -> None:
-    try:
-        import psycopg  # noqa: F401, PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("psycopg", "postgres", "Storing records in PostgreSQL") from error
-
-
-def _engine(address: URL, timeout: float, **options: str) -> Engine:
+def _engine(url: URL, timeout: float, **options: str) -> Engine:
     arguments: dict[str, str | int] = {
         **options,
         "connect_timeout": max(2, math.ceil(timeout)),
@@ -51,6 +52,7 @@ def _engine(address: URL, timeout: float, **options: str) -> Engine:
         "keepalives_idle": max(2, math.ceil(timeout)),
         "application_name": "fasterce",
     }
+    address = url.set(drivername="postgresql+psycopg")
     engine = create_engine(address, pool_size=1, max_overflow=1, hide_parameters=True, connect_args=arguments)
     event.listen(engine, "connect", lambda connection, _: _set_up(connection, timeout))
     return engine
@@ -71,20 +73,3 @@ def _set_up(connection: DriverConnection, timeout: float) -> None:
         if cursor.fetchone()[0] == "off":
             cursor.execute("SET synchronous_commit = on")
     connection.commit()
-
-
-@contextmanager
-def _exclusive(engine: Engine) -> Iterator[Connection]:
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {round(LOCK_SECONDS * 1000)}")
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
-        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-        yield connection
-
-
-def _shut_down(connection: DriverConnection) -> None:
-    """Close the socket under the thread that waits for a server that does not respond."""
-    with suppress(Exception):
-        line = socket.socket(fileno=os.dup(connection.fileno()))
-        with line:
-            line.shutdown(socket.SHUT_RDWR)

@@ -1,61 +1,42 @@
-"""A thread with a bounded queue: queued tasks are done together, and their callers notified at once."""
+"""A thread with a bounded queue, whose tasks are done together."""
 
-import asyncio
 import threading
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Engine
-
-from fasterce.serve.store.database import Database, DriverConnection
-from fasterce.serve.store.errors import StoreError
+from fasterce.serve.store.database import Job, StoreError
 from fasterce.serve.store.write import Rows
-
-Job = Callable[[Connection], Any]
 
 
 @dataclass(eq=False)
 class Task:
-    """Rows to write, or a job to run in a transaction of its own."""
+    """A job to run in a transaction; one that writes `rows` may share the transaction of others."""
 
-    future: asyncio.Future[Any]
+    job: Job
     rows: Rows = ()
-    job: Job | None = None
-    result: object = None
-    error: StoreError | None = None
-    loop: asyncio.AbstractEventLoop = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.loop = self.future.get_loop()
+    future: Future[Any] = field(default_factory=Future)
 
     @property
     def size(self) -> int:
         """Its share of the queue."""
         return max(1, len(self.rows))
 
-    @property
-    def abandoned(self) -> bool:
-        return self.future.done()
-
-    def finish(self) -> None:
-        if self.abandoned:
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
+    def run(self, transaction: Callable[[Job], Any]) -> None:
+        """Run the job; whatever happens, the thread goes on and the caller is notified."""
+        try:
+            self.future.set_result(transaction(self.job))
+        except StoreError as error:
+            self.future.set_exception(error)
 
 
 class TaskQueue:
-    """One thread that passes all queued tasks to `run`, which fills in results and errors."""
+    """One thread that passes all queued tasks to `run`, which completes their futures."""
 
     def __init__(self, name: str, max_waiting: int, run: Callable[[Sequence[Task]], None]) -> None:
         self._max_waiting, self._run_tasks = max_waiting, run
-        self._queue: deque[Task] = deque()
+        self._queue: list[Task] = []
         self._size = 0
         self._closed = False
         self._changed = threading.Condition()
@@ -81,56 +62,13 @@ class TaskQueue:
 
     def _run(self) -> None:
         while tasks := self._take():
-            wanted = [task for task in tasks if not task.abandoned]
+            wanted = [task for task in tasks if task.future.set_running_or_notify_cancel()]
             if wanted:
                 self._run_tasks(wanted)
-                _notify(wanted)
 
     def _take(self) -> list[Task]:
         """Wait for tasks and return all of them; none once the queue is closed and empty."""
         with self._changed:
-            while not self._queue and not self._closed:
-                self._changed.wait()
-            tasks = list(self._queue)
-            self._queue.clear()
-            self._size = 0
+            self._changed.wait_for(lambda: self._queue or self._closed)
+            tasks, self._queue, self._size = self._queue, [], 0
             return tasks
-
-
-def _notify(tasks: Sequence[Task]) -> None:
-    for loop in {id(task.loop): task.loop for task in tasks}.values():
-        own = [task for task in tasks if task.loop is loop]
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
-            loop.call_soon_threadsafe(_finish, own)
-
-
-def _finish(tasks: Iterable[Task]) -> None:
-    for task in tasks:
-        task.finish()
-
-
-class Transactions:
-    """Transactions that another thread can abort when they take too long."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._running: dict[int, tuple[float, DriverConnection]] = {}
-
-    @contextmanager
-    def begin(self, engine: Engine) -> Iterator[Connection]:
-        self._database.check()
-        with engine.connect() as connection:
-            key = threading.get_ident()
-            self._running[key] = (time.monotonic(), connection.connection.driver_connection)
-            try:
-                with connection.begin():
-                    yield connection
-            finally:
-                del self._running[key]
-
-    def abort_older_than(self, seconds: float) -> None:
-        """Abort transactions of a database that does not respond, so that the next one can open a new connection."""
-        now = time.monotonic()
-        for since, connection in list(self._running.values()):
-            if now - since >= seconds:
-                self._database.abort(connection)

@@ -3,25 +3,24 @@
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, make_url, select
+from sqlalchemy import Connection, delete, make_url, select
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.sql import ColumnElement
 
 from fasterce.errors import InputError
 from fasterce.serve.messages import StoredRecord
-from fasterce.serve.store import migrate, retention
-from fasterce.serve.store.database import Database
-from fasterce.serve.store.errors import StoreError, UnstorableError, store_error
-from fasterce.serve.store.postgres import open_postgres
-from fasterce.serve.store.queue import Job, Task, TaskQueue, Transactions
-from fasterce.serve.store.sqlite import open_sqlite
+from fasterce.serve.store.database import Database, StoreError, UnstorableError, store_error
+from fasterce.serve.store.migrate import migrate
+from fasterce.serve.store.postgres import PostgreSQL
+from fasterce.serve.store.queue import Task, TaskQueue
+from fasterce.serve.store.sqlite import SQLite
 from fasterce.serve.store.tables import SUMMARY, records
-from fasterce.serve.store.write import Row, check_rows, is_text, run_twice, write_new, write_or_find
+from fasterce.serve.store.write import check_rows, is_text, write_rows
 
 DEFAULT_URL = "sqlite:///fasterce-records.db"
 # Rows waiting to be written, queries waiting to be run, and rows of one query.
@@ -30,8 +29,8 @@ MAX_READERS = 256
 MAX_FOUND = 1000
 # Share of the timeout after which a transaction is aborted once somebody has waited for the whole timeout.
 STALLED_SHARE = 0.75
-# Seconds between two steps of a long deletion, in which other servers can write to the same file.
-DELETE_PAUSE = 0.01
+# Records deleted in one transaction, and seconds between two, in which other servers can write to the same file.
+DELETE_STEP, DELETE_PAUSE = 50, 0.01
 
 
 def open_store(
@@ -58,35 +57,28 @@ def open_store(
         raise StoreError("serve.retention_too_short", received=retention_days)
     if not 0 < timeout < math.inf:
         raise StoreError("serve.store_timeout_not_positive", received=timeout)
-    database = _open(_parse(url), timeout)
+    database = _open(url, timeout)
     try:
-        migrate.migrate(database)
-    except SQLAlchemyError as error:
+        migrate(database)
+    except (SQLAlchemyError, StoreError) as error:
         database.close()
-        raise store_error(database.place, "stored", error) from error
-    except StoreError:
-        database.close()
-        raise
+        raise error if isinstance(error, StoreError) else store_error(database.place, "stored", error) from error
     return Store(database, retention_days, timeout, max_waiting)
 
 
-def _parse(url: str) -> URL:
+def _open(url: str, timeout: float) -> Database:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         # The address may hold a password, so it is not repeated.
         raise StoreError("serve.store_url") from None
-    if parsed.drivername not in ("sqlite", "postgresql", "postgres", "postgresql+psycopg"):
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return PostgreSQL(parsed, timeout)
+    if parsed.drivername != "sqlite":
         raise StoreError("serve.store_driver", driver=parsed.drivername)
-    if parsed.drivername == "sqlite" and (parsed.host or parsed.query or parsed.database in (None, "", ":memory:")):
+    if parsed.host or parsed.query or parsed.database in (None, "", ":memory:"):
         raise StoreError("serve.store_not_a_file", url=parsed.render_as_string())
-    return parsed
-
-
-def _open(url: URL, timeout: float) -> Database:
-    if url.drivername == "sqlite":
-        return open_sqlite(Path(str(url.database)).absolute(), timeout)
-    return open_postgres(url, timeout)
+    return SQLite(Path(str(parsed.database)).absolute(), timeout)
 
 
 class Store:
@@ -94,7 +86,6 @@ class Store:
 
     def __init__(self, database: Database, retention_days: int | None, timeout: float, max_waiting: int) -> None:
         self._database, self._retention_days, self._timeout = database, retention_days, timeout
-        self._transactions = Transactions(database)
         self._writer = TaskQueue("records-writer", max_waiting, self._write)
         self._reader = TaskQueue("records-reader", MAX_READERS, self._read)
 
@@ -111,14 +102,14 @@ class Store:
         """
         rows = check_rows([dict(vars(one)) for one in records_to_store])
         if rows:
-            await self._submit(self._writer, rows=rows)
+            await self._submit(self._writer, Task(partial(write_rows, rows=rows), rows))
 
     async def get(self, id: str) -> str | None:
         """Return the JSON text of a record, or None."""
         if not is_text(id):
             return None
         found = select(records.c.body).where(records.c.id == id)
-        body = await self._submit(self._reader, lambda connection: connection.execute(found).scalar())
+        body = await self._submit(self._reader, Task(lambda connection: connection.execute(found).scalar()))
         return None if body is None else str(body)
 
     async def find(
@@ -139,7 +130,7 @@ class Store:
             return []
         newest = select(*SUMMARY).where(*fitting).order_by(records.c.time.desc(), records.c.id).offset(first).limit(count)
         found: Sequence[Mapping[str, Any]] = await self._submit(
-            self._reader, lambda connection: connection.execute(newest).mappings().all()
+            self._reader, Task(lambda connection: connection.execute(newest).mappings().all())
         )
         return [dict(row) for row in found]
 
@@ -150,13 +141,18 @@ class Store:
         return await self._delete(records.c.subject == subject)
 
     async def purge(self, now: datetime) -> int:
-        """Delete expired records, and return how many there were."""
-        return sum([await self._delete(passed) for passed in retention.due(now, self._retention_days)])
+        """Delete records past the day they name, or without one, older than `retention_days`; return how many there were."""
+        now = now.astimezone(UTC)
+        deleted = await self._delete(records.c.retain_until < now.date().isoformat())
+        if self._retention_days is not None:
+            before = (now - timedelta(days=self._retention_days)).isoformat(timespec="microseconds")
+            deleted += await self._delete(records.c.retain_until.is_(None) & (records.c.time < before))
+        return deleted
 
     async def check(self) -> bool:
         """Whether a record could be written now."""
         try:
-            await self._submit(self._writer, lambda connection: connection.execute(select(records.c.id).limit(1)).all())
+            await self._submit(self._writer, Task(lambda connection: connection.execute(select(records.c.id).limit(1)).all()))
         except StoreError:
             return False
         return True
@@ -168,61 +164,52 @@ class Store:
     def _close(self) -> None:
         for queue in (self._writer, self._reader):
             queue.close(self._timeout)
-        self._transactions.abort_older_than(self._timeout)
+        self._database.abort_older_than(self._timeout)
         self._database.close()
 
     async def _delete(self, which: ColumnElement[bool]) -> int:
-        deleted, step = 0, retention.STEP
-        while step == retention.STEP:
-            step = await self._submit(self._writer, partial(retention.delete_some, which=which))
+        """Delete in steps small enough not to delay other work."""
+        deleted, step = 0, DELETE_STEP
+        while step == DELETE_STEP:
+            step = await self._submit(self._writer, Task(partial(delete_some, which=which)))
             deleted += step
             await asyncio.sleep(DELETE_PAUSE)
         if deleted:
             await asyncio.to_thread(self._database.after_erasing)
         return deleted
 
-    async def _submit(self, queue: TaskQueue, job: Job | None = None, rows: Sequence[Row] = ()) -> Any:
-        task = Task(asyncio.get_running_loop().create_future(), rows, job)
+    async def _submit(self, queue: TaskQueue, task: Task) -> Any:
         queue.add(task)
         try:
-            return await asyncio.wait_for(task.future, self._timeout)
+            return await asyncio.wait_for(asyncio.wrap_future(task.future), self._timeout)
         except TimeoutError:
-            self._transactions.abort_older_than(self._timeout * STALLED_SHARE)
+            self._database.abort_older_than(self._timeout * STALLED_SHARE)
             raise StoreError("serve.store_timeout", place=self.place, expected=self._timeout) from None
 
     def _write(self, tasks: Sequence[Task]) -> None:
-        """Run all puts in one transaction; where that fails because of one of them, each in its own."""
-        puts = [task for task in tasks if task.rows]
-        self._change(lambda connection: write_new(connection, [row for put in puts for row in put.rows]), puts)
-        for put in puts:
-            if isinstance(put.error, UnstorableError):
-                put.error = None
-                self._change(partial(write_or_find, rows=put.rows), [put])
-        for task in tasks:
-            if task.job is not None:
-                self._change(task.job, [task])
+        """Write all rows in one transaction; where that fails because of some of them, those of each task in its own."""
+        singly = [task for task in tasks if not task.rows]
+        together = [task for task in tasks if task.rows]
+        try:
+            if together:
+                self._database.write(partial(write_rows, rows=[row for task in together for row in task.rows]))
+        except UnstorableError:
+            singly = [*together, *singly]
+        except StoreError as error:
+            for task in together:
+                task.future.set_exception(error)
+        else:
+            for task in together:
+                task.future.set_result(None)
+        for task in singly:
+            task.run(self._database.write)
 
     def _read(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
-            if task.job is not None:
-                self._run(self._database.reader, task.job, [task], "read")
+            task.run(self._database.read)
 
-    def _change(self, job: Job, tasks: Sequence[Task]) -> None:
-        if tasks:
-            self._run(self._database.writer, job, tasks, "stored")
 
-    def _run(self, engine: Engine, job: Job, tasks: Sequence[Task], operation: str) -> None:
-        """Run a job; whatever happens, the thread goes on and no caller is left waiting."""
-        try:
-            result = run_twice(
-                partial(self._transactions.begin, engine), job, lambda: any(not task.abandoned for task in tasks)
-            )
-        except Exception as error:
-            for task in tasks:
-                if isinstance(error, StoreError):
-                    task.error = type(error)(error.problem)
-                else:
-                    task.error = store_error(self.place, operation, error)
-        else:
-            for task in tasks:
-                task.result = result
+def delete_some(connection: Connection, which: ColumnElement[bool]) -> int:
+    """Delete at most DELETE_STEP records, except those another server is deleting, and return how many."""
+    some = select(records.c.id).where(which).limit(DELETE_STEP).with_for_update(skip_locked=True)
+    return int(connection.execute(delete(records).where(records.c.id.in_(some))).rowcount)
