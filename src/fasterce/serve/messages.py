@@ -40,8 +40,8 @@ class WorkerRequest:
 
 
 @dataclass(frozen=True)
-class StoredRecord:
-    """An audit record as it is stored: the fields to look it up by, and its JSON text."""
+class RecordLine:
+    """The fields by which a stored record is found."""
 
     id: str
     request: str
@@ -51,6 +51,12 @@ class StoredRecord:
     status: str
     time: str
     retain_until: str | None
+
+
+@dataclass(frozen=True)
+class StoredRecord(RecordLine):
+    """An audit record as it is stored: the fields to look it up by, and its JSON text."""
+
     body: str
 
 

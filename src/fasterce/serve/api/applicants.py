@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from fasterce.errors import MissingExtraError
@@ -20,15 +21,15 @@ class Applicants:
         self, rows: Iterable[Mapping[str, Json]], id_column: str | None, features: Sequence[Mapping[str, Json]]
     ) -> None:
         self.people: list[dict[str, Json]] = []
-        for place, row in zip(range(MAX_ROWS), rows, strict=False):
+        for number, row in enumerate(rows, start=1):
             values = {feature["name"]: cell(row.get(feature["name"]), feature) for feature in features}
-            self.people.append({"id": str(row[id_column]) if id_column else str(place + 1), "values": values})
+            self.people.append({"id": str(row[id_column] if id_column else number), "values": values})
         self.texts = [f"{one['id']} {' '.join(map(str, one['values'].values()))}".lower() for one in self.people]
 
     @classmethod
     def read(cls, path: Path, id_column: str | None, features: Sequence[Mapping[str, Json]]) -> "Applicants":
         try:
-            rows = parquet(path) if path.suffix.lower() in (".parquet", ".pq") else list(delimited(path))
+            rows = parquet(path) if path.suffix.lower() in (".parquet", ".pq") else delimited(path)
         except (OSError, ValueError) as error:
             raise StartError("serve.applicants_not_read", path=str(path), reason=str(error)) from error
         wanted = [feature["name"] for feature in features] + ([id_column] if id_column else [])
@@ -44,12 +45,9 @@ class Applicants:
         return len(hits), [self.people[k] for k in hits[first : first + min(count, MAX_PAGE)]]
 
 
-def delimited(path: Path) -> Iterable[dict[str, Json]]:
+def delimited(path: Path) -> list[dict[str, Json]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        for place, row in enumerate(csv.DictReader(file)):
-            if place >= MAX_ROWS:
-                return
-            yield row
+        return list(islice(csv.DictReader(file), MAX_ROWS))
 
 
 def parquet(path: Path) -> list[dict[str, Json]]:
@@ -68,10 +66,7 @@ def cell(value: Json, feature: Mapping[str, Json]) -> Json:
         return None
     if feature["kind"] == "numeric":
         return number(value)
-    return next(
-        (known for known in feature["categories"] if str(known) == str(value)),
-        value if isinstance(value, str) else str(value),
-    )
+    return next((known for known in feature["categories"] if str(known) == str(value)), str(value))
 
 
 def number(value: Json) -> Json:

@@ -7,10 +7,9 @@ from fastapi import APIRouter, Depends, Query, Response
 from fasterce.options import LARGEST_N
 from fasterce.serve.api import metrics
 from fasterce.serve.api.applicants import MAX_PAGE
-from fasterce.serve.api.problems import HTTPProblem, documented, http_problem
-from fasterce.serve.api.schemas import LONGEST_NAME, ApplicantPage, Artifacts, Reloaded, SchemaInfo
+from fasterce.serve.api.problems import HTTPProblem, documented
+from fasterce.serve.api.schemas import LONGEST_NAME, ApplicantPage, Artifacts, SchemaInfo
 from fasterce.serve.api.state import ADMIN, EXPLAIN, METRICS, State, requires
-from fasterce.serve.messages import NoResponse
 
 Artifact = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 router = APIRouter(tags=["about"])
@@ -19,13 +18,13 @@ router = APIRouter(tags=["about"])
 @router.get("/v1/artifacts", dependencies=[Depends(requires(EXPLAIN))], responses=documented(401, 403, 503))
 async def artifacts(state: State) -> Artifacts:
     """The artifacts that are served."""
-    return Artifacts(artifacts=[state.info(state.describe(name)) for name in state.dispatcher.names()])
+    return Artifacts(artifacts=[state.info(state.dispatcher.describe(name)) for name in state.dispatcher.names()])
 
 
 @router.get("/v1/schema", dependencies=[Depends(requires(EXPLAIN))], responses=documented(401, 403, 404, 422, 503))
 async def schema(state: State, artifact: Artifact = None) -> SchemaInfo:
     """The columns of an artifact, what may change, and which targets there are."""
-    found, settings = state.describe(artifact), state.settings
+    found, settings = state.dispatcher.describe(artifact), state.settings
     limits = {"rows": settings.most_rows, "n": LARGEST_N, "deadline_ms": settings.most_deadline_ms}
     digests = {"artifact": found.artifact_digest, "model": found.model_digest}
     return SchemaInfo.model_validate({**found.schema, "limits": limits, "digests": digests})
@@ -40,7 +39,7 @@ async def applicants(
     count: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 20,
 ) -> ApplicantPage:
     """Applicants to choose from, if the server was given a file of them."""
-    name = state.describe(artifact).name
+    name = state.dispatcher.describe(artifact).name
     if name not in state.applicants:
         raise HTTPProblem(404, "no_applicants", "serve.no_applicants")
     total, people = state.applicants[name].find(query, first, count)
@@ -48,13 +47,9 @@ async def applicants(
 
 
 @router.post("/v1/reload", dependencies=[Depends(requires(ADMIN))], responses=documented(401, 403, 409, 503))
-async def reload(state: State) -> Reloaded:
+async def reload(state: State) -> Artifacts:
     """Load the artifacts' folders again; the current versions stay in service until the new ones are ready."""
-    try:
-        found = await state.dispatcher.reload()
-    except NoResponse as error:
-        raise http_problem(error) from None
-    return Reloaded(artifacts=[state.info(one) for one in found])
+    return Artifacts(artifacts=[state.info(one) for one in await state.dispatcher.reload()])
 
 
 @router.get("/metrics", dependencies=[Depends(requires(METRICS))], responses={200: {"content": {"text/plain": {}}}})

@@ -3,20 +3,21 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from datetime import UTC, datetime, timedelta
 from time import monotonic, perf_counter
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from fasterce.errors import Problem
 from fasterce.options import Kind, offered
-from fasterce.serve.api import record_writer
 from fasterce.serve.api.json_body import StrictJSONRoute
-from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, documented, http_problem, text
+from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, documented, text
+from fasterce.serve.api.rows import RowValidator
 from fasterce.serve.api.schemas import ExplainRequest, ExplainResponse
 from fasterce.serve.api.state import EXPLAIN, AppState, State, requires
-from fasterce.serve.messages import NoResponse, WorkerRequest, WorkerResponse
-from fasterce.serve.settings import Settings
+from fasterce.serve.messages import StoredRecord, WorkerRequest, WorkerResponse
+from fasterce.serve.store import StoreError, UnstorableError
 
 INVALID = "invalid_input"
 # Kinds of options that name columns.
@@ -51,10 +52,7 @@ async def explain(body: ExplainRequest, request: Request, state: State) -> Respo
 async def run(state: AppState, body: ExplainRequest, request: Request) -> tuple[WorkerResponse, bool]:
     """Return the response of a worker, stored before the client sees it; and whether it was stored."""
     sent = worker_request(state, body, request.state.request_id)
-    try:
-        response = await unless_disconnected(request, state.dispatcher.explain(sent))
-    except NoResponse as error:
-        raise http_problem(error) from None
+    response = await unless_disconnected(request, state.dispatcher.explain(sent))
     state.metrics.observe(response)
     statuses = [record.status for record in response.records]
     request.state.log_fields = {
@@ -65,8 +63,21 @@ async def run(state: AppState, body: ExplainRequest, request: Request) -> tuple[
     }
     stored = body.keep and state.store is not None
     if stored and statuses != [INVALID]:
-        await record_writer.store_records(state, response.records)
+        await store_records(state, response.records)
     return response, stored
+
+
+async def store_records(state: AppState, records: Sequence[StoredRecord]) -> None:
+    """Store records before the response is sent: without a stored record there is no response."""
+    assert state.store is not None
+    started = perf_counter()
+    try:
+        await state.store.put(records)
+    except StoreError as error:
+        if not isinstance(error, UnstorableError):
+            state.metrics.store_failures.inc()
+        raise
+    state.metrics.store_seconds.observe(perf_counter() - started)
 
 
 async def unless_disconnected(request: Request, work: Coroutine[None, None, WorkerResponse]) -> WorkerResponse:
@@ -93,33 +104,29 @@ def worker_request(state: AppState, body: ExplainRequest, request_id: str) -> Wo
     settings = state.settings
     if len(body.rows) > settings.most_rows:
         raise HTTPProblem(413, "too_many_rows", "serve.too_many_rows", expected=settings.most_rows, received=len(body.rows))
-    description = state.describe(body.artifact)
-    validator = state.validator(description)
+    if (body.deadline_ms or 0) > settings.most_deadline_ms:
+        too_long = text("deadline_too_long", expected=settings.most_deadline_ms)
+        raise FieldsProblem("invalid_request", [("deadline_ms", too_long)])
+    description = state.dispatcher.describe(body.artifact)
+    validator = RowValidator(description)
     validator.check(body.rows)
     options = body.options()
     for option in offered("http"):
         if option.kind in BY_COLUMN and isinstance(options[str(option.http)], (list, dict)):
             validator.check_names(list(options[str(option.http)]), str(option.http))
+    days = settings.retention_days
     return WorkerRequest(
         artifact=description.name,
-        rows=tuple(body.rows),
+        rows=body.rows,
         options=options,
-        until=monotonic() + deadline_ms(body, settings) / 1e3,
+        until=monotonic() + (body.deadline_ms or settings.deadline_ms) / 1e3,
         request_id=request_id,
-        row_ids=None if body.row_ids is None else tuple(body.row_ids),
-        decision_ids=None if body.decision_ids is None else tuple(body.decision_ids),
-        subjects=None if body.subjects is None else tuple(body.subjects),
+        row_ids=body.row_ids,
+        decision_ids=body.decision_ids,
+        subjects=body.subjects,
         constraints_by=body.constraints_by,
-        retain_until=record_writer.retain_until(settings),
+        retain_until=None if days is None else (datetime.now(UTC) + timedelta(days=days)).date().isoformat(),
     )
-
-
-def deadline_ms(body: ExplainRequest, settings: Settings) -> int:
-    if body.deadline_ms is not None and body.deadline_ms > settings.most_deadline_ms:
-        raise FieldsProblem(
-            "invalid_request", [("deadline_ms", text("deadline_too_long", expected=settings.most_deadline_ms))]
-        )
-    return body.deadline_ms or settings.deadline_ms
 
 
 def invalid_row(problem: Problem) -> HTTPProblem:

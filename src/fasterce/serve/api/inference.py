@@ -8,10 +8,9 @@ from pydantic import ValidationError
 
 from fasterce.serve.api.explain import run
 from fasterce.serve.api.json_body import StrictJSONRoute
-from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, InferenceProblemBody, documented, text
+from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, InferenceProblemBody, documented, fields_of, text
 from fasterce.serve.api.schemas import ExplainRequest, InferenceRequest, InferenceResponse, InputTensor, OutputTensor
 from fasterce.serve.api.state import EXPLAIN, AppState, State, requires
-from fasterce.serve.api.validation import fields_of
 from fasterce.serve.messages import Description, Json, WorkerResponse
 
 OUTPUTS = ("record", "status", "counterfactual")
@@ -37,7 +36,7 @@ async def live() -> dict[str, bool]:
 @router.get("/v2/health/ready", responses=documented(503, body=InferenceProblemBody))
 async def ready(state: State) -> dict[str, bool]:
     """Not while starting or closing, and not while records cannot be stored."""
-    if not state.ready or (state.store is not None and not await state.store.check()):
+    if state.closing or not state.dispatcher.ready or (state.store is not None and not await state.store.check()):
         raise HTTPProblem(503, "not_ready", "serve.not_ready")
     return {"ready": True}
 
@@ -73,7 +72,7 @@ async def infer(
 
 
 def of_version(state: AppState, name: str, version: str | None) -> Description:
-    found = state.describe(name)
+    found = state.dispatcher.describe(name)
     if version is not None and version != version_of(found):
         raise HTTPProblem(404, "no_such_version", "serve.no_such_version", expected=version_of(found))
     return found

@@ -16,9 +16,14 @@ MAX_DIGITS = 19
 
 
 class StrictJSONRequest(Request):
+    async def body(self) -> bytes:
+        """Return the body, which the middleware has read."""
+        body: bytes = self.state.body
+        return body
+
     async def json(self) -> Json:
         if not hasattr(self, "_json"):
-            self._json = parse(await self.body())
+            self._json = parse(self.state.body)
         return self._json
 
 
@@ -29,8 +34,10 @@ class StrictJSONRoute(APIRoute):
         handler = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
+            if request.method != "POST":
+                return await handler(request)
             parsed = StrictJSONRequest(request.scope, request.receive)
-            if request.method == "POST" and await parsed.body():
+            if await parsed.body():
                 await parsed.json()
             return await handler(parsed)
 

@@ -1,14 +1,23 @@
 """Errors over HTTP in one shape: a code, a message, the fields concerned and the id of the request. Never a stack trace."""
 
-from collections.abc import Mapping, Sequence
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
+from fastapi import Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
 
 from fasterce.errors import FasterCEError, Problem, make_problem
 from fasterce.options import names
+from fasterce.serve.api import logs
+from fasterce.serve.keys import ExpiredKey, KeyRejected, MissingScope
 from fasterce.serve.messages import (
     DeadlineExceeded,
     InvalidRequest,
+    Json,
     NoResponse,
     NotReady,
     Overloaded,
@@ -16,8 +25,26 @@ from fasterce.serve.messages import (
     UnknownArtifact,
     WorkerLost,
 )
+from fasterce.serve.store import StoreError, UnstorableError
 
-RETRY_SOON = 1.0
+RETRY_SECONDS = 1.0
+# Errors of pydantic that are looked at, of which a body may have any number, and fields of a response.
+MAX_ERRORS = 100
+MAX_FIELDS = 20
+# What was expected, by the type of pydantic's error.
+EXPECTED_TYPES: Mapping[str, str] = {
+    "bool_type": "boolean",
+    "dict_type": "object",
+    "float_type": "number",
+    "int_from_float": "whole",
+    "int_type": "whole",
+    "list_type": "list",
+    "tuple_type": "list",
+    "none_required": "null",
+    "string_type": "text",
+}
+# Where a value may be of several types, pydantic adds the type it tried to the location.
+TYPES = ("bool", "int", "float", "str", "constrained-", "list[", "tuple[", "dict[", "literal[", "function-")
 Fields = Sequence[tuple[str, str]]
 
 
@@ -59,6 +86,8 @@ class HTTPProblem(FasterCEError):
     fields : sequence of (field, message)
         The fields of the request concerned.
     headers : mapping, optional
+    retry_seconds : float
+        When to try again, if the status is 429 or 503.
     """
 
     def __init__(
@@ -68,18 +97,29 @@ class HTTPProblem(FasterCEError):
         problem: Problem | str,
         fields: Fields = (),
         headers: Mapping[str, str] | None = None,
+        retry_seconds: float = RETRY_SECONDS,
         **details: object,
     ) -> None:
         super().__init__(problem, **details)
         self.status, self.code, self.fields, self.headers = status, code, fields, dict(headers or {})
+        if status in (429, 503):
+            self.headers["Retry-After"] = str(max(1, round(retry_seconds)))
+        if status == 401:
+            self.headers["WWW-Authenticate"] = "Bearer"
 
     @property
     def message(self) -> str:
         return self.problem.text(names=names("http"))
 
-    def body(self, request_id: str) -> ProblemBody:
-        named = [FieldProblem(field=where, message=what) for where, what in self.fields]
-        return ProblemBody(error=ProblemDetail(code=self.code, message=self.message, fields=named), request_id=request_id)
+    def response(self, path: str, request_id: str) -> Response:
+        """Return the response: in our shape, or in that of Open Inference under /v2."""
+        if path.startswith("/v2"):
+            body = json.dumps({"error": self.message})
+        else:
+            fields = [FieldProblem(field=where, message=what) for where, what in self.fields]
+            error = ProblemDetail(code=self.code, message=self.message, fields=fields)
+            body = ProblemBody(error=error, request_id=request_id).model_dump_json()
+        return Response(body, self.status, self.headers, "application/json")
 
 
 class FieldsProblem(HTTPProblem):
@@ -95,7 +135,8 @@ class FieldsProblem(HTTPProblem):
         return f"{where}: {what}{more}"
 
 
-STATUS: Mapping[type[NoResponse], tuple[int, str]] = {
+# Status and code by the class of an error; the first class that fits.
+STATUS: Mapping[type[FasterCEError], tuple[int, str]] = {
     InvalidRequest: (422, "refused"),
     UnknownArtifact: (404, "no_such_artifact"),
     Overloaded: (429, "busy"),
@@ -103,20 +144,36 @@ STATUS: Mapping[type[NoResponse], tuple[int, str]] = {
     WorkerLost: (503, "worker_lost"),
     NotReady: (503, "not_ready"),
     ReloadError: (409, "reload_failed"),
+    NoResponse: (503, "unanswered"),
+    MissingScope: (403, "missing_scope"),
+    ExpiredKey: (401, "expired_key"),
+    KeyRejected: (401, "wrong_key"),
+    UnstorableError: (422, "unstorable"),
 }
+HTTP_CODES = {400: "not_json", 404: "not_found", 405: "wrong_method"}
+HANDLED = (HTTPProblem, NoResponse, KeyRejected, StoreError, RequestValidationError, HTTPException)
 
 
-def http_problem(error: NoResponse) -> HTTPProblem:
-    """Return the error response for a request without a result."""
-    status, code = next((known for kind, known in STATUS.items() if isinstance(error, kind)), (503, "unanswered"))
-    made = HTTPProblem(status, code, error.problem)
-    if isinstance(error, InvalidRequest) and error.field:
-        made.fields = [(error.field, made.message)]
-    if isinstance(error, Overloaded):
-        made.headers = retry_after(error.retry_after)
-    elif status == 503:
-        made.headers = retry_after(RETRY_SOON)
-    return made
+def http_problem(error: Exception) -> HTTPProblem:
+    """Return the response to one of the errors that are HANDLED; any other is unforeseen, and its text is not shown."""
+    if isinstance(error, HTTPProblem):
+        return error
+    if isinstance(error, RequestValidationError):
+        return FieldsProblem("invalid_request", fields_of(error.errors()))
+    if isinstance(error, HTTPException):
+        code, reason = HTTP_CODES.get(error.status_code, "refused"), f"{error.detail.rstrip('.')}."
+        return HTTPProblem(error.status_code, code, "serve.http_error", headers=error.headers, reason=reason)
+    known = next((known for kind, known in STATUS.items() if isinstance(error, kind)), None)
+    if known is not None and isinstance(error, FasterCEError):
+        made = HTTPProblem(*known, error.problem, retry_seconds=getattr(error, "retry_after", RETRY_SECONDS))
+        if isinstance(error, InvalidRequest) and error.field:
+            made.fields = [(error.field, made.message)]
+        return made
+    if isinstance(error, StoreError):
+        # Where the records are and what is wrong is for the log only.
+        logs.log_event("records failed", level=logging.ERROR, reason=str(error))
+        return HTTPProblem(503, "records", "serve.store_unavailable")
+    return HTTPProblem(500, "unforeseen", "serve.unforeseen")
 
 
 def text(code: str, **details: object) -> str:
@@ -124,9 +181,39 @@ def text(code: str, **details: object) -> str:
     return make_problem(f"serve.{code}", **details).text()
 
 
-def retry_after(seconds: float) -> dict[str, str]:
-    """Return the header, in whole seconds of at least one."""
-    return {"Retry-After": str(max(1, round(seconds)))}
+def fields_of(errors: Iterable[Mapping[str, Json]]) -> list[tuple[str, str]]:
+    """Return one text per field, with everything that would have been valid there."""
+    found: dict[str, list[Mapping[str, Json]]] = {}
+    for error in islice(errors, MAX_ERRORS):
+        found.setdefault(location(error["loc"]), []).append(error)
+    return [(where, combined(of_field)) for where, of_field in list(found.items())[:MAX_FIELDS]]
+
+
+def combined(errors: Sequence[Mapping[str, Json]]) -> str:
+    """Return one text: of a value that may have several types, pydantic reports for each why it is not of it."""
+    expected: dict[str, None] = {}
+    for error in errors:
+        if error["type"] == "literal_error":
+            expected[str(error["ctx"]["expected"])] = None
+        elif error["type"] in EXPECTED_TYPES:
+            expected[text(f"type_{EXPECTED_TYPES[error['type']]}").rstrip(".")] = None
+        elif error["type"] == "string_pattern_mismatch":
+            return text("control_characters")
+        else:
+            return str(error.get("ctx", {}).get("error") or error["msg"]).rstrip(".") + "."
+    *types, last = expected
+    return text("not_of_types", types=", ".join(types), last=last) if types else text("not_of_type", type=last)
+
+
+def location(parts: Sequence[str | int]) -> str:
+    """Return rows[0].duration for ("body", "rows", 0, "duration", "int")."""
+    path = ""
+    for part in parts[1:] if parts and parts[0] in ("body", "query", "path", "header") else parts:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not str(part).startswith(TYPES):
+            path += f".{part}" if path else str(part)
+    return path or "body"
 
 
 def documented(*statuses: int, body: type[BaseModel] = ProblemBody) -> dict[int | str, dict[str, object]]:

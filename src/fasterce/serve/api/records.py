@@ -1,22 +1,19 @@
 """Routes about stored records: one record, its letter, the records of a subject, decision or request; erasing a subject's."""
 
 import json
-from collections.abc import Awaitable
-from typing import Annotated, TypeVar
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import HTMLResponse
 
 from fasterce.serve.api.problems import HTTPProblem, documented
-from fasterce.serve.api.record_writer import store_problem
 from fasterce.serve.api.schemas import LONGEST_NAME, Erased, RecordList
 from fasterce.serve.api.state import ADMIN, RECORDS, AppState, State, requires
 from fasterce.serve.letter import letter, policy
-from fasterce.serve.store import Store, StoreError
+from fasterce.serve.store import Store
 
 Text = Annotated[str | None, Query(max_length=LONGEST_NAME)]
-Result = TypeVar("Result")
 ERRORS = documented(401, 403, 404, 422, 503)
 router = APIRouter(tags=["records"], dependencies=[Depends(requires(RECORDS))], responses=ERRORS)
 
@@ -49,28 +46,20 @@ async def find(
     """By the pseudonym of a subject, by a decision or by a request."""
     if subject is None and decision is None and request is None:
         raise HTTPProblem(422, "invalid_request", "serve.nothing_to_find")
-    store = store_of(state)
-    lines = await result_of(store.find(subject=subject, decision=decision, request=request, first=first, count=count))
-    return RecordList.model_validate({"records": lines})
+    wanted = {"subject": subject, "decision": decision, "request": request}
+    return RecordList.model_validate({"records": await store_of(state).find(**wanted, first=first, count=count)})
 
 
 @router.delete("/v1/records", dependencies=[Depends(requires(ADMIN))], summary="Erase the records of a subject")
 async def erase(state: State, subject: Annotated[str, Query(min_length=1, max_length=LONGEST_NAME)]) -> Erased:
-    return Erased(erased=await result_of(store_of(state).forget(subject)))
+    return Erased(erased=await store_of(state).forget(subject))
 
 
 async def body(state: AppState, id: UUID) -> str:
-    found = await result_of(store_of(state).get(str(id)))
+    found = await store_of(state).get(str(id))
     if found is None:
         raise HTTPProblem(404, "no_such_record", "serve.no_such_record")
     return found
-
-
-async def result_of(work: Awaitable[Result]) -> Result:
-    try:
-        return await work
-    except StoreError as error:
-        raise store_problem(error) from None
 
 
 def store_of(state: AppState) -> Store:

@@ -1,19 +1,14 @@
 """Validate rows against the schema of an artifact, and describe them for OpenAPI."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
-
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema, create_model
-from pydantic_core import PydanticCustomError
+from collections.abc import Mapping, Sequence
 
 from fasterce.errors import suggestion
-from fasterce.serve.api.problems import FieldsProblem, text
+from fasterce.serve.api.problems import MAX_FIELDS, FieldsProblem, text
 from fasterce.serve.messages import Description, Json
 
 Feature = Mapping[str, Json]
 SHOWN = 8
-MAX_FIELDS = 20
 LONGEST_SHOWN = 100
 EXACT = 2**53
 
@@ -22,118 +17,93 @@ class RowValidator:
     """Validates rows against the schema of one artifact."""
 
     def __init__(self, description: Description) -> None:
-        self.features: Sequence[Feature] = description.schema["features"]
-        self.names = [feature["name"] for feature in self.features]
-        self.known = frozenset(self.names)
-        self.model = row_model(description.name, self.features)
+        self.name = f"Row_{description.name}"
+        self.features: Mapping[str, Feature] = {one["name"]: one for one in description.schema["features"]}
 
     def check(self, rows: Sequence[Mapping[str, Json]]) -> None:
         """Reject unknown columns in any row, and an invalid cell if there is one row only: in a batch it affects the status
         of its row alone."""
-        unknown = [(f"rows[{place}]", name) for place, row in enumerate(rows) for name in row if name not in self.known]
+        unknown = [(f"rows[{place}]", name) for place, row in enumerate(rows) for name in row if name not in self.features]
         self.reject_unknown(unknown, "invalid_row")
-        wrong = self.problems(rows[0]) if len(rows) == 1 else []
+        found = {name: cell_problem(rows[0], feature) for name, feature in self.features.items()} if len(rows) == 1 else {}
+        wrong = [(f"rows[0].{name}", problem) for name, problem in found.items() if problem]
         if wrong:
             raise FieldsProblem("invalid_row", wrong)
 
     def check_names(self, names: Sequence[str], where: str) -> None:
         """Reject unknown columns in an option."""
-        self.reject_unknown([(where, name) for name in names if name not in self.known], "unknown_column")
+        self.reject_unknown([(where, name) for name in names if name not in self.features], "unknown_column")
 
     def reject_unknown(self, names: Sequence[tuple[str, str]], code: str) -> None:
         """Raise for the first names only, since a request may hold any number of them."""
-        if names:
-            wrong = [(f"{where}.{name:.{LONGEST_SHOWN}}", self.unknown(name)) for where, name in names[:MAX_FIELDS]]
+        wrong = []
+        for where, name in names[:MAX_FIELDS]:
+            similar = suggestion(name[:LONGEST_SHOWN], list(self.features))
+            wrong.append((f"{where}.{name:.{LONGEST_SHOWN}}", text("no_such_column", suggestion=similar)))
+        if wrong:
             raise FieldsProblem(code, wrong, len(names))
 
-    def unknown(self, name: str) -> str:
-        return text("no_such_column", suggestion=suggestion(name[:LONGEST_SHOWN], self.names))
-
-    def problems(self, row: Mapping[str, Json]) -> list[tuple[str, str]]:
-        try:
-            self.model.model_validate(row)
-        except ValidationError as error:
-            return [(f"rows[0].{'.'.join(map(str, one['loc']))}", sentence(one)) for one in error.errors(include_input=False)]
-        return []
-
-
-def sentence(error: Mapping[str, Json]) -> str:
-    """Return the text of one of pydantic's errors, without what was sent."""
-    return text("cell_not_given") if error["type"] == "missing" else str(error["msg"])
+    def json_schema(self) -> dict[str, Json]:
+        """Return the JSON Schema of a row."""
+        return {
+            "title": self.name,
+            "type": "object",
+            "properties": {name: cell_schema(feature) for name, feature in self.features.items()},
+            "required": [name for name, feature in self.features.items() if not feature["missing"]],
+            "additionalProperties": False,
+        }
 
 
-def cell_error(code: str, **details: object) -> PydanticCustomError:
-    """Return the error of a cell with the text of a code of `messages.toml`."""
-    return PydanticCustomError(code, "{text}", {"text": text(code, **details)})
-
-
-def row_model(name: str, features: Sequence[Feature]) -> type[BaseModel]:
-    """Return a model with one field per column, under the column's own name."""
-    fields: dict[str, Json] = {
-        f"column_{place}": (cell_type(feature), Field(... if not feature["missing"] else None, alias=feature["name"]))
-        for place, feature in enumerate(features)
-    }
-    return create_model(f"Row_{name}", __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def cell_type(feature: Feature) -> Json:
-    described = numeric_schema(feature) if feature["kind"] == "numeric" else {"enum": list(feature["categories"])}
+def cell_schema(feature: Feature) -> dict[str, Json]:
+    described: dict[str, Json] = {"enum": list(feature["categories"] or ())}
+    if feature["kind"] == "numeric":
+        low, high = limits(feature)
+        ends = {"minimum": low, "maximum": high}
+        described = {"type": "integer" if feature["whole"] else "number"}
+        described |= {end: value for end, value in ends.items() if value is not None}
     if feature["missing"]:
-        described = {"anyOf": [described, {"type": "null"}]}
-    check = number_check(feature) if feature["kind"] == "numeric" else category_check(feature)
-    return Annotated[Json, PlainValidator(missing_or(check, feature["missing"])), WithJsonSchema(described)]
+        described = {"anyOf": [described, {"type": "null"}], "default": None}
+    return {"title": str(feature["name"]).replace("_", " ").title()} | described
 
 
-def numeric_schema(feature: Feature) -> dict[str, Json]:
-    ends = {"minimum": feature["low"], "maximum": feature["high"]} if feature["promised"] else {}
-    kind = "integer" if feature["whole"] else "number"
-    return {"type": kind, **{end: value for end, value in ends.items() if value is not None}}
+def limits(feature: Feature) -> tuple[float | None, float | None]:
+    """Return the declared limits of a number; those that were merely seen in training do not bind."""
+    return (feature["low"], feature["high"]) if feature["promised"] else (None, None)
 
 
-def missing_or(check: Callable[[Json], Json], allowed: bool) -> Callable[[Json], Json]:
-    def checked(value: Json) -> Json:
-        if value is None:
-            if not allowed:
-                raise cell_error("cell_missing")
-            return None
-        return check(value)
-
-    return checked
-
-
-def number_check(feature: Feature) -> Callable[[Json], Json]:
-    low, high = (feature["low"], feature["high"]) if feature["promised"] else (None, None)
-
-    def check(value: Json) -> Json:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise cell_error("cell_not_a_number")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise cell_error("cell_not_finite")
-        if feature["whole"] and value != int(value):
-            raise cell_error("cell_not_whole")
-        if feature["whole"] and abs(value) >= EXACT:
-            raise cell_error("cell_whole_too_large")
-        if (low is not None and value < low) or (high is not None and value > high):
-            raise cell_error(outside(low, high), low=low, high=high)
-        return value
-
-    return check
+def cell_problem(row: Mapping[str, Json], feature: Feature) -> str | None:
+    """Return what is wrong with one cell of a row, without what was sent; None if nothing is."""
+    value = row.get(feature["name"])
+    if value is not None:
+        return number_problem(value, feature) if feature["kind"] == "numeric" else category_problem(value, feature)
+    if feature["missing"]:
+        return None
+    return text("cell_missing" if feature["name"] in row else "cell_not_given")
 
 
-def outside(low: float | None, high: float | None) -> str:
-    """Return the code for a number outside its range."""
+def number_problem(value: Json, feature: Feature) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return text("cell_not_a_number")
+    if not math.isfinite(value):
+        return text("cell_not_finite")
+    if feature["whole"] and value != int(value):
+        return text("cell_not_whole")
+    if feature["whole"] and abs(value) >= EXACT:
+        return text("cell_whole_too_large")
+    return range_problem(value, *limits(feature))
+
+
+def range_problem(value: float, low: float | None, high: float | None) -> str | None:
+    if (low is None or value >= low) and (high is None or value <= high):
+        return None
     if low is not None and high is not None:
-        return "cell_out_of_range"
-    return "cell_too_large" if low is None else "cell_too_small"
+        return text("cell_out_of_range", low=low, high=high)
+    return text("cell_too_large", high=high) if low is None else text("cell_too_small", low=low)
 
 
-def category_check(feature: Feature) -> Callable[[Json], Json]:
-    known = [(type(value) is bool, value) for value in feature["categories"]]
-    shown = ", ".join(map(str, feature["categories"][:SHOWN])) + (" …" if len(known) > SHOWN else "")
-
-    def check(value: Json) -> Json:
-        if isinstance(value, (list, dict)) or (type(value) is bool, value) not in known:
-            raise cell_error("cell_unknown_category", categories=shown)
-        return value
-
-    return check
+def category_problem(value: Json, feature: Feature) -> str | None:
+    categories = feature["categories"]
+    if any(value == known and isinstance(value, bool) == isinstance(known, bool) for known in categories):
+        return None
+    shown = ", ".join(map(str, categories[:SHOWN])) + (" …" if len(categories) > SHOWN else "")
+    return text("cell_unknown_category", categories=shown)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, crea
 
 from fasterce.options import ExplainOptions, Kind, Option, offered
 from fasterce.serve.api.problems import text
-from fasterce.serve.messages import Json
+from fasterce.serve.messages import Json, RecordLine
 
 LONGEST_NAME = 200
 # Constraints of a request, and whole numbers of options without a limit of their own.
@@ -29,7 +29,8 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 FIRST = Field(fail_fast=True)
 Cells = Annotated[dict[str, Cell], FIRST]
 Columns = Annotated[list[Column], FIRST]
-Names = Annotated[list[Name], FIRST]
+Names = Annotated[tuple[Name, ...], FIRST]
+RowIds = Annotated[tuple[Whole | Name, ...], FIRST]
 
 
 class Strict(BaseModel):
@@ -48,9 +49,9 @@ class RequestBody(Strict):
     """What would have had to be different for the model to predict something else?"""
 
     artifact: Column | None = Field(None, description="Which artifact; the first one if none is named")
-    rows: Annotated[list[Cells], FIRST] = Field(min_length=1, description="The rows to explain: values by column")
+    rows: Annotated[tuple[Cells, ...], FIRST] = Field(min_length=1, description="The rows to explain: values by column")
     deadline_ms: Annotated[int, Field(strict=True, ge=1)] | None = Field(None, description="Time limit in milliseconds")
-    row_ids: Annotated[list[Whole | Name], FIRST] | None = Field(None, description="One per row: its label in the record")
+    row_ids: RowIds | None = Field(None, description="One per row: its label in the record")
     decision_ids: Names | None = Field(None, description="One per row: the decision it is about")
     subjects: Names | None = Field(None, description="One per row: whom it is about; stored as a pseudonym only")
     constraints_by: Name | None = Field(None, description="Who set the constraints of this request")
@@ -157,17 +158,6 @@ class SchemaInfo(BaseModel):
     digests: dict[str, Json]
 
 
-class RecordLine(BaseModel):
-    id: str
-    request: str
-    decision: str | None
-    subject: str | None
-    artifact: str
-    status: str
-    time: str
-    retain_until: str | None
-
-
 class RecordList(BaseModel):
     records: list[RecordLine]
 
@@ -177,15 +167,11 @@ class Erased(BaseModel):
 
 
 class ApplicantPage(BaseModel):
-    """ApplicantPage to choose from, as they are in the file the server was given."""
+    """Applicants to choose from, as they are in the file the server was given."""
 
     total: int
     first: int
     people: list[dict[str, Json]]
-
-
-class Reloaded(BaseModel):
-    artifacts: list[ArtifactInfo]
 
 
 Datatype = Literal[

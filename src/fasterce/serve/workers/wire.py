@@ -11,10 +11,10 @@ from time import monotonic
 from typing import Any
 
 from fasterce.io.processes import LENGTHS, Header
-from fasterce.serve.messages import Description, StoredRecord, WorkerRequest
+from fasterce.serve.messages import Description, RecordLine, StoredRecord, WorkerRequest
 from fasterce.serve.settings import ServedArtifact, Settings
 
-SUMMARY = tuple(field.name for field in fields(StoredRecord) if field.name != "body")
+SUMMARY = tuple(field.name for field in fields(RecordLine))
 
 
 def pack_request(request: WorkerRequest) -> str:
