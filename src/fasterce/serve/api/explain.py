@@ -117,7 +117,7 @@ def worker_request(state: AppState, body: ExplainRequest, request_id: str) -> Wo
     days = settings.retention_days
     return WorkerRequest(
         artifact=description.name,
-        rows=body.rows,
+        rows=tuple(body.rows),
         options=options,
         until=monotonic() + (body.deadline_ms or settings.deadline_ms) / 1e3,
         request_id=request_id,

@@ -49,7 +49,7 @@ class RequestBody(Strict):
     """What would have had to be different for the model to predict something else?"""
 
     artifact: Column | None = Field(None, description="Which artifact; the first one if none is named")
-    rows: Annotated[tuple[Cells, ...], FIRST] = Field(min_length=1, description="The rows to explain: values by column")
+    rows: Annotated[list[Cells], FIRST] = Field(min_length=1, description="The rows to explain: values by column")
     deadline_ms: Annotated[int, Field(strict=True, ge=1)] | None = Field(None, description="Time limit in milliseconds")
     row_ids: RowIds | None = Field(None, description="One per row: its label in the record")
     decision_ids: Names | None = Field(None, description="One per row: the decision it is about")
