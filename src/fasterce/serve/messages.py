@@ -1,6 +1,6 @@
 """Requests to workers, their responses, and the errors in place of a response, as plain data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,24 +17,24 @@ class WorkerRequest:
     Parameters
     ----------
     artifact : str
-    rows : tuple of mapping
+    rows : sequence of mapping
     options : mapping
         Options of `POST /v1/explain`, by the names they have there. Requests with equal options may share one call.
     until : float
         Deadline on this process's monotonic clock, in seconds.
     request_id : str
-    row_ids, decision_ids, subjects : tuple, optional
+    row_ids, decision_ids, subjects : sequence, optional
         One entry per row. Subjects come as received; the worker turns them into pseudonyms.
     """
 
     artifact: str
-    rows: tuple[Mapping[str, Json], ...]
+    rows: Sequence[Mapping[str, Json]]
     options: Mapping[str, Json]
     until: float
     request_id: str
-    row_ids: tuple[str | int, ...] | None = None
-    decision_ids: tuple[str, ...] | None = None
-    subjects: tuple[str, ...] | None = None
+    row_ids: Sequence[str | int] | None = None
+    decision_ids: Sequence[str] | None = None
+    subjects: Sequence[str] | None = None
     constraints_by: str | None = None
     retain_until: str | None = None
 
@@ -61,18 +61,24 @@ class StoredRecord(RecordLine):
 
 
 @dataclass(frozen=True)
+class BatchUsage:
+    """Model usage of a call of `explain` for `batch_rows` rows, which several requests may have shared."""
+
+    calls: int
+    rows: int
+    batch_rows: int
+
+
+@dataclass(frozen=True)
 class WorkerResponse:
-    """One record per row, in order, and the model usage of the call, which `batch_rows` rows may have shared.
+    """One record per row, in order, and the model usage of the call.
 
     `problem` is that of a request for one row that is invalid.
     """
 
     records: tuple[StoredRecord, ...]
     description: "Description"
-    calls: int
-    model_rows: int
-    batch_rows: int
-    seconds: float
+    usage: BatchUsage
     problem: Problem | None = None
 
 
@@ -86,7 +92,6 @@ class Description:
     model_digest: str | None
     model_kind: str
     schema: Mapping[str, Json] = field(default_factory=dict)
-    classes: tuple[Json, ...] = ()
     loaded: str = ""
 
     @property

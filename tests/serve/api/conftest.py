@@ -16,6 +16,7 @@ from fasterce.serve.api import create_app
 from fasterce.serve.api.applicants import Applicants
 from fasterce.serve.api.state import AppState
 from fasterce.serve.messages import (
+    BatchUsage,
     Description,
     NoResponse,
     PoolLoad,
@@ -76,7 +77,7 @@ class ScriptedDispatcher:
     def describe(self, name: str | None) -> Description:
         if name not in (None, "credit"):
             raise UnknownArtifact("serve.unknown_artifact", received=name)
-        return Description("credit", "Credit", self.digest, None, "onnx", SCHEMA, ("bad", "good"), "2026-11-16T00:00:00Z")
+        return Description("credit", "Credit", self.digest, None, "onnx", SCHEMA, "2026-11-16T00:00:00Z")
 
     async def explain(self, question: WorkerRequest) -> WorkerResponse:
         await asyncio.sleep(0)
@@ -85,9 +86,8 @@ class ScriptedDispatcher:
             raise self.fails
         records = tuple(self.record(question) for _ in question.rows)
         invalid = self.status == "invalid_input" and len(records) == 1
-        problem = make_problem("serve.not_a_date", column="duration", received="SECRET") if invalid else None
-        usage: dict[str, Any] = {"calls": 8, "model_rows": 30, "batch_rows": len(records), "seconds": 0.01}
-        return WorkerResponse(records, self.describe(None), **usage, problem=problem)
+        problem = make_problem("data.missing_value", column="duration", received="SECRET") if invalid else None
+        return WorkerResponse(records, self.describe(None), BatchUsage(8, 30, len(records)), problem)
 
     def record(self, question: WorkerRequest) -> StoredRecord:
         identity = str(uuid4())
@@ -101,7 +101,7 @@ class ScriptedDispatcher:
     def load(self) -> PoolLoad:
         return PoolLoad(self.rows_inside, 0, 1, 0, True, 0, 1)
 
-    async def reload(self, name: str | None = None) -> list[Description]:
+    async def reload(self) -> list[Description]:
         if isinstance(self.fails, ReloadError):
             raise self.fails
         return [self.describe(None)]

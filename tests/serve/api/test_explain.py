@@ -94,9 +94,13 @@ def test_what_is_sent_is_not_told_back(client):
         ({"method": "best"}, "method"),
         ({"robust": 1.5}, "robust"),
         ({"freeze": ["colour"]}, "freeze.colour"),
+        ({"freeze": "amount"}, "freeze"),
+        ({"ranges": [1]}, "ranges"),
         ({"vary": ["colour"]}, "vary.colour"),
         ({"ranges": {"colour": [1, 2]}}, "ranges.colour"),
         ({"subjects": ["a", "b"]}, "body"),
+        ({"row_ids": ["a", "b"]}, "body"),
+        ({"decision_ids": [None]}, "decision_ids[0]"),
         ({"deadline_ms": 10**7}, "deadline_ms"),
         ({"deadline_ms": 0}, "deadline_ms"),
         ({"rows": []}, "rows"),
@@ -121,7 +125,7 @@ def test_too_many_rows(client):
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (InvalidRequest("serve.not_a_pair", "target", option="target"), 422, "refused"),
+        (InvalidRequest("serve.no_pseudonym_key", "subjects", option="subjects", variable="KEY"), 422, "refused"),
         (Overloaded("serve.overloaded", 2.4, rows=9), 429, "busy"),
         (DeadlineExceeded("serve.deadline_exceeded"), 504, "late"),
         (WorkerLost("serve.worker_lost"), 503, "worker_lost"),

@@ -50,8 +50,8 @@ class Running:
         return list(self.run(every()))
 
     def pids(self) -> list[int]:
-        spawner = self.dispatcher._pool._spawner.pid
-        return [*(one.pid for one in self.dispatcher._pool.workers.values()), *([spawner] if spawner else [])]
+        pool = self.dispatcher._pool
+        return [*(one.pid for one in pool.workers.values()), *([pool.server.process.pid] if pool.server else [])]
 
     def whole(self, seconds: float = 20.0) -> None:
         """Wait until all workers and the spare are there."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Coroutine, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from time import monotonic, perf_counter
 
@@ -41,7 +42,7 @@ async def explain(body: ExplainRequest, request: Request, state: State) -> Respo
         "request_id": request.state.request_id,
         "artifact": state.info(response.description).model_dump(),
         "kept": stored,
-        "usage": {"calls": response.calls, "rows": response.model_rows, "batch_rows": response.batch_rows},
+        "usage": asdict(response.usage),
         "ms": round((perf_counter() - started) * 1e3, 2),
     }
     # Records are JSON already: they are inserted as they are, not parsed and written again.
@@ -59,7 +60,7 @@ async def run(state: AppState, body: ExplainRequest, request: Request) -> tuple[
         "artifact": sent.artifact,
         "rows": len(statuses),
         "statuses": dict(Counter(statuses)),
-        "batch_rows": response.batch_rows,
+        "batch_rows": response.usage.batch_rows,
     }
     stored = body.keep and state.store is not None
     if stored and statuses != [INVALID]:
@@ -117,7 +118,7 @@ def worker_request(state: AppState, body: ExplainRequest, request_id: str) -> Wo
     days = settings.retention_days
     return WorkerRequest(
         artifact=description.name,
-        rows=tuple(body.rows),
+        rows=body.rows,
         options=options,
         until=monotonic() + (body.deadline_ms or settings.deadline_ms) / 1e3,
         request_id=request_id,

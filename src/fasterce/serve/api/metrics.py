@@ -30,14 +30,14 @@ class Metrics:
         self.restarts = Gauge("fasterce_worker_restarts", "Workers replaced after a hang or a crash", registry=registry)
 
     def observe(self, response: WorkerResponse) -> None:
-        name = response.description.name
+        name, usage = response.description.name, response.usage
         for record in response.records:
             self.rows.labels(name, record.status).inc()
         # The usage of a call is divided among the requests that shared it, by their rows.
-        share = len(response.records) / max(response.batch_rows, 1)
-        self.calls.labels(name).inc(response.calls * share)
-        self.usage.labels(name).inc(response.model_rows * share)
-        self.batch.observe(response.batch_rows)
+        share = len(response.records) / max(usage.batch_rows, 1)
+        self.calls.labels(name).inc(usage.calls * share)
+        self.usage.labels(name).inc(usage.rows * share)
+        self.batch.observe(usage.batch_rows)
 
     def text(self, load: PoolLoad) -> bytes:
         self.queue.labels("waiting").set(load.waiting_rows)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, crea
 
 from fasterce.options import ExplainOptions, Kind, Option, offered
 from fasterce.serve.api.problems import text
-from fasterce.serve.messages import Json, RecordLine
+from fasterce.serve.messages import BatchUsage, Json, RecordLine
 
 LONGEST_NAME = 200
 # Constraints of a request, and whole numbers of options without a limit of their own.
@@ -126,20 +126,12 @@ class ArtifactInfo(BaseModel):
     default: bool = False
 
 
-class UsageInfo(BaseModel):
-    """Model usage of the call, which other requests may have shared."""
-
-    calls: int
-    rows: int
-    batch_rows: int
-
-
 class ExplainResponse(BaseModel):
     request_id: str
     artifact: ArtifactInfo
     kept: bool
     records: list[dict[str, Json]] = Field(description="One audit record per row, in order; see docs/records.md")
-    usage: UsageInfo
+    usage: BatchUsage
     ms: float
 
 

@@ -7,6 +7,7 @@ from time import monotonic
 from fasterce.errors import Problem
 from fasterce.io.processes import ForkServer, Header
 from fasterce.serve.messages import (
+    BatchUsage,
     DeadlineExceeded,
     Description,
     InvalidRequest,
@@ -14,6 +15,7 @@ from fasterce.serve.messages import (
     Overloaded,
     PoolLoad,
     ReloadError,
+    StoredRecord,
     UnknownArtifact,
     WorkerLost,
     WorkerRequest,
@@ -127,10 +129,8 @@ class Dispatcher:
         running = self._latency.predict(self._running_rows / workers) if self._running_rows else 0.0
         return running + queued / workers
 
-    async def reload(self, name: str | None = None) -> list[Description]:
+    async def reload(self) -> list[Description]:
         """Load what is on disk now, in workers beside those at work, which then take over; all or nothing."""
-        if name is not None:
-            self._check_name(name)
         self._check_open(ReloadError)
         return await self._pool.reload()
 
@@ -206,11 +206,11 @@ class Dispatcher:
         began, rows = monotonic(), sum(one.rows for one in batch)
         self._batches[worker] = batch
         try:
-            message = wire.pack_batch([one.packed for one in batch], [one.request.until for one in batch])
-            reply, texts = await self._pool.request(worker, message, self._time_limit(batch))
+            message = wire.pack_requests([one.request for one in batch])
+            reply = await self._pool.request(worker, message, self._time_limit(batch))
             if "outcomes" in reply:
                 self._latency.observe(rows, monotonic() - began)
-                self._deliver(worker, batch, reply, memoryview(texts))
+                self._deliver(worker, batch, reply)
             else:
                 self._retry(batch)
         except WorkerGoneError as gone:
@@ -240,41 +240,34 @@ class Dispatcher:
         extra = min(max(usual, LEAST_EXTRA), MOST_EXTRA)
         return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0) + extra
 
-    def _deliver(self, worker: WorkerConnection, batch: Sequence[PendingRequest], reply: Header, texts: memoryview) -> None:
+    def _deliver(self, worker: WorkerConnection, batch: Sequence[PendingRequest], reply: Header) -> None:
         first_deadline = min(one.request.until for one in batch)
         for pending, outcome in zip(batch, reply["outcomes"], strict=True):
             if "invalid" in outcome:
                 _fail(pending, InvalidRequest(Problem.from_dict(outcome["invalid"]), outcome["field"]))
                 continue
-            records, size = wire.unpack_records(outcome["records"], texts)
-            texts = texts[size:]
             if reply["cut_short"] and not pending.alone and pending.request.until > first_deadline + MUCH_LATER:
-                self._requeue_alone(pending)
+                self._requeue([pending], alone=True)
             elif pending.open:
-                usage = {name: reply[name] for name in ("calls", "model_rows", "batch_rows", "seconds")}
+                records = tuple(StoredRecord(**one) for one in outcome["records"])
                 description = worker.generation.descriptions[pending.request.artifact]
                 problem = None if outcome["problem"] is None else Problem.from_dict(outcome["problem"])
-                pending.future.set_result(WorkerResponse(records, description, **usage, problem=problem))
+                pending.future.set_result(WorkerResponse(records, description, BatchUsage(**reply["usage"]), problem))
 
     def _retry(self, batch: Sequence[PendingRequest]) -> None:
-        """Run each request alone, in order, so that one cannot make the others fail twice."""
-        for pending in reversed(batch):
+        """Run each request alone, so that one cannot make the others fail twice."""
+        for pending in batch:
             pending.attempts += 1
             if pending.attempts > 1:
                 _fail(pending, WorkerLost("serve.worker_lost"))
-            else:
-                self._requeue_alone(pending)
+        self._requeue(batch, alone=True)
 
-    def _requeue(self, batch: Sequence[PendingRequest]) -> None:
-        """Queue a batch again whose worker was gone before it had started on it."""
+    def _requeue(self, batch: Sequence[PendingRequest], alone: bool = False) -> None:
+        """Queue requests again, before all others and in order."""
         for pending in reversed(batch):
             if pending.open:
+                pending.alone = pending.alone or alone
                 self._queue.add_first(pending)
-
-    def _requeue_alone(self, pending: PendingRequest) -> None:
-        if pending.open:
-            pending.alone = True
-            self._queue.add_first(pending)
 
 
 def _fail(pending: PendingRequest, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Convert the options of `POST /v1/explain` to arguments of `FasterCE.explain`."""
+"""Convert the options of `POST /v1/explain` to arguments of `FasterCE.explain`, which checks them."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -7,24 +7,21 @@ from fasterce import options as declaration
 from fasterce.constraints.io import from_dict
 from fasterce.errors import FasterCEError, InputError, unknown
 from fasterce.explainer import FasterCE
-from fasterce.options import ExplainOptions, Kind, Option
+from fasterce.options import ExplainOptions, Kind
 from fasterce.serve.messages import InvalidRequest, Json
-
-Columns = Mapping[str, Hashable]
 
 
 def explain_arguments(explainer: FasterCE, options: Mapping[str, Json], cls: type = ExplainOptions) -> dict[str, Json]:
     """Return the arguments by their names in `explain`; an option that is null has its default."""
     offered = {str(one.http): one for one in declaration.offered("http", cls)}
-    for name in options:
-        if name not in offered:
-            raise InvalidRequest(unknown("serve.unknown_option", name, offered), str(name)[:100])
     values = {}
-    for field, option in offered.items():
-        given = options.get(field)
+    for field, given in options.items():
+        if field not in offered:
+            raise InvalidRequest(unknown("serve.unknown_option", field, offered), str(field)[:100])
+        option = offered[field]
         if given is not None:
             read = READERS.get(option.kind)
-            values[option.name] = given if read is None else read(explainer, option, given)
+            values[option.name] = given if read is None else read(explainer, field, given)
     return declaration.explain_arguments(values)
 
 
@@ -36,48 +33,30 @@ def invalid_option(error: FasterCEError) -> InvalidRequest:
     return InvalidRequest(problem, names.get(option, ""))
 
 
-def _target(explainer: FasterCE, option: Option, given: Json) -> Json:
+def _target(explainer: FasterCE, field: str, given: Json) -> Json:
     """Return a class, given by its value or its text, or the bounds of a predicted number."""
-    if explainer.state_.numbers is not None:
-        return _pair(explainer, option, given)
-    if isinstance(given, (list, dict)):
-        raise InvalidRequest("serve.target_not_a_class", str(option.http), option=option.name)
-    if given in explainer.classes_ or not isinstance(given, str):
+    if not isinstance(given, str) or explainer.state_.numbers is not None or given in explainer.classes_:
         return given
     return {str(label): label for label in explainer.classes_}.get(given, given)
 
 
-def _pair(explainer: FasterCE, option: Option, given: Json) -> tuple[Json, ...]:
-    if not isinstance(given, (list, tuple)) or len(given) != 2:
-        raise InvalidRequest("serve.not_a_pair", str(option.http), option=option.name)
-    return tuple(given)
-
-
-def _columns(explainer: FasterCE, option: Option, given: Json) -> list[Hashable]:
-    field = str(option.http)
-    if not isinstance(given, (list, tuple)):
-        raise InvalidRequest("serve.not_column_names", field, option=option.name, received=type(given).__name__)
+def _columns(explainer: FasterCE, field: str, given: Json) -> list[Hashable]:
     return [_column(explainer, f"{field}[{place}]", name) for place, name in enumerate(given)]
 
 
-def _column(explainer: FasterCE, field: str, name: Json) -> Hashable:
+def _column(explainer: FasterCE, field: str, name: str) -> Hashable:
     known = {str(column): column for column in explainer.schema_.names}
-    if not isinstance(name, str) or name not in known:
+    if name not in known:
         raise InvalidRequest(unknown("serve.unknown_column", name, known), field)
     return known[name]
 
 
-def _ranges(explainer: FasterCE, option: Option, given: Json) -> dict[Hashable, Json] | None:
-    field = str(option.http)
-    if not isinstance(given, Mapping):
-        raise InvalidRequest("serve.not_ranges", field, option=option.name, received=type(given).__name__)
+def _ranges(explainer: FasterCE, field: str, given: Json) -> dict[Hashable, Json] | None:
     found: dict[Hashable, Json] = {}
-    for text, values in given.items():
-        column = _column(explainer, field, text)
-        if not isinstance(values, (list, tuple)):
-            raise InvalidRequest("serve.not_a_range", f"{field}.{text}")
+    for name, values in given.items():
+        column = _column(explainer, field, name)
         numeric = explainer.schema_[column].numeric
-        found[column] = _bounds(f"{field}.{text}", values) if numeric else list(values)
+        found[column] = _bounds(f"{field}.{name}", values) if numeric else list(values)
     return found or None
 
 
@@ -89,25 +68,21 @@ def _bounds(field: str, values: Json) -> tuple[float, float]:
     return (-math.inf if low is None else low, math.inf if high is None else high)
 
 
-def _factors(explainer: FasterCE, option: Option, given: Json) -> Json:
-    field = str(option.http)
-    if isinstance(given, Mapping):
-        return {_column(explainer, field, name): factor for name, factor in given.items()}
-    if not isinstance(given, str):
-        raise InvalidRequest("serve.not_a_distance", field, option=option.name)
-    return given
+def _factors(explainer: FasterCE, field: str, given: Json) -> Json:
+    if not isinstance(given, Mapping):
+        return given
+    return {_column(explainer, field, name): factor for name, factor in given.items()}
 
 
-def _constraints(explainer: FasterCE, option: Option, given: Json) -> Json:
+def _constraints(explainer: FasterCE, field: str, given: Json) -> Json:
     try:
         return from_dict(given)
     except InputError as error:
-        raise InvalidRequest(error.problem, str(option.http)) from error
+        raise InvalidRequest(error.problem, field) from error
 
 
-READERS: Mapping[Kind, Callable[[FasterCE, Option, Json], Json]] = {
+READERS: Mapping[Kind, Callable[[FasterCE, str, Json], Json]] = {
     Kind.TARGET: _target,
-    Kind.BOUNDS: _pair,
     Kind.COLUMNS: _columns,
     Kind.RANGES: _ranges,
     Kind.FACTORS: _factors,

@@ -6,26 +6,21 @@ import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic
 
-from fasterce.errors import FasterCEError, Problem
+from fasterce.errors import Problem
 from fasterce.io.processes import EXITED, LENGTHS, STARTED, ForkServer, Header, lengths, packed
 from fasterce.serve.messages import Description, ReloadError, StartError
 from fasterce.serve.settings import Settings
 from fasterce.serve.workers import wire
-from fasterce.serve.workers.spawner import WorkerSpawner
+from fasterce.serve.workers.spawner import start_fork_server
 
 # Seconds before a worker is spawned again after one could not load; doubled each time, up to the second number.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 # Bytes a worker may send before they are read.
 READ_LIMIT = 1 << 22
-
-
-class LoadError(FasterCEError):
-    """A worker could not be spawned or could not load the artifacts; `kind` is as in StartError."""
-
-    def __init__(self, problem: Problem | str, kind: str = "", **fields: object) -> None:
-        super().__init__(problem, **fields)
-        self.kind = kind
+# Seconds the fork server has to end before it is killed.
+END_SECONDS = 2.0
 
 
 class WorkerGoneError(Exception):
@@ -43,9 +38,6 @@ class Generation:
     number: int
     descriptions: dict[str, Description] = field(default_factory=dict)
 
-    def same(self, others: Sequence[Description]) -> bool:
-        return [one.version for one in self.descriptions.values()] == [one.version for one in others]
-
 
 class WorkerConnection:
     """The HTTP process's end of one worker."""
@@ -62,23 +54,24 @@ class WorkerConnection:
     async def connect(self, own_end: socket.socket) -> None:
         self._reader, self._writer = await asyncio.open_unix_connection(sock=own_end, limit=READ_LIMIT)
 
-    async def request(self, message: bytes) -> tuple[Header, bytes]:
+    async def request(self, message: Header) -> Header:
         """Send a message and wait for the reply; WorkerGoneError if the worker ends before."""
         assert self._writer is not None
         began = False
         try:
-            self._writer.write(message)
+            self._writer.write(packed(message))
             await self._writer.drain()
-            while "taken" in (reply := await self._receive())[0]:
+            while "taken" in (reply := await self._receive()):
                 began = True
             return reply
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             raise WorkerGoneError(began) from error
 
-    async def _receive(self) -> tuple[Header, bytes]:
+    async def _receive(self) -> Header:
         assert self._reader is not None
-        header, body = lengths(await self._reader.readexactly(LENGTHS.size))
-        return json.loads(await self._reader.readexactly(header)), await self._reader.readexactly(body)
+        length, _ = lengths(await self._reader.readexactly(LENGTHS.size))
+        received: Header = json.loads(await self._reader.readexactly(length))
+        return received
 
     def close(self) -> None:
         self.gone, self.ready = True, False
@@ -101,29 +94,26 @@ class WorkerPool:
     def __init__(self, settings: Settings, on_change: Callable[[], None], server: ForkServer | None = None) -> None:
         self.settings = settings
         self.on_change = on_change
+        self.server = server
         self.generation = Generation(0)
         self.workers: dict[int, WorkerConnection] = {}
         self.restarts = 0
-        self.last_failure = ""
         self.closing = False
         self._spawned = 0
         self._failures = 0
         self._retry: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
-        self._spawner = WorkerSpawner(settings, self._on_event, self._on_server_lost, server)
+        self._watched = False
 
     async def start(self) -> None:
         """Return when the first worker is ready; the others follow."""
         first = Generation(1)
         try:
-            self._spawner.start()
             await self._load(self._new(first))
-        except (LoadError, OSError) as error:
+        except StartError:
             await self.close()
-            if isinstance(error, LoadError):
-                raise StartError(error.problem, error.kind) from error
-            raise StartError("serve.worker_not_spawned", reason=str(error)) from error
+            raise
         self.generation = first
         self._fill()
 
@@ -147,7 +137,7 @@ class WorkerPool:
         if worker.retired:
             self.kill(worker)
 
-    async def request(self, worker: WorkerConnection, message: bytes, seconds: float) -> tuple[Header, bytes]:
+    async def request(self, worker: WorkerConnection, message: Header, seconds: float) -> Header:
         """Return the worker's reply; a worker that takes longer than `seconds` is killed."""
         try:
             async with asyncio.timeout(seconds):
@@ -170,10 +160,10 @@ class WorkerPool:
                 others = [self._load(self._new(after)) for _ in range(self.settings.workers - 1)]
                 failed = [one for one in await asyncio.gather(*others, return_exceptions=True) if one is not None]
                 if failed:
-                    raise failed[0] if isinstance(failed[0], LoadError) else LoadError("serve.worker_not_ready")
+                    raise failed[0] if isinstance(failed[0], StartError) else StartError("serve.worker_not_ready")
             except BaseException as error:
                 self._retire(after)
-                if isinstance(error, LoadError):
+                if isinstance(error, StartError):
                     raise ReloadError(error.problem) from error
                 raise
             before, self.generation = self.generation, after
@@ -201,7 +191,11 @@ class WorkerPool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for worker in list(self.workers.values()):
             self._remove(worker)
-        await self._spawner.stop()
+        server, until = self._close_server(), monotonic() + END_SECONDS
+        while server is not None and server.process.poll() is None:
+            if monotonic() > until:
+                server.process.kill()
+            await asyncio.sleep(0.005)
 
     def _fill(self) -> None:
         """Spawn workers up to their number and one spare."""
@@ -222,8 +216,7 @@ class WorkerPool:
     async def _load_or_retry(self, worker: WorkerConnection) -> None:
         try:
             await self._load(worker)
-        except LoadError as error:
-            self.last_failure = str(error)
+        except StartError:
             self._retry_later()
         else:
             self._failures = 0
@@ -243,37 +236,37 @@ class WorkerPool:
     async def _load(self, worker: WorkerConnection) -> None:
         """Spawn a worker and wait until it has loaded the artifacts."""
         try:
-            await worker.connect(self._spawner.spawn(worker.number))
+            await worker.connect(self._start_server().spawn(worker.number))
             async with asyncio.timeout(self.settings.load_seconds):
-                reply, _ = await worker.request(packed(wire.pack_settings(self.settings)))
+                reply = await worker.request(wire.pack_settings(self.settings))
         except BaseException as error:
             self.kill(worker)
             # TimeoutError is an OSError.
             if isinstance(error, TimeoutError):
-                raise LoadError("serve.load_timeout", expected=self.settings.load_seconds) from error
+                raise StartError("serve.load_timeout", expected=self.settings.load_seconds) from error
             if isinstance(error, WorkerGoneError):
-                raise LoadError("serve.worker_died_loading") from error
+                raise StartError("serve.worker_died_loading") from error
             if isinstance(error, OSError):
-                raise LoadError("serve.worker_not_spawned", reason=str(error)) from error
+                raise StartError("serve.worker_not_spawned", reason=str(error)) from error
             raise
         if "ready" not in reply:
             self.kill(worker)
-            raise LoadError(Problem.from_dict(reply["failed"]), str(reply["kind"]))
-        self._admit(worker, [wire.unpack_description(one) for one in reply["ready"]])
+            raise StartError(Problem.from_dict(reply["failed"]), str(reply["kind"]))
+        self._admit(worker, [Description(**one) for one in reply["ready"]])
 
     def _admit(self, worker: WorkerConnection, loaded: Sequence[Description]) -> None:
         """Accept a loaded worker. All of a generation are alike: if the files have changed, the generation is replaced."""
         generation = worker.generation
         if not generation.descriptions:
             generation.descriptions = {one.name: one for one in loaded}
-        elif not generation.same(loaded):
+        elif [one.version for one in generation.descriptions.values()] != [one.version for one in loaded]:
             self.kill(worker)
             if generation is self.generation and not self._reloading.locked():
                 self._start_task(self._reload_changed())
-            raise LoadError("serve.artifacts_changed")
+            raise StartError("serve.artifacts_changed")
         if worker.gone or worker.retired:
             self.kill(worker)
-            raise LoadError("serve.worker_died_loaded")
+            raise StartError("serve.worker_died_loaded")
         worker.ready = True
 
     async def _reload_changed(self) -> None:
@@ -282,7 +275,8 @@ class WorkerPool:
 
     def kill(self, worker: WorkerConnection) -> None:
         """Kill a worker; a request it works on fails with WorkerGoneError."""
-        self._spawner.kill(worker.number)
+        if self.server is not None:
+            self.server.kill(worker.number)
         self._remove(worker)
 
     def _remove(self, worker: WorkerConnection) -> None:
@@ -296,15 +290,41 @@ class WorkerPool:
             self._fill()
             self.on_change()
 
-    def _on_event(self, what: bytes, number: int, value: int) -> None:
-        worker = self.workers.get(number)
-        if worker is not None and what == STARTED:
-            worker.pid = value
-        elif worker is not None and what == EXITED:
-            self._remove(worker)
+    def _start_server(self) -> ForkServer:
+        """Return the fork server, started if there is none; raises OSError."""
+        if self.server is None:
+            self.server = start_fork_server(self.settings)
+        if not self._watched:
+            self._watched = True
+            asyncio.get_running_loop().add_reader(self.server.control.fileno(), self._read_events)
+        return self.server
 
-    def _on_server_lost(self) -> None:
-        for worker in list(self.workers.values()):
-            self._remove(worker)
-        if not self.closing:
-            self._retry_later()
+    def _close_server(self) -> ForkServer | None:
+        """Close the socket of the fork server, which ends it and all workers, and return it."""
+        server, self.server = self.server, None
+        if server is not None:
+            if self._watched:
+                asyncio.get_running_loop().remove_reader(server.control.fileno())
+            server.close()
+        self._watched = False
+        return server
+
+    def _read_events(self) -> None:
+        """Note workers that have started or exited, or that the fork server is gone, and all workers with it."""
+        assert self.server is not None
+        events = self.server.events()
+        for what, number, value in events or ():
+            worker = self.workers.get(number)
+            if worker is not None and what == STARTED:
+                worker.pid = value
+            elif worker is not None and what == EXITED:
+                self._remove(worker)
+        if events is None:
+            server = self._close_server()
+            if server is not None:
+                server.process.kill()
+                server.process.wait()
+            for worker in list(self.workers.values()):
+                self._remove(worker)
+            if not self.closing:
+                self._retry_later()

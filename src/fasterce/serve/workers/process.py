@@ -3,11 +3,17 @@
 import gc
 import socket
 from contextlib import suppress
+from dataclasses import replace
 
+from fasterce.errors import ArtifactError, FasterCEError, MissingExtraError, ModelError, Problem, make_problem
 from fasterce.io.processes import Header, limit_memory, packed, receive
-from fasterce.serve.messages import InvalidRequest, NoResponse
+from fasterce.serve.messages import InvalidRequest
 from fasterce.serve.workers import wire
-from fasterce.serve.workers.explain import BatchExplainer, error_kind, load_problem
+from fasterce.serve.workers.explain import BatchExplainer
+
+PICKLE_NOT_TRUSTED = "models.pickle_not_trusted"
+# Errors whose class decides the exit code.
+KINDS = (ArtifactError, MissingExtraError, ModelError)
 
 
 def run_worker(connection: socket.socket) -> None:
@@ -19,33 +25,37 @@ def run_worker(connection: socket.socket) -> None:
             explainer = BatchExplainer(settings)
             explainer.warm_up()
         except Exception as error:
-            connection.sendall(packed({"failed": load_problem(error).to_dict(), "kind": error_kind(error)}))
+            kind = next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "")
+            connection.sendall(packed({"failed": load_problem(error).to_dict(), "kind": kind}))
             return
         gc.freeze()
         gc.enable()
-        connection.sendall(packed({"ready": [wire.pack_description(one) for one in explainer.descriptions]}))
+        connection.sendall(packed({"ready": [vars(one) for one in explainer.descriptions]}))
         while True:
             header, _ = receive(connection)
             connection.sendall(packed({"taken": len(header["requests"])}))
-            connection.sendall(reply(explainer, header))
+            connection.sendall(packed(reply(explainer, header)))
 
 
-def reply(explainer: BatchExplainer, header: Header) -> bytes:
-    """Return the message with the results of a batch, or with the error that made it fail."""
+def load_problem(error: Exception) -> Problem:
+    """Return why an artifact could not be loaded. A service does not offer to trust a pickle."""
+    if isinstance(error, FasterCEError):
+        problem = error.problem
+        return replace(problem, code="models.pickle_not_accepted") if problem.code == PICKLE_NOT_TRUSTED else problem
+    return make_problem("serve.artifact_not_loaded", kind=type(error).__name__, reason=str(error)[:300])
+
+
+def reply(explainer: BatchExplainer, header: Header) -> Header:
+    """Return the results of a batch, or the error that made it fail."""
     try:
         result = explainer.explain(wire.unpack_requests(header))
-    except NoResponse as error:
-        return packed({"broken": str(error)})
     except Exception as error:
-        return packed({"broken": type(error).__name__})
+        return {"broken": type(error).__name__}
     outcomes: list[Header] = []
-    texts: list[bytes] = []
     for outcome, problem in zip(result.outcomes, result.problems, strict=True):
         if isinstance(outcome, InvalidRequest):
             outcomes.append({"invalid": outcome.problem.to_dict(), "field": outcome.field})
         else:
-            summaries, bodies = wire.pack_records(outcome)
-            outcomes.append({"records": summaries, "problem": None if problem is None else problem.to_dict()})
-            texts += bodies
-    measured = {name: getattr(result, name) for name in ("calls", "model_rows", "batch_rows", "seconds", "cut_short")}
-    return packed(measured | {"outcomes": outcomes}, b"".join(texts))
+            invalid = None if problem is None else problem.to_dict()
+            outcomes.append({"records": [vars(record) for record in outcome], "problem": invalid})
+    return {"usage": vars(result.usage), "cut_short": result.cut_short, "outcomes": outcomes}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from fasterce.serve.messages import WorkerRequest, WorkerResponse
-from fasterce.serve.workers import wire
 
 # Seconds: a request with less time left shares a batch only with requests that have about as little.
 SHORT_SECONDS = 0.5
@@ -40,11 +39,9 @@ class PendingRequest:
     alone: bool = False
     attempts: int = 0
     since: float = field(default_factory=monotonic)
-    packed: str = field(init=False)
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.packed = wire.pack_request(self.request)
         self.key = f"{self.request.artifact}\n{json.dumps(self.request.options, sort_keys=True)}"
 
     @property
