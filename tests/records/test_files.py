@@ -119,9 +119,9 @@ def test_what_does_not_fit_the_schema_is_named(found: list[dict[str, Any]], spoi
 
 
 def test_validating_needs_an_extra_and_says_which(found: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    from fasterce.records import files
+    from fasterce.records import structure
 
-    files._validator.cache_clear()
+    structure._validator.cache_clear()
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     with pytest.raises(MissingExtraError, match=r"fasterce\[records\]"):
         records.validate(found[0])

@@ -1,7 +1,7 @@
 """Values of a table as JSON, and back; a value that JSON cannot hold is kept as its text."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -89,6 +89,13 @@ def name(value: Hashable) -> Json:
 def restored_name(written: Json) -> Hashable:
     """Return the name of a column as it was."""
     return tuple(restored_name(part) for part in written) if isinstance(written, list) else restored(written)
+
+
+def converted(value: Json, convert: Callable[[Any], Json]) -> Json:
+    """Return nested objects and lists with every single value converted."""
+    if isinstance(value, dict):
+        return {key: converted(one, convert) for key, one in value.items()}
+    return [converted(one, convert) for one in value] if isinstance(value, (list, tuple)) else convert(value)
 
 
 def notes(columns: Sequence[Hashable], values: Sequence[Cell]) -> list[str]:

@@ -14,7 +14,7 @@ from fasterce.data.dtypes import plain
 from fasterce.data.schema import Schema
 from fasterce.errors import InputError, SchemaError
 from fasterce.options import ExplainOptions, Kind, Option, declared
-from fasterce.records.cells import cell, name, restored_name
+from fasterce.records.cells import cell, converted, name, restored_name
 from fasterce.typing import Json, JsonObject
 
 
@@ -29,7 +29,7 @@ def written(options: Mapping[str, Any], schema: Schema, cls: type = ExplainOptio
 def _written(option: Option, value: Any, schema: Schema) -> Json:
     kind = option.kind
     if kind is Kind.CONSTRAINTS:
-        return _plain(io.to_dict(as_constraints(_listed(option.name, value))))
+        return converted(io.to_dict(as_constraints(_listed(option.name, value))), plain)
     if kind is Kind.COLUMNS:
         return value if isinstance(value, str) else [name(column) for column in _listed(option.name, value)]
     if kind is Kind.RANGES:
@@ -60,13 +60,6 @@ def _bound(end: Any) -> float | int | None:
     """Return one end of an interval, null if it is open."""
     value = plain(end)
     return None if value is None or math.isinf(value) else value
-
-
-def _plain(value: Any) -> Json:
-    """Replace NumPy's scalars in nested values."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else plain(value)
 
 
 def restored(options: JsonObject, cls: type = ExplainOptions) -> dict[str, Any]:
@@ -168,6 +161,6 @@ def _as_data(constraint: Constraint) -> JsonObject:
             end: value for end, value in ends.items() if value is not None
         }
     try:
-        return dict(_plain(io.to_dict([constraint])[0]))
+        return dict(converted(io.to_dict([constraint])[0], plain))
     except SchemaError as error:
         raise SchemaError("records.constraint_not_data", reason=error.problem) from error

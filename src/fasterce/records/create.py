@@ -1,5 +1,7 @@
 """Audit records: for every row explained, what went in, how it was explained, and what came out."""
 
+import hashlib
+import hmac
 import json
 import math
 import re
@@ -16,8 +18,9 @@ from fasterce.errors import InputError, Problem, make_problem
 from fasterce.explainer import FasterCE
 from fasterce.explanation import MEASURED, Change, Explanation, Infeasibility
 from fasterce.records import configuration
-from fasterce.records.cells import Cell, cell, cells, name, notes
+from fasterce.records.cells import Cell, cell, cells, converted, name, notes
 from fasterce.records.outcomes import Outcomes, outcomes
+from fasterce.records.structure import FIELDS, FORMAT, VERSION, Record
 from fasterce.records.wording import (
     CHANCE,
     CLASS,
@@ -29,36 +32,17 @@ from fasterce.records.wording import (
     all_changes,
     as_wording,
     reason_text,
+    target_kind,
     texts,
 )
-from fasterce.search.target import AnyOther, Chance, Number, Target
 from fasterce.typing import Json
 
-FORMAT, VERSION = "fasterce-record", 2
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 NOTICE = (
     "A counterfactual is not an adverse-action reason code: it says what would have changed the prediction, among the "
     "features that may change, and can leave out the factor that caused it."
 )
-FIELDS = (
-    *("format", "version", "ids", "time", "software", "digests", "configuration", "replayable", "why_not_replayable"),
-    *(
-        "input",
-        "outcome",
-        "target",
-        "constraints",
-        "status",
-        "reason",
-        "problems",
-        "infeasible",
-        "counterfactuals",
-        "reasons",
-        "text",
-    ),
-    *("notice", "metrics", "human_review", "retain_until"),
-)
-
-Record = dict[str, Json]
+SHORTEST_KEY = 16
 
 
 def make(
@@ -122,7 +106,7 @@ def make(
     }
     common["constraints"]["set_by"] = _optional_text("constraints_by", constraints_by)
     changes = all_changes(explanation)
-    rows = _rows(explanation, outcomes(explainer, explanation), changes, _threshold(threshold))
+    rows = _rows(explainer, explanation, changes, _threshold(threshold))
     named = {"request": ids, "decision": decision_ids, "subject": subjects}
     options = ("ids", "decision_ids", "subjects")
     per_row = {key: _per_row(option, given, count) for option, (key, given) in zip(options, named.items(), strict=True)}
@@ -181,27 +165,27 @@ def _metrics(explanation: Explanation) -> Record:
     }
 
 
-def _rows(explanation: Explanation, found: Outcomes, changes: Changes, threshold: float | None) -> list[Record]:
+def _rows(explainer: FasterCE, explanation: Explanation, changes: Changes, threshold: float | None) -> list[Record]:
     """Return what each row has of its own."""
+    found = outcomes(explainer, explanation)
     columns = list(explanation.rows.columns)
     names = [name(column) for column in columns]
     values = list(zip(*(cells(explanation.rows[column]) for column in columns), strict=True))
     counterfactuals = _counterfactuals(explanation, found, changes, columns, values)
     start = np.searchsorted(explanation.arrays.query, np.arange(len(explanation) + 1)).tolist()
-    targets = _targets(explanation, found.target)
     problems = explanation.problems or [()] * len(explanation)
     return [
         {
             "input": {"columns": list(names), "values": list(values[k]), "notes": notes(columns, values[k])},
             "outcome": {**found.rows[k], "threshold": threshold},
-            "target": targets[k],
+            "target": _target(explainer, explanation, wanted),
             "status": status,
             "reason": reason_text(explanation, k) or None,
             "problems": [_problem(problem) for problem in problems[k]],
             "infeasible": _infeasible(explanation.infeasible.get(k)),
             "counterfactuals": counterfactuals[start[k] : start[k + 1]],
         }
-        for k, status in enumerate(explanation.status.tolist())
+        for k, (status, wanted) in enumerate(zip(explanation.status.tolist(), explanation.target.tolist(), strict=True))
     ]
 
 
@@ -245,13 +229,7 @@ def _problem(problem: Problem) -> Record:
     """Return a problem as data, without the position of its row, which depends on the other rows of the call."""
     found = problem.without_row().to_dict()
     values = {key: name(getattr(problem, key)) for key in ("column", "received") if getattr(problem, key) is not None}
-    return dict(_finite_values(found | values))
-
-
-def _finite_values(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {key: _finite_values(one) for key, one in value.items()}
-    return [_finite_values(one) for one in value] if isinstance(value, list) else cell(value)
+    return dict(converted(found | values, cell))
 
 
 def _infeasible(found: Infeasibility | None) -> Record | None:
@@ -268,16 +246,22 @@ def _infeasible(found: Infeasibility | None) -> Record | None:
     }
 
 
-def _targets(explanation: Explanation, target: Target) -> list[Record | None]:
-    kinds = ((Number, NUMBER), (Chance, CHANCE), (AnyOther, OTHER), (Target, CLASS))
-    kind = next(kind for cls, kind in kinds if isinstance(target, cls))
-    bounded = isinstance(target, (Chance, Number))
-    ends = {end: _finite(getattr(target, end)) if bounded else None for end in ("low", "high")}
-    named = kind in (CLASS, CHANCE)
-    return [
-        None if wanted is None else {"kind": kind, "class": cell(wanted) if named else None, **ends}
-        for wanted in explanation.target.tolist()
-    ]
+def _target(explainer: FasterCE, explanation: Explanation, wanted: Any) -> Record | None:
+    if wanted is None:
+        return None
+    options = explanation.options
+    kind = target_kind(wanted, options["target_score"])
+    if kind == OTHER and wanted in explainer.classes_:
+        kind = CLASS
+    # An open end is none for a number, and an end of the scale for a probability.
+    low, high = {NUMBER: options["target"], CHANCE: options["target_score"]}.get(kind, (None, None))
+    least, most = (0.0, 1.0) if kind == CHANCE else (None, None)
+    return {
+        "kind": kind,
+        "class": cell(wanted) if kind in (CLASS, CHANCE) else None,
+        "low": least if low is None else _finite(float(low)),
+        "high": most if high is None else _finite(float(high)),
+    }
 
 
 def _finite(value: float) -> float | None:
@@ -344,3 +328,22 @@ def _date(given: date | str | None) -> str | None:
         return (found.date() if isinstance(found, datetime) else found).isoformat()
     except (ValueError, AttributeError) as error:
         raise InputError("records.not_a_date", option="retain_until", received=given) from error
+
+
+def pseudonym(subject: str | int, key: bytes | str) -> str:
+    """Return a pseudonym: the same for the same subject and key, and not traceable without the key.
+
+    Parameters
+    ----------
+    subject : str or int
+        Who it is about.
+    key : bytes or str
+        A secret of at least 16 bytes, kept elsewhere.
+    """
+    if isinstance(subject, bool) or not isinstance(subject, (str, int)) or subject == "":
+        raise InputError("records.not_a_subject", option="subject", received=type(subject).__name__)
+    secret = key.encode() if isinstance(key, str) else key
+    if not isinstance(secret, bytes) or len(secret) < SHORTEST_KEY:
+        received = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(key).__name__
+        raise InputError("records.not_a_key", option="key", expected=SHORTEST_KEY, received=received)
+    return f"hmac-sha256:{hmac.new(secret, str(subject).encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()}"

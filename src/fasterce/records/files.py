@@ -1,72 +1,15 @@
-"""Records as JSON: the published schema, and files of one record per line that are written whole or not at all."""
+"""Files of records, one per line, written whole or not at all; and digests of files."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable
-from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from fasterce.errors import InputError, MissingExtraError
+from fasterce.errors import InputError
 from fasterce.io.atomic import replace_file
-from fasterce.records.configuration import options_schema
-from fasterce.records.create import FORMAT, VERSION, Record
-from fasterce.typing import Json
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
-
-LONGEST = 200
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a record; the options of a call are those of `ExplainOptions`."""
-    text = (resources.files("fasterce.records") / "record.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    found["properties"]["configuration"]["properties"]["options"] |= options_schema()
-    return found
-
-
-def validate(record: Record) -> None:
-    """Raise InputError where a record does not fit the schema; needs the extra `records`."""
-    check_format(record)
-    validator = _validator()
-    from jsonschema.exceptions import best_match  # noqa: PLC0415 - an extra
-
-    error = best_match(validator.iter_errors(record))
-    if error is not None:
-        reason = _cut(error.message)
-        raise InputError("records.invalid_field", record=record_id(record), place=error.json_path, reason=reason)
-
-
-def check_format(record: Json) -> None:
-    """Raise InputError unless this is a record of the version this library knows."""
-    if not isinstance(record, dict):
-        raise InputError("records.not_a_record", received=type(record).__name__)
-    for field, expected in (("format", FORMAT), ("version", VERSION)):
-        if record.get(field) != expected or isinstance(record.get(field), bool):
-            raise InputError("records.other_format", field=field, expected=expected, received=repr(record.get(field)))
-
-
-def record_id(record: Record) -> Json:
-    """Return the id of a record, None where it has none."""
-    ids = record.get("ids")
-    return ids.get("record") if isinstance(ids, dict) else None
-
-
-def _cut(message: str) -> str:
-    line = " ".join(message.split()).rstrip(".")
-    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
-
-
-@cache
-def _validator() -> "Draft202012Validator":
-    try:
-        import jsonschema  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("jsonschema", "records", "Validating records") from error
-    return jsonschema.Draft202012Validator(schema())
+from fasterce.records.structure import Record, check_format
 
 
 def to_json(record: Record) -> str:
@@ -127,3 +70,12 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError("records.repeated_name", received=twice, count=names.count(twice))
     return found
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Return the "sha256:…" of a file, for `make(model_digest=...)`."""
+    try:
+        with Path(path).open("rb") as file:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except OSError as error:
+        raise InputError("records.unreadable_file", path=os.fspath(path), reason=str(error)) from error

@@ -14,7 +14,6 @@ from fasterce.explainer import FasterCE
 from fasterce.explanation import Explanation
 from fasterce.models.predictor import Predictor
 from fasterce.records.cells import cell
-from fasterce.search.target import Target, choose
 from fasterce.typing import Floats, Indices, Json, JsonObject
 
 TOLERANCE = 1e-9  # A model's arithmetic may round differently when other rows are evaluated in the same call.
@@ -22,9 +21,8 @@ TOLERANCE = 1e-9  # A model's arithmetic may round differently when other rows a
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The target of the call; prediction and score of every row, and of every counterfactual."""
+    """Prediction and score of every row, and of every counterfactual."""
 
-    target: Target
     rows: list[JsonObject]
     counterfactuals: list[JsonObject]
 
@@ -49,8 +47,7 @@ def outcomes(explainer: FasterCE, explanation: Explanation) -> Outcomes:
     rows: list[JsonObject] = [{"prediction": None, "score": None}] * len(explanation)
     for row, one in zip(known.tolist(), found, strict=False):
         rows[row] = one
-    options = explanation.options
-    return Outcomes(choose(predictor, options["target"], options["target_score"]), rows, found[len(known) :])
+    return Outcomes(rows, found[len(known) :])
 
 
 def _probabilities(explanation: Explanation, known: Indices) -> Floats | None:

@@ -12,10 +12,10 @@ from fasterce.errors import FasterCEError, InputError, make_problem
 from fasterce.explainer import FasterCE
 from fasterce.explanation import ALREADY_TARGET, FOUND, MODEL_ERROR
 from fasterce.records import configuration
-from fasterce.records.cells import restored, restored_name
-from fasterce.records.create import Record, digests, make
+from fasterce.records.cells import converted, restored, restored_name
+from fasterce.records.create import digests, make
 from fasterce.records.outcomes import TOLERANCE
-from fasterce.records.structure import check_structure
+from fasterce.records.structure import Record, check_structure
 from fasterce.typing import Json
 from fasterce.viz.grid import Displayable, Sheet
 
@@ -168,7 +168,7 @@ class _Replaying:
                 self._differ(k, "configuration.seed", settings["seed"], self.explainer.random_state)
         rows = _rows([self.records[k]["input"] for k in members])
         try:
-            options = configuration.restored(_whole_numbers(settings["options"]))
+            options = configuration.restored(converted(settings["options"], _whole))
             explanation = self.explainer.explain(rows, **options)
             threshold, set_by = first["outcome"]["threshold"], first["constraints"]["set_by"]
             now = make(self.explainer, explanation, template=settings["wording"], threshold=threshold, constraints_by=set_by)
@@ -255,12 +255,8 @@ def _nearly_equal(field: str, recorded: Json, now: Json) -> bool:
     return _is_number(recorded) and _is_number(now) and math.isclose(recorded, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _whole_numbers(written: Json) -> Json:
-    """Return options with whole numbers as such, since another tool may have written 3.0 for 3."""
-    if isinstance(written, dict):
-        return {key: _whole_numbers(value) for key, value in written.items()}
-    if isinstance(written, list):
-        return [_whole_numbers(value) for value in written]
+def _whole(written: Json) -> Json:
+    """Return a whole number as such, since another tool may have written 3.0 for 3."""
     exact = isinstance(written, float) and abs(written) <= LARGEST_EXACT and written.is_integer()
     return int(written) if exact else written
 

@@ -1,29 +1,85 @@
-"""Check that a record has the fields its schema names, all of them and no others, without a JSON Schema library."""
+"""The structure of records: the published JSON Schema, and checks of records against it, with or without a library."""
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from importlib import resources
+from typing import TYPE_CHECKING, Any
 
-from fasterce.errors import InputError, Problem, make_problem, unknown
-from fasterce.records.files import check_format, record_id, schema
-from fasterce.typing import Json
+from fasterce.errors import InputError, MissingExtraError, Problem, make_problem, unknown
+from fasterce.records.configuration import options_schema
+from fasterce.typing import Json, JsonObject
 
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+FORMAT, VERSION = "fasterce-record", 2
+LONGEST_MESSAGE = 200
 COMPOSED = {"object": dict, "array": list}
 
+Record = JsonObject
 Node = Mapping[str, Any]  # A part of the JSON Schema.
+
+
+def schema() -> JsonObject:
+    """Return the JSON Schema (2020-12) of a record; the options of a call are those of `ExplainOptions`."""
+    text = (resources.files("fasterce.records") / "record.schema.json").read_text(encoding="utf-8")
+    found: JsonObject = json.loads(text)
+    found["properties"]["configuration"]["properties"]["options"] |= options_schema()
+    return found
+
+
+SCHEMA = schema()
+FIELDS: tuple[str, ...] = tuple(SCHEMA["properties"])
+
+
+def validate(record: Record) -> None:
+    """Raise InputError where a record does not fit the schema; needs the extra `records`."""
+    check_format(record)
+    validator = _validator()
+    from jsonschema.exceptions import best_match  # noqa: PLC0415 - an extra
+
+    error = best_match(validator.iter_errors(record))
+    if error is not None:
+        reason = _cut(error.message)
+        raise InputError("records.invalid_field", record=record_id(record), place=error.json_path, reason=reason)
+
+
+def check_format(record: Json) -> None:
+    """Raise InputError unless this is a record of the version this library knows."""
+    if not isinstance(record, dict):
+        raise InputError("records.not_a_record", received=type(record).__name__)
+    for field, expected in (("format", FORMAT), ("version", VERSION)):
+        if record.get(field) != expected or isinstance(record.get(field), bool):
+            raise InputError("records.other_format", field=field, expected=expected, received=repr(record.get(field)))
+
+
+def record_id(record: Record) -> Json:
+    """Return the id of a record, None where it has none."""
+    ids = record.get("ids")
+    return ids.get("record") if isinstance(ids, dict) else None
+
+
+def _cut(message: str) -> str:
+    line = " ".join(message.split()).rstrip(".")
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE // 2]} … {line[-LONGEST_MESSAGE // 2 :]}"
+
+
+@cache
+def _validator() -> "Draft202012Validator":
+    try:
+        import jsonschema  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("jsonschema", "records", "Validating records") from error
+    return jsonschema.Draft202012Validator(schema())
 
 
 def check_structure(record: Json) -> None:
     """Raise InputError for the first field that is missing, unknown, or not the object or list it must be."""
     check_format(record)
-    problem = next(_problems(_schema(), record, "$", record_id(record)), None)
+    problem = next(_problems(SCHEMA, record, "$", record_id(record)), None)
     if problem is not None:
         raise InputError(problem)
-
-
-@cache
-def _schema() -> Node:
-    return schema()
 
 
 def _problems(node: Node, value: Json, place: str, record: Json) -> Iterator[Problem]:
@@ -56,7 +112,7 @@ def _field_problems(node: Node, value: dict[str, Json], place: str, record: Json
 
 def _resolved(node: Node) -> Node:
     """Follow a reference to a definition of the schema."""
-    found: Node = _schema()["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+    found: Node = SCHEMA["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
     return found
 
 

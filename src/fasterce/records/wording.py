@@ -216,6 +216,15 @@ def reason_text(explanation: Explanation, row: int) -> str:
     return " ".join(problem.without_row().text() for problem in explanation.problems[row])
 
 
+def target_kind(target: object, target_score: Bounds | None) -> str:
+    """Return what is wanted of a row: a number, a probability, any other class, or a class."""
+    if isinstance(target, tuple):
+        return NUMBER
+    if target_score is not None:
+        return CHANCE
+    return OTHER if isinstance(target, str) and target == ANY_OTHER else CLASS
+
+
 class _Writer:
     """Writes the texts of one explanation; what is the same for all rows is looked up once."""
 
@@ -246,7 +255,7 @@ class _Writer:
         return self._sentence(FOUND, row, self.wording.join(changes), self.score[k])
 
     def _sentence(self, part: str, row: int, changes: str, score: float) -> str:
-        kind, wording = self._kind(row), self.wording
+        kind, wording = target_kind(self.target[row], self.target_score), self.wording
         values = {"changes": changes, "prediction": self._prediction(row), "target": self._target(row)}
         if kind in (CHANCE, NUMBER):
             low, high = self.target[row] if self.target_score is None else self.target_score
@@ -254,17 +263,9 @@ class _Writer:
         suffix = {CLASS: "", OTHER: "_other", CHANCE: "_chance", NUMBER: "_number"}[kind]
         return wording.fill(part + suffix, **values)
 
-    def _kind(self, row: int) -> str:
-        target = self.target[row]
-        if isinstance(target, tuple):
-            return NUMBER
-        if self.target_score is not None:
-            return CHANCE
-        return OTHER if isinstance(target, str) and target == ANY_OTHER else CLASS
-
     def _prediction(self, row: int) -> str:
         prediction = self.prediction[row]
-        if self._kind(row) == NUMBER and not pd.isna(prediction):
+        if isinstance(self.target[row], tuple) and not pd.isna(prediction):
             return self.wording.score(float(prediction), chance=False)
         return "" if prediction is None else self.wording.label(prediction)
 

@@ -15,7 +15,7 @@ from fasterce.errors import InputError, ModelError, Problem, make_problem
 from fasterce.explainer import FasterCE
 from fasterce.explanation import INVALID_INPUT, MODEL_ERROR, CounterfactualArrays, Explanation
 from fasterce.records import Wording
-from fasterce.records.create import Record
+from fasterce.records.structure import Record
 from fasterce.serve.messages import BatchUsage, Description, InvalidRequest, StoredRecord, WorkerRequest
 from fasterce.serve.settings import ServedArtifact, Settings
 from fasterce.serve.workers.describe import schema_body
