@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import PackageLoader
 from markupsafe import Markup
 
 from fasterce.serve.messages import Json
@@ -20,14 +20,6 @@ CONTACT = "[Name, telephone, e-mail of the person in charge]"
 RECIPIENT = "[Name and address of the applicant]"
 GROUP_FROM = 10_000
 SIGNIFICANT_DIGITS = 6
-WHY_NOT_PROPOSED, WHY_NOT_EXPLAINED = "Why no change is proposed", "Why this could not be explained"
-OPENINGS = {
-    "none_found": WHY_NOT_PROPOSED,
-    "stopped": WHY_NOT_PROPOSED,
-    "invalid_input": WHY_NOT_EXPLAINED,
-    "model_error": WHY_NOT_EXPLAINED,
-}
-OPENING = "What would have had to be different"
 
 Record = Mapping[str, Json]
 
@@ -37,33 +29,17 @@ def letter(record: Record, *, organisation: str = ORGANISATION, contact: str = C
 
     What a record does not know (the sender, the person in charge, the name of the applicant) is a placeholder in brackets.
     """
-    words, ids, inputs = Words(record["configuration"]["wording"] or {}), record["ids"], record["input"]
-    reference = [("Date", _day(record["time"])), ("Reference", ids["record"])]
-    if ids["subject"] is not None:
-        reference.append(("Subject", formatted(ids["subject"])))
-    return (
-        _environment()
-        .get_template("letter.html.j2")
-        .render(
-            record=record,
-            words=words,
-            title=f"Your decision {formatted(ids['decision'])} explained"
-            if ids["decision"] is not None
-            else "Your decision explained",
-            style=Markup(_style()),
-            organisation=organisation,
-            contact=contact,
-            recipient=recipient,
-            reference=reference,
-            chance=_chance(record["outcome"]),
-            details=[
-                (words.feature(name), words.value(name, value))
-                for name, value in zip(inputs["columns"], inputs["values"], strict=True)
-            ],
-            opening=OPENINGS.get(record["status"], OPENING),
-            unlocked=(record["infeasible"] or {}).get("unlocked"),
-            origin=_origin(record),
-        )
+    environment = templates.environment().overlay(loader=PackageLoader("fasterce.serve"))
+    return environment.get_template("letter.html.j2").render(
+        record=record,
+        words=Words(record["configuration"]["wording"] or {}),
+        formatted=formatted,
+        style=Markup(_style()),
+        organisation=organisation,
+        contact=contact,
+        recipient=recipient,
+        chance=_chance(record["outcome"]),
+        time=datetime.fromisoformat(record["time"]),
     )
 
 
@@ -78,28 +54,12 @@ def _style() -> str:
     return STYLE.read_text(encoding="utf-8")
 
 
-@cache
-def _environment() -> Environment:
-    return templates.environment().overlay(loader=PackageLoader("fasterce.serve"))
-
-
 def _chance(outcome: Record) -> str | None:
     score, prediction = outcome["score"], outcome["prediction"]
     if score is None or score["kind"] != "chance" or prediction not in score["classes"]:
         return None
     value = score["values"][score["classes"].index(prediction)]
     return None if value is None else _percent(value)
-
-
-def _origin(record: Record) -> list[tuple[str, str]]:
-    digests = record["digests"]
-    return [
-        ("Decided and explained", f"{datetime.fromisoformat(record['time']):%Y-%m-%d %H:%M:%S} UTC"),
-        ("Model", digests["model"] or "not recorded"),
-        ("Explainer", digests["artifact"] or "not recorded"),
-        ("Software", f"fasterce {record['software'].get('fasterce', '')}".strip()),
-        ("Record", record["ids"]["record"]),
-    ]
 
 
 @dataclass(frozen=True)
@@ -149,8 +109,3 @@ def _percent(value: float) -> str:
     if value < 0.005:
         return "less than 1 %"
     return f"{100 * value:.0f} %" if value <= 0.995 else "more than 99 %"
-
-
-def _day(time: str) -> str:
-    moment = datetime.fromisoformat(time)
-    return f"{moment.day} {moment:%B} {moment.year}"
