@@ -19,7 +19,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
 
     token = run("new", "--name", "desk 4", "--scope", "explain", "--scope", "records", "--expires", "2999-12-31").strip()
     other = run("new", "--name", "old", "--scope", "metrics", "--expires", "2020-01-01").strip()
-    assert Keys.load(file).check(token, "records") == "desk 4"
+    assert Keys(file).check(token, "records") == "desk 4"
     listed = run("list")
     assert "desk 4" in listed
     assert "2020-01-01 (expired)" in listed
@@ -27,7 +27,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert other not in listed
     run("revoke", "desk 4")
     with pytest.raises(WrongKey):
-        Keys.load(file).check(token, "records")
+        Keys(file).check(token, "records")
 
 
 @pytest.mark.parametrize(

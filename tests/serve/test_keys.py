@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_key_is_good_for_its_scopes(file: Path) -> None:
     token = new_key(file, "credit app", ["explain", "records", "explain"])
     other = new_key(file, "monitor", ["metrics"])
-    keys = Keys.load(file, check_seconds=0.0)
+    keys = Keys(file, check_seconds=0.0)
     assert keys.check(token, "explain") == "credit app"
     assert keys.check(other, "metrics") == "monitor"
     with pytest.raises(MissingScope, match="must have the scope 'admin'; it has explain, records"):
@@ -47,7 +47,7 @@ def test_a_key_is_good_for_its_scopes(file: Path) -> None:
 
 def test_no_key_and_wrong_keys(file: Path) -> None:
     token = new_key(file, "a", ["explain"])
-    keys = Keys.load(file, check_seconds=0.0)
+    keys = Keys(file, check_seconds=0.0)
     for none in (None, ""):
         with pytest.raises(NoKey, match="Authorization"):
             keys.check(none, "explain")
@@ -71,7 +71,7 @@ def test_a_key_is_good_through_its_last_day(file: Path) -> None:
     today = datetime.now(UTC).date()
     good = new_key(file, "good", ["explain"], (today + timedelta(days=1)).isoformat())
     late = new_key(file, "late", ["explain"], (today - timedelta(days=2)).isoformat())
-    keys = Keys.load(file, check_seconds=0.0)
+    keys = Keys(file, check_seconds=0.0)
     assert keys.check(good, "explain") == "good"
     with pytest.raises(ExpiredKey) as expired:
         keys.check(late, "explain")
@@ -83,7 +83,7 @@ def test_a_key_is_good_through_its_last_day(file: Path) -> None:
 
 def test_a_key_that_is_revoked_is_refused_without_a_restart(file: Path) -> None:
     token, other = new_key(file, "a", ["explain"]), new_key(file, "b", ["explain"])
-    keys = Keys.load(file, check_seconds=0.0)
+    keys = Keys(file, check_seconds=0.0)
     keys.check(token, "explain")
     revoke_key(file, "a")
     with pytest.raises(WrongKey):
@@ -94,7 +94,7 @@ def test_a_key_that_is_revoked_is_refused_without_a_restart(file: Path) -> None:
 
 def test_the_file_is_looked_at_once_a_second_at_most(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = new_key(file, "a", ["explain"])
-    keys = Keys.load(file, check_seconds=1.0)
+    keys = Keys(file, check_seconds=1.0)
     revoke_key(file, "a")
     assert keys.check(token, "explain") == "a"
     now = time.monotonic()
@@ -108,7 +108,7 @@ def test_a_broken_file_keeps_the_keys_as_they_were_and_says_so(
     file: Path, broken: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = new_key(file, "a", ["explain"])
-    keys = Keys.load(file, check_seconds=0.0)
+    keys = Keys(file, check_seconds=0.0)
     whole = file.read_text()
     if broken is None:
         file.unlink()
@@ -149,7 +149,7 @@ def test_invalid_keys_are_rejected(
 
 
 def test_what_is_not_there_cannot_be_revoked_loaded_or_written(file: Path) -> None:
-    for work in (lambda: revoke_key(file, "a"), lambda: Keys.load(file), lambda: read(file.parent)):
+    for work in (lambda: revoke_key(file, "a"), lambda: Keys(file), lambda: read(file.parent)):
         with pytest.raises(KeysError, match="a file that can be read"):
             work()
     with pytest.raises(KeysError, match="a file that can be written"):
@@ -172,7 +172,7 @@ def test_a_link_stays_a_link(file: Path) -> None:
 def test_no_change_is_lost_when_several_change_the_file(file: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda k: new_key(file, f"n{k}", ["explain"]), range(40)))
-    keys = Keys.load(file, check_seconds=0.0)
+    keys = Keys(file, check_seconds=0.0)
     assert [keys.check(token, "explain") for token in tokens] == [f"n{k}" for k in range(40)]
 
 
@@ -232,4 +232,4 @@ def test_nobody_guesses_a_key(token: str, scope: str, tmp_path_factory: pytest.T
     file = tmp_path_factory.mktemp("k") / "keys.json"
     new_key(file, "a", SCOPES)
     with pytest.raises(KeyRejected):
-        Keys.load(file).check(token, scope)
+        Keys(file).check(token, scope)

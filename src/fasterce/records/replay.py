@@ -197,12 +197,9 @@ def _call_key(record: Record) -> str:
 def _rows(inputs: Sequence[Record]) -> pd.DataFrame:
     """Return the table as it was received, value by value; its columns have no particular type."""
     columns = [restored_name(column) for column in inputs[0]["columns"]]
-    values = list(zip(*(one["values"] for one in inputs), strict=True))
-    if len(values) != len(columns) or any(len(one["values"]) != len(columns) for one in inputs):
+    if any(len(one["values"]) != len(columns) for one in inputs):
         raise InputError("records.value_count", expected=len(columns))
-    index = pd.RangeIndex(len(inputs))
-    series = [pd.Series([restored(value) for value in column], index, dtype=object) for column in values]
-    frame = pd.concat(series, axis=1)
+    frame = pd.DataFrame([[restored(value) for value in one["values"]] for one in inputs], dtype=object)
     frame.columns = pd.Index(columns, tupleize_cols=False)
     return frame
 

@@ -247,12 +247,11 @@ class _Writer:
             return self.wording.fill(status, reason=reason, prediction=self._prediction(row))
         if status == ALREADY_TARGET:
             return self._sentence("already", row, "", self.own_score[row])
-        found = [self._counterfactual(row, k) for k in range(self.start[row], self.start[row + 1])]
+        found = []
+        for k in range(self.start[row], self.start[row + 1]):
+            changes = [self.wording.describe(self.features[change.feature], change) for change in self.changes[k]]
+            found.append(self._sentence(FOUND, row, self.wording.join(changes), self.score[k]))
         return " ".join(found[:1] + [self.wording.fill("or_else", sentence=sentence) for sentence in found[1:]])
-
-    def _counterfactual(self, row: int, k: int) -> str:
-        changes = [self.wording.describe(self.features[change.feature], change) for change in self.changes[k]]
-        return self._sentence(FOUND, row, self.wording.join(changes), self.score[k])
 
     def _sentence(self, part: str, row: int, changes: str, score: float) -> str:
         kind, wording = target_kind(self.target[row], self.target_score), self.wording

@@ -21,7 +21,7 @@ from fasterce.serve.api.state import AppState
 from fasterce.serve.keys import Keys
 from fasterce.serve.messages import NoResponse, StartError
 from fasterce.serve.settings import Settings
-from fasterce.serve.store import Store, StoreError, open_store
+from fasterce.serve.store import StoreError, open_store
 from fasterce.serve.workers.dispatcher import Dispatcher
 
 # Seconds: between deletions of expired records, of an idle connection, and after the grace for responses on their way.
@@ -73,13 +73,14 @@ async def serve(
 
 async def open_state(settings: Settings, server: ForkServer | None = None) -> AppState:
     """Open keys, records and workers; what is wrong with them is reported before the first request."""
-    keys = Keys.load(settings.keys) if settings.keys is not None else None
+    keys = Keys(settings.keys) if settings.keys is not None else None
     dispatcher = Dispatcher(settings, server)
     store = None
     try:
         starting = asyncio.create_task(dispatcher.start())
         try:
-            store = await asyncio.to_thread(open_records, settings)
+            if settings.records:
+                store = await asyncio.to_thread(open_store, settings.records, retention_days=settings.retention_days)
         except StoreError as error:
             raise StartError("serve.store_not_opened", cause=error.problem) from None
         finally:
@@ -95,10 +96,6 @@ async def open_state(settings: Settings, server: ForkServer | None = None) -> Ap
             await store.close()
         raise
     return AppState(settings, dispatcher, store, keys, applicants)
-
-
-def open_records(settings: Settings) -> Store | None:
-    return open_store(settings.records, retention_days=settings.retention_days) if settings.records else None
 
 
 class Server(uvicorn.Server):

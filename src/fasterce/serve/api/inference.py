@@ -107,18 +107,11 @@ def values(tensor: InputTensor) -> list[Json]:
 
 def output_tensors(response: WorkerResponse) -> list[OutputTensor]:
     """Return the records, their statuses, and the first counterfactual of each (empty if there is none)."""
-    records = response.records
-    data = [
-        [one.body for one in records],
-        [one.status for one in records],
-        [first_counterfactual(one.body) for one in records],
-    ]
-    return [
-        OutputTensor(name=name, shape=[len(records)], datatype="BYTES", data=values)
-        for name, values in zip(OUTPUTS, data, strict=True)
-    ]
-
-
-def first_counterfactual(record: str) -> str:
-    found = json.loads(record)["counterfactuals"]
-    return json.dumps(found[0]["values"]) if found else ""
+    bodies = [record.body for record in response.records]
+    found = [json.loads(body)["counterfactuals"] for body in bodies]
+    data = {
+        "record": bodies,
+        "status": [record.status for record in response.records],
+        "counterfactual": [json.dumps(ranked[0]["values"]) if ranked else "" for ranked in found],
+    }
+    return [OutputTensor(name=name, shape=[len(bodies)], datatype="BYTES", data=values) for name, values in data.items()]

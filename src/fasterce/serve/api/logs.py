@@ -3,8 +3,8 @@
 import json
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
-from types import TracebackType
 
 NAME = "fasterce.serve"
 log = logging.getLogger(NAME)
@@ -22,15 +22,10 @@ class JSONFormatter(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
-            line |= {"exception": record.exc_info[0].__name__, "where": where(record.exc_info[2])}
+            innermost = traceback.extract_tb(record.exc_info[2])[-1:]
+            where = "".join(f"{frame.filename}:{frame.lineno}" for frame in innermost)
+            line |= {"exception": record.exc_info[0].__name__, "where": where}
         return json.dumps(line, default=str)
-
-
-def where(traceback: TracebackType | None) -> str:
-    """Return file and line of the innermost frame."""
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}" if traceback else ""
 
 
 def set_up(level: str) -> None:

@@ -33,20 +33,10 @@ Names = Annotated[tuple[Name, ...], FIRST]
 RowIds = Annotated[tuple[Whole | Name, ...], FIRST]
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null")
-
-    @model_validator(mode="before")
-    @classmethod
-    def limit_names(cls, sent: Json) -> Json:
-        if isinstance(sent, dict) and len(sent) > len(cls.model_fields):
-            unknown = next(name for name in sent if name not in cls.model_fields)
-            raise ValueError(text("extra_input", received=unknown))
-        return sent
-
-
-class RequestBody(Strict):
+class RequestBody(BaseModel):
     """What would have had to be different for the model to predict something else?"""
+
+    model_config = ConfigDict(extra="forbid")
 
     artifact: Column | None = Field(None, description="Which artifact; the first one if none is named")
     rows: Annotated[list[Cells], FIRST] = Field(min_length=1, description="The rows to explain: values by column")
@@ -56,6 +46,14 @@ class RequestBody(Strict):
     subjects: Names | None = Field(None, description="One per row: whom it is about; stored as a pseudonym only")
     constraints_by: Name | None = Field(None, description="Who set the constraints of this request")
     keep: StrictBool = Field(True, description="Store the audit records; false for a preview")
+
+    @model_validator(mode="before")
+    @classmethod
+    def limit_names(cls, sent: Json) -> Json:
+        if isinstance(sent, dict) and len(sent) > len(cls.model_fields):
+            unknown = next(name for name in sent if name not in cls.model_fields)
+            raise ValueError(text("extra_input", received=unknown))
+        return sent
 
     @model_validator(mode="after")
     def one_per_row(self) -> "RequestBody":

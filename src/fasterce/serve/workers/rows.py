@@ -39,9 +39,8 @@ class RowReader:
         for place, row in enumerate(rows):
             for column in row:
                 if column not in self.columns:
-                    raise InvalidRequest(
-                        unknown("serve.unknown_column", column, self.columns), f"rows[{place}].{column}"[:200]
-                    )
+                    problem = unknown("serve.unknown_column", column, self.columns)
+                    raise InvalidRequest(problem, f"rows[{place}].{column}"[:200])
 
     def frame(self, rows: Sequence[Row], index: Sequence[Hashable]) -> pd.DataFrame:
         """Return a table of object columns, so that an invalid cell does not change the type of the others."""
@@ -55,14 +54,10 @@ class RowReader:
 
 def _converter(feature: Feature, dtype: object) -> Convert:
     if not feature.numeric:
-        return _unchanged
+        return lambda value: value
     if pd.api.types.is_integer_dtype(dtype):
         return _integer
     return _float32 if is_single(dtype) else _float
-
-
-def _unchanged(value: Json) -> Json:
-    return value
 
 
 def _float(value: Json) -> Json:
