@@ -141,7 +141,7 @@ class Wording:
         if feature.numeric:
             before, (after,) = formatting.values(feature, change.before, [change.after])
             return self.number(before), self.number(after)
-        labels = _looked_up(self.values, feature.name) or {}
+        labels = _label(self.values, feature.name) or {}
         before, after = (_label(labels, value) or self._plain(value) for value in (change.before, change.after))
         return before, after
 
@@ -277,17 +277,12 @@ def _by_text(value: Any) -> Any:
     return {str(key): _by_text(label) for key, label in value.items()} if isinstance(value, Mapping) else value
 
 
-def _looked_up(labels: Mapping[Any, Any], value: object) -> Any:
+def _label(labels: Mapping[Any, Any], value: object) -> Any:
     """Look a value up by itself, or by its text, since files have no other keys."""
     for key in (value, str(value), json.dumps(value) if isinstance(value, bool) else None):
         if key is not None and key in labels:
             return labels[key]
     return None
-
-
-def _label(labels: Labels, value: object) -> str | None:
-    found: str | None = _looked_up(labels, value)
-    return found
 
 
 def _check_template(part: str, given: str) -> None:

@@ -38,7 +38,12 @@ class KeysError(InputError):
 
 
 class KeyRejected(FasterCEError):
-    """A request is not permitted; the text says why and does not repeat the key."""
+    """A request is not permitted; the text says why and does not repeat the key.
+
+    `status` and `code` are those of the HTTP response.
+    """
+
+    status, code = 401, "wrong_key"
 
 
 class NoKey(KeyRejected):
@@ -52,9 +57,13 @@ class WrongKey(KeyRejected):
 class ExpiredKey(KeyRejected):
     """The last day of the key has passed."""
 
+    code = "expired_key"
+
 
 class MissingScope(KeyRejected):
     """The key does not have the scope."""
+
+    status, code = 403, "missing_scope"
 
 
 @dataclass(frozen=True)

@@ -114,11 +114,18 @@ class PoolLoad:
 
 
 class NoResponse(FasterCEError):
-    """There is no response; the text says why and holds nothing of a person's data."""
+    """There is no response; the text says why and holds nothing of a person's data.
+
+    `status` and `code` are those of the HTTP response.
+    """
+
+    status, code = 503, "unanswered"
 
 
 class InvalidRequest(NoResponse):
     """The request itself is wrong: `field` says where in its body."""
+
+    status, code = 422, "refused"
 
     def __init__(self, problem: Problem | str, field: str = "", **fields: object) -> None:
         super().__init__(problem, **fields)
@@ -128,9 +135,13 @@ class InvalidRequest(NoResponse):
 class UnknownArtifact(NoResponse):
     """No artifact of this name is served."""
 
+    status, code = 404, "no_such_artifact"
+
 
 class Overloaded(NoResponse):
     """More rows are waiting than may wait; `retry_after` is in seconds."""
+
+    status, code = 429, "busy"
 
     def __init__(self, problem: Problem | str, retry_after: float, **fields: object) -> None:
         super().__init__(problem, **fields)
@@ -140,13 +151,19 @@ class Overloaded(NoResponse):
 class DeadlineExceeded(NoResponse):
     """The deadline passed before there was a response."""
 
+    status, code = 504, "late"
+
 
 class WorkerLost(NoResponse):
     """The worker died, and so did the second one that tried."""
 
+    code = "worker_lost"
+
 
 class NotReady(NoResponse):
     """No worker can respond now: the service is starting or closing."""
+
+    code = "not_ready"
 
 
 class StartError(NoResponse):
@@ -159,3 +176,5 @@ class StartError(NoResponse):
 
 class ReloadError(NoResponse):
     """The new version could not be loaded; the old one stays in service."""
+
+    status, code = 409, "reload_failed"

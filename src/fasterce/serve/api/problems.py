@@ -13,18 +13,8 @@ from starlette.exceptions import HTTPException
 from fasterce.errors import FasterCEError, Problem, make_problem
 from fasterce.options import names
 from fasterce.serve.api import logs
-from fasterce.serve.keys import ExpiredKey, KeyRejected, MissingScope
-from fasterce.serve.messages import (
-    DeadlineExceeded,
-    InvalidRequest,
-    Json,
-    NoResponse,
-    NotReady,
-    Overloaded,
-    ReloadError,
-    UnknownArtifact,
-    WorkerLost,
-)
+from fasterce.serve.keys import KeyRejected
+from fasterce.serve.messages import InvalidRequest, Json, NoResponse
 from fasterce.serve.store import StoreError, UnstorableError
 
 RETRY_SECONDS = 1.0
@@ -113,13 +103,11 @@ class HTTPProblem(FasterCEError):
 
     def response(self, path: str, request_id: str) -> Response:
         """Return the response: in our shape, or in that of Open Inference under /v2."""
+        fields = [{"field": where, "message": what} for where, what in self.fields]
+        body = {"error": {"code": self.code, "message": self.message, "fields": fields}, "request_id": request_id}
         if path.startswith("/v2"):
-            body = json.dumps({"error": self.message})
-        else:
-            fields = [FieldProblem(field=where, message=what) for where, what in self.fields]
-            error = ProblemDetail(code=self.code, message=self.message, fields=fields)
-            body = ProblemBody(error=error, request_id=request_id).model_dump_json()
-        return Response(body, self.status, self.headers, "application/json")
+            body = {"error": self.message}
+        return Response(json.dumps(body), self.status, self.headers, "application/json")
 
 
 class FieldsProblem(HTTPProblem):
@@ -135,21 +123,6 @@ class FieldsProblem(HTTPProblem):
         return f"{where}: {what}{more}"
 
 
-# Status and code by the class of an error; the first class that fits.
-STATUS: Mapping[type[FasterCEError], tuple[int, str]] = {
-    InvalidRequest: (422, "refused"),
-    UnknownArtifact: (404, "no_such_artifact"),
-    Overloaded: (429, "busy"),
-    DeadlineExceeded: (504, "late"),
-    WorkerLost: (503, "worker_lost"),
-    NotReady: (503, "not_ready"),
-    ReloadError: (409, "reload_failed"),
-    NoResponse: (503, "unanswered"),
-    MissingScope: (403, "missing_scope"),
-    ExpiredKey: (401, "expired_key"),
-    KeyRejected: (401, "wrong_key"),
-    UnstorableError: (422, "unstorable"),
-}
 HTTP_CODES = {400: "not_json", 404: "not_found", 405: "wrong_method"}
 HANDLED = (HTTPProblem, NoResponse, KeyRejected, StoreError, RequestValidationError, HTTPException)
 
@@ -163,9 +136,9 @@ def http_problem(error: Exception) -> HTTPProblem:
     if isinstance(error, HTTPException):
         code, reason = HTTP_CODES.get(error.status_code, "refused"), f"{error.detail.rstrip('.')}."
         return HTTPProblem(error.status_code, code, "serve.http_error", headers=error.headers, reason=reason)
-    known = next((known for kind, known in STATUS.items() if isinstance(error, kind)), None)
-    if known is not None and isinstance(error, FasterCEError):
-        made = HTTPProblem(*known, error.problem, retry_seconds=getattr(error, "retry_after", RETRY_SECONDS))
+    if isinstance(error, (NoResponse, KeyRejected, UnstorableError)):
+        seconds = getattr(error, "retry_after", RETRY_SECONDS)
+        made = HTTPProblem(error.status, error.code, error.problem, retry_seconds=seconds)
         if isinstance(error, InvalidRequest) and error.field:
             made.fields = [(error.field, made.message)]
         return made

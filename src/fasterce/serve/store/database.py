@@ -14,8 +14,9 @@ from fasterce.errors import FasterCEError, make_problem
 
 # A connection of the driver: sqlite3's or psycopg's.
 DriverConnection = Any
-# Work within a transaction.
+# Work within a transaction, and whether somebody still waits for it.
 Job = Callable[[Connection], Any]
+Wanted = Callable[[], bool]
 
 # Names of SQLite's result codes, by their beginning, and the code of the text.
 FAULTS = {
@@ -35,7 +36,12 @@ class StoreError(FasterCEError):
 
 
 class UnstorableError(StoreError):
-    """These records can never be stored as they are: another has the id, or a field holds what no database accepts."""
+    """These records can never be stored as they are: another has the id, or a field holds what no database accepts.
+
+    `status` and `code` are those of the HTTP response.
+    """
+
+    status, code = 422, "unstorable"
 
 
 class Database:
@@ -67,21 +73,21 @@ class Database:
     def after_erasing(self) -> None:
         """Remove what is left of deleted records in the files."""
 
-    def write(self, job: Job) -> Any:
+    def write(self, job: Job, wanted: Wanted) -> Any:
         """Return the result of a job in a transaction of the writer."""
-        return self._run(self.writer, job, "stored")
+        return self._run(self.writer, job, wanted, "stored")
 
-    def read(self, job: Job) -> Any:
+    def read(self, job: Job, wanted: Wanted) -> Any:
         """Return the result of a job in a transaction of the reader."""
-        return self._run(self.reader, job, "read")
+        return self._run(self.reader, job, wanted, "read")
 
-    def _run(self, engine: Engine, job: Job, operation: str) -> Any:
+    def _run(self, engine: Engine, job: Job, wanted: Wanted, operation: str) -> Any:
         """Run a job, and once more if the connection was lost: the same record is stored once. Raises StoreError only."""
         try:
             try:
                 return self._run_once(engine, job)
             except DBAPIError as error:
-                if not error.connection_invalidated:
+                if not error.connection_invalidated or not wanted():
                     raise
             return self._run_once(engine, job)
         except StoreError:

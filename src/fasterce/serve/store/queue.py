@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from fasterce.serve.store.database import Job, StoreError
-from fasterce.serve.store.write import Rows
+from fasterce.serve.store.database import Job, StoreError, Wanted
+from fasterce.serve.store.tables import Rows
 
 
 @dataclass(eq=False)
@@ -23,12 +24,23 @@ class Task:
         """Its share of the queue."""
         return max(1, len(self.rows))
 
-    def run(self, transaction: Callable[[Job], Any]) -> None:
+    def wanted(self) -> bool:
+        """Whether somebody still waits for it."""
+        return not self.future.cancelled()
+
+    def run(self, transaction: Callable[[Job, Wanted], Any]) -> None:
         """Run the job; whatever happens, the thread goes on and the caller is notified."""
         try:
-            self.future.set_result(transaction(self.job))
+            self.finish(transaction(self.job, self.wanted))
         except StoreError as error:
-            self.future.set_exception(error)
+            self.finish(error=error)
+
+    def finish(self, result: object = None, error: StoreError | None = None) -> None:
+        with suppress(InvalidStateError):  # nobody waits any more
+            if error is None:
+                self.future.set_result(result)
+            else:
+                self.future.set_exception(error)
 
 
 class TaskQueue:
@@ -62,7 +74,7 @@ class TaskQueue:
 
     def _run(self) -> None:
         while tasks := self._take():
-            wanted = [task for task in tasks if task.future.set_running_or_notify_cancel()]
+            wanted = [task for task in tasks if task.wanted()]
             if wanted:
                 self._run_tasks(wanted)
 

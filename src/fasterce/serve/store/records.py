@@ -19,8 +19,7 @@ from fasterce.serve.store.migrate import migrate
 from fasterce.serve.store.postgres import PostgreSQL
 from fasterce.serve.store.queue import Task, TaskQueue
 from fasterce.serve.store.sqlite import SQLite
-from fasterce.serve.store.tables import SUMMARY, records
-from fasterce.serve.store.write import check_rows, is_text, write_rows
+from fasterce.serve.store.tables import SUMMARY, check_rows, is_text, records, write_rows
 
 DEFAULT_URL = "sqlite:///fasterce-records.db"
 # Rows waiting to be written, queries waiting to be run, and rows of one query.
@@ -190,17 +189,18 @@ class Store:
         """Write all rows in one transaction; where that fails because of some of them, those of each task in its own."""
         singly = [task for task in tasks if not task.rows]
         together = [task for task in tasks if task.rows]
+        rows = [row for task in together for row in task.rows]
         try:
-            if together:
-                self._database.write(partial(write_rows, rows=[row for task in together for row in task.rows]))
+            if rows:
+                self._database.write(partial(write_rows, rows=rows), lambda: any(task.wanted() for task in together))
         except UnstorableError:
             singly = [*together, *singly]
         except StoreError as error:
             for task in together:
-                task.future.set_exception(error)
+                task.finish(error=error)
         else:
             for task in together:
-                task.future.set_result(None)
+                task.finish()
         for task in singly:
             task.run(self._database.write)
 

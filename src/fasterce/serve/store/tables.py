@@ -1,11 +1,25 @@
-"""The table of records in the newest version of the database; `migrations/versions` creates it."""
+"""The table of records in the newest version of the database, which `migrations/versions` creates, and how rows are written:
+all rows of a put or none."""
 
-from sqlalchemy import Column, MetaData, String, Table, Text
+import re
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Column, Connection, MetaData, String, Table, Text, insert, select
+from sqlalchemy.exc import DataError, IntegrityError
+
+from fasterce.serve.store.database import UnstorableError
 
 VERSION = "0002"
 VERSION_TABLE = "fasterce_version"
 
-metadata = MetaData()
+Row = Mapping[str, str | None]
+Rows = Sequence[Row]
+
+# Characters of an indexed field: an index entry of PostgreSQL has at most 2,704 bytes.
+LONGEST = 500
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+ID_TAKEN = "serve.record_id_taken"
 
 
 def text_type() -> String:
@@ -15,7 +29,7 @@ def text_type() -> String:
 
 records = Table(
     "fasterce_records",
-    metadata,
+    MetaData(),
     Column("id", text_type(), primary_key=True),
     Column("request", text_type(), nullable=False),
     Column("decision", text_type()),
@@ -28,3 +42,56 @@ records = Table(
 )
 
 SUMMARY = tuple(column for column in records.c if column.name != "body")
+
+
+def write_rows(connection: Connection, rows: Rows) -> None:
+    """Insert rows of which some may be present: the same row is fine, another one with the same id is not."""
+    ids = [row["id"] for row in rows]
+    present = {found.id: dict(found._mapping) for found in connection.execute(select(records).where(records.c.id.in_(ids)))}
+    if any(present[row["id"]] != row for row in rows if row["id"] in present):
+        raise UnstorableError(ID_TAKEN)
+    new = [row for row in rows if row["id"] not in present]
+    try:
+        if new:
+            connection.execute(insert(records), new)
+    except IntegrityError as error:
+        raise UnstorableError(ID_TAKEN) from error
+    except DataError as error:
+        raise UnstorableError("serve.record_not_accepted") from error
+
+
+def check_rows(rows: Rows) -> list[Row]:
+    """Return the rows, each id once, in order; raises UnstorableError for rows not every database accepts."""
+    found: dict[str | None, Row] = {}
+    for row in rows:
+        _check(row)
+        if found.setdefault(row["id"], row) != row:
+            raise UnstorableError(ID_TAKEN)
+    return list(found.values())
+
+
+def _check(row: Row) -> None:
+    for name, value in row.items():
+        if value is None:
+            if not records.c[name].nullable:
+                raise UnstorableError("serve.record_field_missing", field=name)
+        elif not isinstance(value, str):
+            raise UnstorableError("serve.record_field_not_text", field=name, received=type(value).__name__)
+        elif not is_text(value):
+            raise UnstorableError("serve.record_field_not_storable", field=name)
+        elif name != "body" and len(value) > LONGEST:
+            raise UnstorableError("serve.record_field_too_long", field=name, expected=LONGEST, received=len(value))
+    # Retention compares these as text.
+    for name, form, example in (("time", TIME, "2026-01-31T12:00:00.000000Z"), ("retain_until", DAY, "2030-01-31")):
+        value = row[name]
+        if value is not None and not form.fullmatch(value):
+            raise UnstorableError("serve.record_field_form", field=name, expected=example)
+
+
+def is_text(value: str) -> bool:
+    """Whether every database accepts it: PostgreSQL has no NUL, and UTF-8 no lone surrogate."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value

@@ -23,9 +23,8 @@ from fasterce.serve.messages import (
 )
 from fasterce.serve.settings import Settings
 from fasterce.serve.workers import wire
-from fasterce.serve.workers.latency import LatencyModel
 from fasterce.serve.workers.pool import WorkerConnection, WorkerGoneError, WorkerPool
-from fasterce.serve.workers.queue import PendingRequest, RequestQueue
+from fasterce.serve.workers.queue import LatencyModel, PendingRequest, RequestQueue
 
 # Seconds a worker gets beyond the last deadline: as long as its call usually takes, within these limits.
 LEAST_EXTRA, MOST_EXTRA = 0.1, 0.4

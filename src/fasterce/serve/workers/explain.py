@@ -18,9 +18,8 @@ from fasterce.records import Wording
 from fasterce.records.structure import Record
 from fasterce.serve.messages import BatchUsage, Description, InvalidRequest, StoredRecord, WorkerRequest
 from fasterce.serve.settings import ServedArtifact, Settings
+from fasterce.serve.workers.convert import RowReader, explain_arguments, invalid_option
 from fasterce.serve.workers.describe import schema_body
-from fasterce.serve.workers.options import explain_arguments, invalid_option
-from fasterce.serve.workers.rows import RowReader
 
 PSEUDONYM_KEY = "FASTERCE_PSEUDONYM_KEY"
 # Time reserved for writing records: this many seconds, and at most this share of the time there is.

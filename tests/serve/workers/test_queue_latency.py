@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fasterce.serve.workers.latency import LatencyModel
+from fasterce.serve.workers.queue import LatencyModel
 
 
 def after(calls):
