@@ -34,6 +34,8 @@ LEAST_RETRY, MOST_RETRY = 0.1, 10.0
 MAX_WAIT_SHARE = 0.8
 # Seconds: a request cut short by the deadline of another in its batch runs again if it has this much more time.
 MUCH_LATER = 0.1
+# Seconds between two looks at whether all accepted requests are done.
+CLOSING_STEP = 0.01
 
 
 class Dispatcher:
@@ -50,12 +52,10 @@ class Dispatcher:
         self.settings = settings
         self._queue = RequestQueue(settings.most_batch, settings.gather_ms / 1000)
         self._pool = WorkerPool(settings, self._dispatch, server)
-        self._running: set[asyncio.Task[None]] = set()
-        self._running_rows = 0
+        self._tasks: set[asyncio.Task[None]] = set()
         self._batches: dict[WorkerConnection, list[PendingRequest]] = {}
         self._latency = LatencyModel()
         self._timer: asyncio.TimerHandle | None = None
-        self._idle = asyncio.Event()
         self._started = self._closing = False
 
     async def start(self) -> None:
@@ -67,6 +67,10 @@ class Dispatcher:
     def ready(self) -> bool:
         """Whether a worker is ready."""
         return self._started and not self._closing and bool(self._pool.ready)
+
+    @property
+    def _running_rows(self) -> int:
+        return sum(one.rows for batch in self._batches.values() for one in batch)
 
     def names(self) -> list[str]:
         """Return the names of the artifacts served, the default first."""
@@ -89,17 +93,18 @@ class Dispatcher:
             pending = PendingRequest(request, loop.create_future())
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidRequest("serve.not_plain_json") from error
-        handle = loop.call_later(max(request.until - monotonic(), 0.0), self._expire, pending)
         self._queue.add(pending)
         self._queue.note_load(self._queue.rows + self._running_rows)
         self._dispatch()
         try:
-            return await pending.future
+            async with asyncio.timeout(request.until - monotonic()):
+                return await pending.future
+        except TimeoutError:
+            raise DeadlineExceeded("serve.deadline_exceeded") from None
         except asyncio.CancelledError:
             loop.call_later(self.settings.hang_seconds, self._abandon, pending)
             raise
         finally:
-            handle.cancel()
             self._queue.drop(pending)
 
     def _check_name(self, name: str) -> None:
@@ -149,26 +154,17 @@ class Dispatcher:
     async def close(self, grace: float) -> None:
         """Accept nothing more, finish accepted requests within `grace` seconds, then end all workers."""
         self._closing = True
-        try:
-            async with asyncio.timeout(grace):
-                while self._queue or self._running:
-                    self._idle.clear()
-                    await self._idle.wait()
-        except TimeoutError:
-            pass
+        until = monotonic() + grace
+        while (self._queue or self._tasks) and monotonic() < until:
+            await asyncio.sleep(CLOSING_STEP)
         for pending in self._queue.clear():
             _fail(pending, NotReady("serve.closing"))
-        for task in list(self._running):
+        for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._timer is not None:
             self._timer.cancel()
         await self._pool.close()
-
-    def _expire(self, pending: PendingRequest) -> None:
-        _fail(pending, DeadlineExceeded("serve.deadline_exceeded"))
-        self._queue.drop(pending)
-        self._note_idle()
 
     def _abandon(self, pending: PendingRequest) -> None:
         """Kill the worker of a cancelled request if no other request of its batch is waited for."""
@@ -190,25 +186,19 @@ class Dispatcher:
             self._start(self._pool.take(), self._queue.take())
 
     def _start(self, worker: WorkerConnection, batch: list[PendingRequest]) -> None:
-        self._running_rows += sum(one.rows for one in batch)
+        self._batches[worker] = batch
         task = asyncio.get_running_loop().create_task(self._run(worker, batch))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        task.add_done_callback(lambda _: self._note_idle())
-
-    def _note_idle(self) -> None:
-        if not self._running and not self._queue:
-            self._idle.set()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _run(self, worker: WorkerConnection, batch: list[PendingRequest]) -> None:
         """Run one batch on one worker. A request without a response, and not expired, is tried once more."""
-        began, rows = monotonic(), sum(one.rows for one in batch)
-        self._batches[worker] = batch
+        began = monotonic()
         try:
             message = wire.pack_requests([one.request for one in batch])
             reply = await self._pool.request(worker, message, self._time_limit(batch))
             if "outcomes" in reply:
-                self._latency.observe(rows, monotonic() - began)
+                self._latency.observe(sum(one.rows for one in batch), monotonic() - began)
                 self._deliver(worker, batch, reply)
             else:
                 self._retry(batch)
@@ -225,10 +215,9 @@ class Dispatcher:
             for pending in batch:
                 _fail(pending, WorkerLost("serve.worker_reply_invalid"))
         finally:
-            del self._batches[worker]
             self._queue.note_done(self._queue.rows + self._running_rows, monotonic() - began)
+            del self._batches[worker]
             self._pool.give_back(worker)
-            self._running_rows -= rows
             self._dispatch()
 
     def _time_limit(self, batch: Sequence[PendingRequest]) -> float:
