@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from types import FrameType
 
@@ -55,23 +55,21 @@ def run(
 
 
 async def serve(
-    settings: Settings, listener: socket.socket, report: Callable[[str], None], fork_server: ForkServer | None = None
+    settings: Settings, listener: socket.socket, report: Callable[[str], None], fork_server: ForkServer | None
 ) -> None:
-    state = await open_state(settings, fork_server)
-    purging = asyncio.create_task(purge_records(state))
-    server = Server(state, lambda: report(f"Listening on {url_of(listener)}"))
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        state.closing = True
-        purging.cancel()
-        await state.dispatcher.close(0)
-        if state.store is not None:
-            await state.store.close()
-        logs.log_event("closed")
+    async with opened_state(settings, fork_server) as state:
+        purging = asyncio.create_task(purge_records(state))
+        server = Server(state, lambda: report(f"Listening on {url_of(listener)}"))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            state.closing = True
+            purging.cancel()
+    logs.log_event("closed")
 
 
-async def open_state(settings: Settings, server: ForkServer | None = None) -> AppState:
+@asynccontextmanager
+async def opened_state(settings: Settings, server: ForkServer | None) -> AsyncIterator[AppState]:
     """Open keys, records and workers; what is wrong with them is reported before the first request."""
     keys = Keys(settings.keys) if settings.keys is not None else None
     dispatcher = Dispatcher(settings, server)
@@ -90,12 +88,11 @@ async def open_state(settings: Settings, server: ForkServer | None = None) -> Ap
             for one in settings.artifacts
             if one.applicants is not None
         }
-    except BaseException:
+        yield AppState(settings, dispatcher, store, keys, applicants)
+    finally:
         await dispatcher.close(0)
         if store is not None:
             await store.close()
-        raise
-    return AppState(settings, dispatcher, store, keys, applicants)
 
 
 class Server(uvicorn.Server):
@@ -108,7 +105,7 @@ class Server(uvicorn.Server):
         Called when connections are accepted.
     """
 
-    def __init__(self, state: AppState, on_listening: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, state: AppState, on_listening: Callable[[], None]) -> None:
         self.state, self.on_listening = state, on_listening
         self.tasks: set[asyncio.Task[None]] = set()
         super().__init__(

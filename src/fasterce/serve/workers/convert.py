@@ -14,20 +14,13 @@ from fasterce.data.table import Table
 from fasterce.errors import FasterCEError, InputError, unknown
 from fasterce.explainer import FasterCE
 from fasterce.options import ExplainOptions, Kind
+from fasterce.records.cells import TextOnly
 from fasterce.serve.messages import InvalidRequest, Json
 
 Row = Mapping[str, Json]
 Convert = Callable[[Json], Json]
-
-
-class NotGiven:
-    """Stands where a row lacks a column: not a number, not a category, and not a missing value either."""
-
-    def __repr__(self) -> str:
-        return "no value at all"
-
-
-NOT_GIVEN = NotGiven()
+# Stands where a row lacks a column: not a number, not a category, and not a missing value either.
+NOT_GIVEN = TextOnly("NotGiven", "no value at all")
 
 
 class RowReader:
