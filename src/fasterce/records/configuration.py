@@ -100,21 +100,14 @@ def options_schema(cls: type = ExplainOptions) -> JsonObject:
 
 
 def _option_schema(option: Option) -> JsonObject:
-    ends = {"type": ["number", "null"]}
-    ranges = [_entry(low=ends, high=ends), _entry(values=_array({"$ref": "#/$defs/cell"}))]
-    names = {"enum": list(option.choices)} if option.choices else {"type": "null"}
-    choices: dict[Kind, list[JsonObject]] = {
-        Kind.TARGET: [{"type": ["string", "number", "boolean", "null"]}, {"$ref": "#/$defs/bounds"}],
-        Kind.BOUNDS: [{"type": "null"}, {"$ref": "#/$defs/bounds"}],
-        Kind.COLUMNS: [{"type": "null"}, {"const": "all"}, _array({"$ref": "#/$defs/name"})],
-        Kind.CONSTRAINTS: [{"type": "null"}, _array({"$ref": "#/$defs/constraint"})],
-        Kind.RANGES: [{"type": "null"}, _array({"anyOf": ranges})],
-        Kind.FACTORS: [names, _array(_entry(**{option.entry: {"type": "number", "minimum": 0}}))],
-    }
-    return {"anyOf": choices[option.kind]} if option.kind in choices else _plain_schema(option)
-
-
-def _plain_schema(option: Option) -> JsonObject:
+    """Return the schema of one option; those of most kinds are definitions of `record.schema.json`."""
+    if option.kind is Kind.FACTORS:
+        names = {"enum": list(option.choices)} if option.choices else {"type": "null"}
+        properties = {"feature": {"$ref": "#/$defs/name"}, option.entry: {"type": "number", "minimum": 0}}
+        factor = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        return {"anyOf": [names, {"type": "array", "items": factor}]}
+    if option.kind is not Kind.PLAIN:
+        return {"$ref": f"#/$defs/{option.kind.name.lower()}_option"}
     if option.choices:
         return {"enum": list(option.choices)}
     json_type = {bool: "boolean", int: "integer", float: "number"}.get(option.type, "string")
@@ -124,16 +117,6 @@ def _plain_schema(option: Option) -> JsonObject:
         "type": json_type if option.default is not None else [json_type, "null"],
         **{key: limit for key, limit in limits.items() if limit is not None},
     }
-
-
-def _array(items: JsonObject) -> JsonObject:
-    return {"type": "array", "items": items}
-
-
-def _entry(**fields: JsonObject) -> JsonObject:
-    """Return the schema of what is given for one feature."""
-    properties = {"feature": {"$ref": "#/$defs/name"}, **fields}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def unreproducible(options: Mapping[str, Any], cls: type = ExplainOptions) -> list[str]:
