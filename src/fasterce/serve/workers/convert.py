@@ -13,7 +13,7 @@ from fasterce.data.schema import Feature
 from fasterce.data.table import Table
 from fasterce.errors import FasterCEError, InputError, unknown
 from fasterce.explainer import FasterCE
-from fasterce.options import ExplainOptions, Kind
+from fasterce.options import Kind
 from fasterce.records.cells import TextOnly
 from fasterce.serve.messages import InvalidRequest, Json
 
@@ -74,9 +74,9 @@ def _integer(value: Json) -> Json:
     return int(value) if type(value) is float and abs(value) <= EXACT and value.is_integer() else value
 
 
-def explain_arguments(explainer: FasterCE, options: Mapping[str, Json], cls: type = ExplainOptions) -> dict[str, Json]:
+def explain_arguments(explainer: FasterCE, options: Mapping[str, Json]) -> dict[str, Json]:
     """Return the arguments by their names in `explain`; an option that is null has its default."""
-    offered = {str(one.http): one for one in declaration.offered("http", cls)}
+    offered = {str(one.http): one for one in declaration.offered("http")}
     values = {}
     for field, given in options.items():
         if field not in offered:
