@@ -72,7 +72,7 @@ class RequestMiddleware:
         if method in ("POST", "DELETE") and elsewhere and headers.get("origin") not in self.state.settings.origins:
             raise HTTPProblem(403, "other_site", "serve.other_site")
         length = headers.get("content-length", "0")
-        if method == "POST" and length.isdigit() and int(length) > self.state.settings.most_body:
+        if method == "POST" and length.isdecimal() and int(length) > self.state.settings.most_body:
             raise self.too_large()
         if method == "POST" and EXPLAIN_PATHS.fullmatch(scope["path"]):
             if self.state.keys is not None:
@@ -95,7 +95,7 @@ class RequestMiddleware:
         return HTTPProblem(413, "too_large", "serve.body_too_large", bytes=f"{self.state.settings.most_body:,}")
 
     async def read_body(self, receive: Receive) -> bytes:
-        """Return the body, which may have so many bytes and take so many seconds."""
+        """Return the body; HTTPProblem if it is too large, or takes too long to arrive."""
         body, more, settings = bytearray(), True, self.state.settings
         try:
             async with asyncio.timeout(settings.body_seconds):
