@@ -30,7 +30,7 @@ from enum import Enum
 from functools import cache
 from math import inf
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from fasterce.config import Config
 from fasterce.errors import InputError, unknown
@@ -114,7 +114,8 @@ class Option:
     @property
     def choices(self) -> tuple[str, ...]:
         """The names it may be, empty if it is not a choice."""
-        literal = next((one for one in (self.annotation, *get_args(self.annotation)) if _is_literal(one)), None)
+        annotations = (self.annotation, *get_args(self.annotation))
+        literal = next((one for one in annotations if get_origin(one) is Literal), None)
         return get_args(literal)
 
     @property
@@ -346,12 +347,14 @@ def explain_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Raise InputError unless the value of a parameter is one of its choices."""
+    if value not in choices:
+        raise InputError("options.unknown_choice", option=name, expected=choices, received=value)
+
+
 def check_known(given: Iterable[str], known: Sequence[str]) -> None:
     """Raise InputError for the first name that is not a known option."""
     for name in given:
         if name not in known:
             raise InputError(unknown("options.unknown_option", name, known))
-
-
-def _is_literal(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is Literal

@@ -26,7 +26,7 @@ from fasterce.errors import ArtifactError, InputError, MissingExtraError, ModelE
 from fasterce.explanation import Explanation
 from fasterce.latent.runtime import Callables
 from fasterce.models.http.model import ResponseModel
-from fasterce.models.http.responses import Columns, Response
+from fasterce.models.http.responses import Columns, Reader, Response
 from fasterce.options import Kind, check_known, declared
 from fasterce.typing import Json
 
@@ -63,7 +63,7 @@ class PyfuncModel(ResponseModel):
         label: str | None = None,
         chances: str | Sequence[str] | None = None,
     ) -> None:
-        super().__init__("The MLflow model", classes, gives, label, chances)
+        super().__init__("The MLflow model", Reader(classes, gives, label, chances))
         self.model = _mlflow("pyfunc").load_model(model) if isinstance(model, str) else model
 
     def _responses(self, frame: pd.DataFrame) -> list[Response]:

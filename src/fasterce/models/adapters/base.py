@@ -2,23 +2,46 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, softmax
+from sklearn.utils.metaestimators import available_if
 
-from fasterce.data import frames
 from fasterce.data.dtypes import plain
+from fasterce.data.frames import as_pandas
 from fasterce.errors import InputError, ModelError, unknown
 from fasterce.typing import Floats, Objects
 
-Activation = Literal["softmax", "sigmoid"] | None
+Activation = Literal["softmax", "sigmoid", None]
+ACTIVATIONS = get_args(Activation)
 Labels = Sequence[Hashable]
 SCORE_METHODS = ("predict_proba", "decision_function")
 SUM_ERROR = 1e-3
 
+Method = TypeVar("Method", bound=Callable[..., object])
 
-class Adapter(ABC):
+
+def method_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """Return a decorator for a method that a model only has where `check(model)` holds."""
+    decorator: Callable[[Method], Method] = available_if(check)
+    return decorator
+
+
+class WithClasses:
+    """A model whose classes may be unknown; then it has no `classes_`."""
+
+    _classes: Objects | None
+
+    @property
+    def classes_(self) -> Objects:
+        if self._classes is None:
+            raise AttributeError("classes_: this model has no classes, or does not name them; expected classes=[...].")
+        return self._classes
+
+
+class Adapter(WithClasses, ABC):
     """A library's model as labels and probabilities, or as numbers; a library adds `evaluate` alone.
 
     Parameters
@@ -39,32 +62,23 @@ class Adapter(ABC):
         return self._classes is None
 
     @property
-    def classes_(self) -> Objects:
-        if self._classes is None:
-            raise AttributeError("classes_: this model predicts numbers")
-        return self._classes
+    def has_probabilities(self) -> bool:
+        return self._classes is not None
 
     def predict(self, frame: object) -> Objects:
         if self._classes is None:
             return self._evaluate(frame)
         return np.asarray(self._classes[self._evaluate(frame).argmax(axis=1)])
 
-    @property
-    def predict_proba(self) -> Callable[[object], Floats]:
-        if self._classes is None:
-            raise AttributeError("predict_proba: this model predicts numbers")
-        return self._evaluate
+    @method_if(lambda self: self.has_probabilities)
+    def predict_proba(self, frame: object) -> Floats:
+        return self._evaluate(frame)
 
     def _evaluate(self, frame: object) -> Floats:
-        rows = as_pandas(frame)
+        rows = as_pandas(frame, "rows")
         if len(rows) == 0:
             return np.zeros(0 if self._classes is None else (0, len(self._classes)))
         return self.evaluate(rows)
-
-
-def as_pandas(frame: object) -> pd.DataFrame:
-    """Return a table of any kind as pandas."""
-    return frames.as_pandas(frame, "rows")
 
 
 def as_classes(classes: Labels | None, count: int | None) -> Objects | None:
@@ -91,9 +105,14 @@ def label_array(labels: Labels) -> Objects:
         found = np.asarray(listed)
         if found.ndim == 1 and found.dtype.kind in "biufU":
             return found
-    kept = np.empty(len(listed), dtype=object)
-    kept[:] = listed
-    return kept
+    return object_array(listed)
+
+
+def object_array(values: Labels) -> Objects:
+    """Return values as objects, whatever they are."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def labels_at(classes: Objects, positions: Objects) -> Objects:
@@ -105,22 +124,15 @@ def labels_at(classes: Objects, positions: Objects) -> Objects:
     return np.asarray(classes[found])
 
 
-def check_activation(activation: object) -> None:
-    if activation not in ("softmax", "sigmoid", None):
-        raise InputError(
-            "options.unknown_choice", option="activation", expected=("softmax", "sigmoid", None), received=activation
-        )
-
-
 def as_probabilities(outputs: Floats, activation: Activation, count: int) -> Floats:
     """Return outputs (N,) or (N, C) as probabilities of `count` classes; one output is that of the second class."""
     if outputs.ndim == 1 or outputs.shape[1] == 1:
         single = outputs.reshape(len(outputs))
-        found = two_columns(single if activation is None else sigmoid(single))
+        found = two_columns(single if activation is None else expit(single))
     elif activation == "sigmoid":
         raise ModelError("models.one_output", received=outputs.shape[1])
     else:
-        found = softmax(outputs) if activation == "softmax" else outputs
+        found = softmax(outputs, axis=1) if activation == "softmax" else outputs
     if found.shape[1] != count:
         raise ModelError("models.output_count", expected=count, received=found.shape[1])
     return found
@@ -129,18 +141,6 @@ def as_probabilities(outputs: Floats, activation: Activation, count: int) -> Flo
 def two_columns(probability: Floats) -> Floats:
     """Return the probability of the second of two classes as probabilities of both."""
     return np.stack([1 - probability, probability], axis=1)
-
-
-def sigmoid(logits: Floats) -> Floats:
-    wide = np.asarray(logits, dtype=np.float64)
-    small = np.exp(-np.abs(wide))
-    return np.asarray(np.where(wide >= 0, 1 / (1 + small), small / (1 + small)))
-
-
-def softmax(logits: Floats) -> Floats:
-    wide = np.asarray(logits, dtype=np.float64)
-    raised = np.exp(wide - wide.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 def check_probabilities(probabilities: Floats) -> Floats:

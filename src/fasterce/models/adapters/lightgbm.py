@@ -1,7 +1,7 @@
 """LightGBM: native boosters, and estimators given tables whose categories are text."""
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,21 +19,12 @@ from fasterce.models.adapters.base import (
 )
 from fasterce.typing import Floats, Objects
 
+if TYPE_CHECKING:
+    from lightgbm import Booster
+
 LIBRARY = "LightGBM"
 MULTICLASS = ("multiclass", "multiclassova", "softmax", "ova")
 UNNAMED = "Column_"
-
-
-class LightGBMBooster(Protocol):
-    """What is used of `lightgbm.Booster`."""
-
-    pandas_categorical: list[Labels] | None
-
-    def feature_name(self) -> list[str]: ...
-
-    def predict(self, data: object) -> object: ...
-
-    def model_to_string(self, num_iteration: int) -> str: ...
 
 
 class LightGBMModel(Adapter):
@@ -50,7 +41,7 @@ class LightGBMModel(Adapter):
     """
 
     def __init__(self, booster: Any, *, classes: Labels | None = None) -> None:
-        self.booster: LightGBMBooster = getattr(booster, "booster_", booster)
+        self.booster: Booster = getattr(booster, "booster_", booster)
         header = read_header(self.booster)
         self.objective = header.get("objective", "custom").split(" ")[0]
         self.prepare = LightGBMPreparation(self.booster)
@@ -76,11 +67,11 @@ class LightGBMModel(Adapter):
 class LightGBMPreparation:
     """Prepares a frame for a booster: columns by name, categories as in training."""
 
-    def __init__(self, booster: LightGBMBooster) -> None:
+    def __init__(self, booster: "Booster") -> None:
         self.booster = booster
         self.names = booster.feature_name()
         self.by_place = all(name.startswith(UNNAMED) for name in self.names)
-        self.categories = booster.pandas_categorical or []
+        self.categories: list[Labels] = booster.pandas_categorical or []
 
     @cached_property
     def _categorical(self) -> set[int]:
@@ -111,7 +102,7 @@ class LightGBMPreparation:
         return in_order(spaced, self.names, LIBRARY)
 
 
-def read_header(booster: LightGBMBooster) -> dict[str, str]:
+def read_header(booster: "Booster") -> dict[str, str]:
     """Return the entries at the top of the model's text; at most one tree is written."""
     head = booster.model_to_string(num_iteration=1).split("\nTree=")[0]
     return dict(line.split("=", 1) for line in head.splitlines() if "=" in line)

@@ -1,12 +1,13 @@
 """XGBoost: native boosters, and estimators given tables whose categories are text."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, softmax
 
 from fasterce.errors import InputError
 from fasterce.models.adapters.base import (
@@ -17,35 +18,19 @@ from fasterce.models.adapters.base import (
     in_order,
     is_text,
     matrix,
-    sigmoid,
-    softmax,
+    method_if,
     two_columns,
     with_columns,
 )
 from fasterce.typing import Floats, Objects
 
+if TYPE_CHECKING:
+    from xgboost import Booster
+
 LIBRARY = "XGBoost"
 CATEGORICAL = "c"
+HINGE = "binary:hinge"
 MARGINS = ("multi:softmax", "binary:logitraw")
-
-
-class XGBoostBooster(Protocol):
-    """What is used of `xgboost.Booster`."""
-
-    feature_names: list[str] | None
-    feature_types: list[str] | None
-
-    def save_config(self) -> str: ...
-
-    def save_raw(self, raw_format: str) -> bytearray: ...
-
-    def attr(self, key: str) -> str | None: ...
-
-    def predict(self, data: object, *, output_margin: bool, iteration_range: tuple[int, int]) -> object: ...
-
-    def inplace_predict(self, data: object, *, predict_type: str, iteration_range: tuple[int, int]) -> object: ...
-
-    def get_categories(self, *, export_to_arrow: bool) -> Any: ...
 
 
 class XGBoostModel(Adapter):
@@ -53,7 +38,7 @@ class XGBoostModel(Adapter):
 
     Its objective says whether it predicts classes or numbers. Columns are matched by name, and text columns are cast to the
     categories stored with the model (XGBoost 3.1 and newer). After early stopping, the best iteration is the last one used,
-    as in XGBoost's estimators.
+    as in XGBoost's estimators. A booster trained with `binary:hinge` has labels and margins, no probabilities.
 
     Parameters
     ----------
@@ -63,7 +48,7 @@ class XGBoostModel(Adapter):
     """
 
     def __init__(self, booster: Any, *, classes: Labels | None = None) -> None:
-        self.booster: XGBoostBooster = booster.get_booster() if hasattr(booster, "get_booster") else booster
+        self.booster: Booster = booster.get_booster() if hasattr(booster, "get_booster") else booster
         learner = json.loads(self.booster.save_config())["learner"]
         self.objective = str(learner["learner_train_param"]["objective"])
         self._linear = learner["gradient_booster"]["name"] == "gblinear"
@@ -78,6 +63,14 @@ class XGBoostModel(Adapter):
     def by_name(self) -> bool:
         return self.prepare.names is not None
 
+    @property
+    def has_probabilities(self) -> bool:
+        return super().has_probabilities and self.objective != HINGE
+
+    @method_if(lambda self: self.objective == HINGE)
+    def decision_function(self, frame: pd.DataFrame) -> Floats:
+        return self._output(self.prepare(frame), True)
+
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         return self.predict_prepared(self.prepare(frame))
 
@@ -89,9 +82,9 @@ class XGBoostModel(Adapter):
         if self.predicts_numbers:
             return output
         if self.objective == "binary:logitraw":
-            return two_columns(sigmoid(output))
+            return two_columns(expit(output.astype(np.float64)))
         if margin:
-            return softmax(output)
+            return np.asarray(softmax(output.astype(np.float64), axis=1))
         return output if output.ndim > 1 else two_columns(output)
 
     def _output(self, prepared: pd.DataFrame | Objects, margin: bool) -> Floats:
@@ -103,21 +96,10 @@ class XGBoostModel(Adapter):
         return np.asarray(self.booster.inplace_predict(prepared, predict_type=kind, iteration_range=self._rounds))
 
 
-class HingeModel(XGBoostModel):
-    """A booster trained with `binary:hinge`: labels and margins, no probabilities."""
-
-    @property
-    def predict_proba(self) -> Callable[[object], Floats]:
-        raise AttributeError("predict_proba: binary:hinge has none")
-
-    def decision_function(self, frame: pd.DataFrame) -> Floats:
-        return self._output(self.prepare(frame), True)
-
-
 class XGBoostPreparation:
     """Prepares a frame for a booster: columns by name, categories as in training."""
 
-    def __init__(self, booster: XGBoostBooster) -> None:
+    def __init__(self, booster: "Booster") -> None:
         self.names = booster.feature_names
         types = booster.feature_types or []
         self.categorical = [place for place, kind in enumerate(types) if kind == CATEGORICAL]
@@ -127,13 +109,11 @@ class XGBoostPreparation:
         if self.names is None:
             return matrix([frame[name] for name in frame.columns], LIBRARY)
         ordered = in_order(frame, self.names, LIBRARY)
-        casts = {}
-        for place, name in enumerate(ordered.columns):
-            column = ordered[name]
-            cast = self._column(place, column)
-            if cast is not column:
-                casts[name] = cast
-        return with_columns(ordered, casts)
+        columns = [ordered[name] for name in ordered.columns]
+        casts = [self._column(place, column) for place, column in enumerate(columns)]
+        return with_columns(
+            ordered, {cast.name: cast for cast, column in zip(casts, columns, strict=True) if cast is not column}
+        )
 
     def _column(self, place: int, column: pd.Series) -> pd.Series:
         if place in self._known:
@@ -147,7 +127,7 @@ class XGBoostPreparation:
         return column
 
 
-def _categories(booster: XGBoostBooster) -> Mapping[int, Labels]:
+def _categories(booster: "Booster") -> Mapping[int, Labels]:
     """Return for every categorical column its categories in order, where the model stores them."""
     if not hasattr(booster, "get_categories"):
         return {}
@@ -176,9 +156,3 @@ def _decoded(stored: Mapping[str, list[int]]) -> Labels:
         return list(stored.get("values", []))
     text = bytes(value % 256 for value in stored["values"])
     return [text[a:b].decode() for a, b in zip(stored["offsets"][:-1], stored["offsets"][1:], strict=True)]
-
-
-def xgboost_model(booster: object, classes: Labels | None = None) -> XGBoostModel:
-    """Return the adapter for a booster's objective."""
-    found = XGBoostModel(booster, classes=classes)
-    return HingeModel(booster, classes=classes) if found.objective == "binary:hinge" else found

@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from fasterce.errors import InputError, MissingExtraError, ModelError, make_problem, problem_of, suggestion, unknown
-from fasterce.models.adapters import CatBoostModel, LightGBMModel, OnnxModel, RenamedModel, adapt
-from fasterce.models.adapters.xgboost import xgboost_model
+from fasterce.models.adapters import CatBoostModel, LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
 from fasterce.models.files import lightgbm_text, xgboost_file
 from fasterce.models.files.kinds import check_kind, kind_of
 from fasterce.models.files.xgboost_file import UnsoundError
@@ -175,7 +174,7 @@ def _xgboost(content: bytes, classes: Classes) -> object:
     xgboost_file.check(content)
     booster = _library("xgboost", "models", "An XGBoost model").Booster()
     booster.load_model(bytearray(content))
-    return xgboost_model(booster, classes)
+    return XGBoostModel(booster, classes=classes)
 
 
 def _lightgbm(content: bytes, classes: Classes) -> object:

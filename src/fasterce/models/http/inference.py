@@ -2,17 +2,17 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain, count
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
 from fasterce.errors import InputError
-from fasterce.models.http.client import ConnectionSettings, RemoteModelError, Request
-from fasterce.models.http.model import HttpModel
-from fasterce.models.http.responses import Columns, Gives, Response
-from fasterce.models.http.serialization import cells, texts, to_json
+from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Request
+from fasterce.models.http.model import HttpModel, cells, texts, to_json
+from fasterce.models.http.responses import Columns, Gives, Reader, Response
+from fasterce.options import check_choice
 from fasterce.typing import Objects
 
 Inputs = Literal["auto", "columns", "matrix"]
@@ -55,12 +55,10 @@ class InferenceModel(HttpModel):
         label: str | None = None,
         chances: str | None = None,
         batch_rows: int = 2_000,
-        **connection: Unpack[ConnectionSettings],
+        **connection: Any,
     ) -> None:
-        super().__init__(url, classes=classes, gives=gives, label=label, chances=chances, batch_rows=batch_rows, **connection)
-        if inputs not in ("auto", "columns", "matrix"):
-            expected = ("auto", "columns", "matrix")
-            raise InputError("options.unknown_choice", option="inputs", expected=expected, received=inputs)
+        super().__init__(url, Reader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
+        check_choice("inputs", inputs, ("auto", "columns", "matrix"))
         self.inputs = inputs
         self.parameters = None if parameters is None else dict(parameters)
         self._model = _model_address(self.url, name)
@@ -84,8 +82,9 @@ class InferenceModel(HttpModel):
             self._declared = inputs
         return self._declared
 
-    def _prepare(self) -> None:
-        _ = self.declared
+    def _responses(self, frame: pd.DataFrame) -> list[Response]:
+        _ = self.declared  # Requested before the first batch is.
+        return super()._responses(frame)
 
     def _put(self, frame: pd.DataFrame) -> Request:
         declared = self.declared

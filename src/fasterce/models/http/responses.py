@@ -6,8 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fasterce.data.dtypes import plain
 from fasterce.errors import InputError
+from fasterce.models.adapters.base import label_array, object_array
 from fasterce.models.http.client import RemoteModelError
+from fasterce.options import check_choice
 from fasterce.typing import Floats, Objects
 
 Gives = Literal["auto", "labels", "chances"]
@@ -33,17 +36,23 @@ class Response:
 class Reader:
     """Reads responses. `label` and `chances` are names of their parts, detected where they are None."""
 
-    classes: tuple[Hashable, ...] | None
+    classes: Sequence[Hashable] | None
     gives: Gives
     label: str | None = None
     chances: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.gives not in ("auto", "labels", "chances"):
-            expected = ("auto", "labels", "chances")
-            raise InputError("options.unknown_choice", option="gives", expected=expected, received=self.gives)
-        if self.classes is not None and len(set(self.classes)) < max(len(self.classes), 2):
-            raise InputError("models.classes_not_distinct", option="classes", received=self.classes)
+        check_choice("gives", self.gives, ("auto", "labels", "chances"))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", tuple(map(plain, self.classes)))
+            if len(set(self.classes)) < max(len(self.classes), 2):
+                raise InputError("models.classes_not_distinct", option="classes", received=self.classes)
+
+    @property
+    def class_array(self) -> Objects | None:
+        """The classes as an array, where text and mixtures are objects; None if they are not known."""
+        found = None if self.classes is None else label_array(self.classes)
+        return found.astype(object) if found is not None and found.dtype.kind == "U" else found
 
     def read(self, columns: Columns, rows: int) -> Response:
         """Return the labels and probabilities among the parts of a response."""
@@ -115,7 +124,7 @@ class Reader:
             places = np.clip(labels, -1, len(self.classes)).astype(np.intp)
             if (places < 0).any() or (places >= len(self.classes)).any():
                 raise RemoteModelError("models.class_position", expected=len(self.classes) - 1)
-            return _objects([self.classes[place] for place in places])
+            return object_array([self.classes[place] for place in places])
         return labels
 
 
@@ -151,10 +160,4 @@ def _labels(values: list[Any]) -> Objects:
         raise RemoteModelError("models.missing_label" if type(None) in kinds else "models.http_nested")
     if kinds <= {int, float} or kinds == {bool}:
         return np.array(flat)
-    return _objects(flat)
-
-
-def _objects(values: Sequence[Hashable]) -> Objects:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    return object_array(flat)
