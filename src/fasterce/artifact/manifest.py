@@ -35,6 +35,8 @@ MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     int | None: ("latent_dim",),
     dict | None: ("numbers", "model"),
 }
+# Parameters of the explainer that `fit` used.
+SETTINGS = ("random_state", "scores", "task", "latent_dim", "keep_rows", "compile")
 # Not part of the digest: whether a model can be compiled depends on the machine, not on what was fitted.
 ENVIRONMENT = ("written", "has_compiled", "model", "sha256")
 
@@ -53,27 +55,23 @@ def describe(explainer: "FasterCE", arrays: Named, packed: bytes, model: Manifes
 
 
 def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Manifest:
-    schema = explainer.state_.table.schema
+    state = explainer.state_
+    schema = state.table.schema
     return {
         "format": FORMAT,
         "version": VERSION,
         "written": _environment(),
         "schema": schema.to_dict(),
         "schema_sha256": json_digest(schema.to_dict()),
-        "dtypes": explainer.state_.table.to_dict(),
-        "frames": explainer.state_.table.kind,
+        "dtypes": state.table.to_dict(),
+        "frames": state.table.kind,
         "classes": list(explainer.classes_),
-        "random_state": explainer.random_state,
-        "scores": explainer.scores,
-        "use_scores": bool(explainer.state_.use_scores),
-        "task": explainer.task,
-        "numbers": None if explainer.state_.numbers is None else asdict(explainer.state_.numbers),
-        "latent_dim": explainer.latent_dim,
-        "keep_rows": explainer.keep_rows,
-        "compile": explainer.compile,
-        "config": explainer.state_.search.config.to_dict(),
-        "has_compiled": explainer.state_.compiled is not None,
-        "autoencoder": "network" if isinstance(explainer.state_.search.autoencoder, Network) else "callables",
+        **{name: getattr(explainer, name) for name in SETTINGS},
+        "use_scores": bool(state.use_scores),
+        "numbers": None if state.numbers is None else asdict(state.numbers),
+        "config": state.search.config.to_dict(),
+        "has_compiled": state.compiled is not None,
+        "autoencoder": "network" if isinstance(state.search.autoencoder, Network) else "callables",
         "report": explainer.report_.to_dict(),
         # Products of matrices may round differently in another statistics order, so the order is kept too.
         "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
