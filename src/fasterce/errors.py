@@ -7,6 +7,7 @@ catalogue of one sentence per code. No code reads a message to find something ou
 
 import os
 import tomllib
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -190,6 +191,11 @@ def make_problem(code: str, **fields: Any) -> Problem:
     """Return a problem; keywords that are not fields of `Problem` become its details."""
     own = {name: fields.pop(name) for name in ("column", "row", "expected", "received", "option") if name in fields}
     return Problem(code, **own, details=fields)
+
+
+def warn(code: str, stacklevel: int = 2, **fields: Any) -> None:
+    """Warn of a problem that does not prevent a result; `stacklevel` as in `warnings.warn`, counted from the caller."""
+    warnings.warn(make_problem(code, **fields).text(), UserWarning, stacklevel=stacklevel + 1)
 
 
 def problem_of(error: BaseException, code: str = "errors.exception") -> Problem:

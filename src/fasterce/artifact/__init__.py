@@ -5,7 +5,6 @@ Nothing is unpickled, no path is taken from the manifest, and `load` uses nothin
 
 import math
 import os
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from fasterce.artifact.manifest import SETTINGS, Manifest, content_digest, conte
 from fasterce.config import Config
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
-from fasterce.errors import ArtifactError, FasterCEError, ModelError, make_problem
+from fasterce.errors import ArtifactError, FasterCEError, ModelError, warn
 from fasterce.fitting.report import FitReport
 from fasterce.fitting.state import FittedState
 from fasterce.latent.runtime import Callables
@@ -217,12 +216,8 @@ def _compiled(model: object, state: FittedState, manifest: Manifest, where: Path
     config = Config.from_dict(manifest["config"]).compiled
     compiled, reason = make(model, predictor, state.search.examples, manifest["compile"], config)
     if manifest["has_compiled"] and compiled is None:
-        _warn("artifact.not_compiled", path=str(where), reason=reason)
+        warn("artifact.not_compiled", 3, path=str(where), reason=reason)
     return compiled
-
-
-def _warn(code: str, **details: object) -> None:
-    warnings.warn(make_problem(code, **details).text(), UserWarning, stacklevel=4)
 
 
 def _rebuild(where: Path, manifest: Manifest, packed: bytes, own: Callables | None) -> FittedState:
@@ -274,4 +269,4 @@ def _check_model(model: object, state: FittedState, where: Path) -> None:
         raise ModelError("artifact.scores_needed", path=str(where), received=type(model).__name__)
     differing = int((labels != state.search.example_classes[checked]).sum())
     if differing:
-        _warn("artifact.model_disagrees", path=str(where), received=differing, rows=len(checked))
+        warn("artifact.model_disagrees", 3, path=str(where), received=differing, rows=len(checked))

@@ -7,16 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fasterce.errors import InputError
-from fasterce.models.adapters.base import (
-    Adapter,
-    Labels,
-    as_classes,
-    in_order,
-    is_text,
-    to_categories,
-    two_columns,
-    with_columns,
-)
+from fasterce.models.adapters import base
 from fasterce.typing import Floats, Objects
 
 if TYPE_CHECKING:
@@ -27,7 +18,7 @@ MULTICLASS = ("multiclass", "multiclassova", "softmax", "ova")
 UNNAMED = "Column_"
 
 
-class LightGBMModel(Adapter):
+class LightGBMModel(base.Adapter):
     """A native `Booster`, or a fitted LightGBM estimator.
 
     Its objective says whether it predicts classes or numbers. Columns are matched by name, and text columns are cast to the
@@ -40,13 +31,13 @@ class LightGBMModel(Adapter):
         Labels in the order of the model's outputs; 0, 1, ... by default.
     """
 
-    def __init__(self, booster: Any, *, classes: Labels | None = None) -> None:
+    def __init__(self, booster: Any, *, classes: base.Labels | None = None) -> None:
         self.booster: Booster = getattr(booster, "booster_", booster)
         header = read_header(self.booster)
         self.objective = header.get("objective", "custom").split(" ")[0]
         self.prepare = LightGBMPreparation(self.booster)
         count = 2 if self.objective == "binary" else None
-        super().__init__(as_classes(classes, int(header["num_class"]) if self.objective in MULTICLASS else count))
+        super().__init__(base.as_classes(classes, int(header["num_class"]) if self.objective in MULTICLASS else count))
 
     @property
     def by_name(self) -> bool:
@@ -61,7 +52,7 @@ class LightGBMModel(Adapter):
         if self.predicts_numbers or output.ndim > 1:
             # The probabilities of one-against-all models do not sum to 1 by themselves.
             return output / output.sum(axis=1, keepdims=True) if self.objective == "multiclassova" else output
-        return two_columns(output)
+        return base.two_columns(output)
 
 
 class LightGBMPreparation:
@@ -71,7 +62,7 @@ class LightGBMPreparation:
         self.booster = booster
         self.names = booster.feature_name()
         self.by_place = all(name.startswith(UNNAMED) for name in self.names)
-        self.categories: list[Labels] = booster.pandas_categorical or []
+        self.categories: list[base.Labels] = booster.pandas_categorical or []
 
     @cached_property
     def _categorical(self) -> set[int]:
@@ -80,7 +71,7 @@ class LightGBMPreparation:
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         ordered = self._ordered(frame)
-        text = [j for j in range(ordered.shape[1]) if is_text(ordered.iloc[:, j])]
+        text = [j for j in range(ordered.shape[1]) if base.is_text(ordered.iloc[:, j])]
         places = text if len(text) == len(self.categories) else sorted(self._categorical.union(text))
         if not self.categories and not text:
             return ordered
@@ -89,17 +80,17 @@ class LightGBMPreparation:
             raise InputError("models.category_columns", expected=len(self.categories), received=received, count=len(places))
         # LightGBM treats an unknown category as a missing value, and so does this.
         casts = {
-            ordered.columns[j]: to_categories(ordered.iloc[:, j], known)
+            ordered.columns[j]: base.to_categories(ordered.iloc[:, j], known)
             for j, known in zip(places, self.categories, strict=True)
         }
-        return with_columns(ordered, casts)
+        return base.with_columns(ordered, casts)
 
     def _ordered(self, frame: pd.DataFrame) -> pd.DataFrame:
         if self.by_place and len(self.names) == frame.shape[1]:
             return frame
         # LightGBM writes an underscore for a space.
         spaced = frame.rename(columns={name: str(name).replace(" ", "_") for name in frame.columns})
-        return in_order(spaced, self.names, LIBRARY)
+        return base.in_order(spaced, self.names, LIBRARY)
 
 
 def read_header(booster: "Booster") -> dict[str, str]:

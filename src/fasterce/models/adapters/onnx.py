@@ -11,17 +11,7 @@ import numpy as np
 
 from fasterce.data.frames import as_pandas
 from fasterce.errors import InputError, ModelError, import_extra, problem_of
-from fasterce.models.adapters.base import (
-    ACTIVATIONS,
-    Activation,
-    Adapter,
-    Labels,
-    as_probabilities,
-    check_probabilities,
-    label_array,
-    labels_at,
-    named_classes,
-)
+from fasterce.models.adapters import base
 from fasterce.models.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, Fed, InputFeed, OnnxInput
 from fasterce.options import check_choice
 from fasterce.typing import Floats, Objects
@@ -38,7 +28,7 @@ MAPS = "seq(map("
 CLASS_LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 
 
-class OnnxModel(Adapter):
+class OnnxModel(base.Adapter):
     """A model in an ONNX file, its bytes, or an `InferenceSession` of your own.
 
     Inputs named like columns get these; the only input of a model gets all columns (or all numbers, where it is as wide), in
@@ -63,12 +53,12 @@ class OnnxModel(Adapter):
         self,
         model: Any,
         *,
-        classes: Labels | None = None,
+        classes: base.Labels | None = None,
         inputs: Mapping[str, Sequence[Hashable]] | None = None,
-        activation: Activation = None,
+        activation: base.Activation = None,
         missing_text: str | None = None,
     ) -> None:
-        check_choice("activation", activation, ACTIVATIONS)
+        check_choice("activation", activation, base.ACTIVATIONS)
         self._graph = _graph(model)
         self.session: InferenceSession = model if self._graph is None else _start(self._graph)
         self._activation = activation
@@ -77,11 +67,11 @@ class OnnxModel(Adapter):
         self._label, self._score = _outputs(self.session.get_outputs())
         single = _width(self._score) == 1
         self._numbers = self._label is None and single and classes is None and activation is None
-        self._named = None if classes is None else label_array(classes)
+        self._named = None if classes is None else base.label_array(classes)
         self._keys = self._mapped_keys()
         count = len(self._keys) or (2 if single else _width(self._score))
         if self._named is not None and count is not None:
-            named_classes(self._named.tolist(), count)
+            base.named_classes(self._named.tolist(), count)
         super().__init__(self._own_classes(count) if self._named is None and not self._numbers else self._named)
 
     def __deepcopy__(self, memo: object) -> "OnnxModel":
@@ -124,14 +114,14 @@ class OnnxModel(Adapter):
         # Labels that are not positions are the user's already.
         if self._named is None or labels.dtype.kind not in "iub":
             return labels
-        return labels_at(self._named, labels)
+        return base.labels_at(self._named, labels)
 
     def probabilities_of(self, fed: Fed) -> Floats:
         """Return what `predict_proba` does, from the model's inputs."""
-        return check_probabilities(self._raw_probabilities(fed))
+        return base.check_probabilities(self._raw_probabilities(fed))
 
     def _raw_probabilities(self, fed: Fed) -> Floats:
-        return as_probabilities(self._run(fed, self._score).astype(np.float64), self._activation, len(self.classes_))
+        return base.as_probabilities(self._run(fed, self._score).astype(np.float64), self._activation, len(self.classes_))
 
     def _run(self, fed: Fed, output: OnnxInput | None) -> Objects:
         """Return one output for all rows, computed block by block."""
@@ -169,7 +159,7 @@ class OnnxModel(Adapter):
     def _own_classes(self, count: int | None) -> Objects | None:
         stored = self._keys or _class_labels(self._graph, count)
         if stored:
-            return label_array(stored)
+            return base.label_array(stored)
         text = self._label is not None and self._label.type == TEXT
         return None if count is None or text else np.arange(count)
 

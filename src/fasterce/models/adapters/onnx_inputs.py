@@ -1,14 +1,13 @@
 """Inputs of an ONNX model: which columns go into which input, and their values there."""
 
 import re
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
-from fasterce.errors import InputError, ModelError, make_problem, unknown
+from fasterce.errors import InputError, ModelError, unknown, warn
 from fasterce.models.adapters.base import is_text, matrix
 from fasterce.typing import Objects
 
@@ -130,8 +129,7 @@ def _only_numbers(rows: pd.DataFrame, tensor: OnnxInput) -> Sequence[Hashable]:
     if not fits or len(numbers) == rows.shape[1]:
         return list(rows.columns)
     left_out = [name for name in rows.columns if name not in numbers]
-    problem = make_problem("models.text_unused", expected=len(numbers), received=left_out)
-    warnings.warn(str(problem), UserWarning, stacklevel=2)
+    warn("models.text_unused", expected=len(numbers), received=left_out)
     return numbers
 
 

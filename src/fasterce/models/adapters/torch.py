@@ -14,15 +14,7 @@ from fasterce.data.profile import Profile
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
 from fasterce.errors import InputError, ModelError, import_extra
-from fasterce.models.adapters.base import (
-    ACTIVATIONS,
-    Activation,
-    Adapter,
-    Labels,
-    as_classes,
-    as_probabilities,
-    check_probabilities,
-)
+from fasterce.models.adapters import base
 from fasterce.options import check_choice
 from fasterce.typing import Floats, Floats32
 
@@ -37,7 +29,7 @@ Inputs = Callable[[pd.DataFrame], Any]
 BLOCK = 256
 
 
-class TorchModel(Adapter):
+class TorchModel(base.Adapter):
     """An `nn.Module`, evaluated without gradients in evaluation mode; its mode is restored afterwards.
 
     Parameters
@@ -59,17 +51,17 @@ class TorchModel(Adapter):
         module: "Module",
         inputs: Inputs,
         *,
-        classes: Labels | None = None,
-        activation: Activation = "softmax",
+        classes: base.Labels | None = None,
+        activation: base.Activation = "softmax",
         task: Task = "classification",
     ) -> None:
         if not callable(inputs):
             raise InputError("models.torch_inputs", option="inputs", received=type(inputs).__name__)
-        check_choice("activation", activation, ACTIVATIONS)
+        check_choice("activation", activation, base.ACTIVATIONS)
         check_choice("task", task, ("classification", "regression"))
         self.module, self.inputs, self.activation = module, inputs, activation
         self._running = Lock()
-        super().__init__(None if task == "regression" else as_classes(classes, len(classes or (0, 1))))
+        super().__init__(None if task == "regression" else base.as_classes(classes, len(classes or (0, 1))))
 
     @classmethod
     def on_matrix(
@@ -97,8 +89,8 @@ class TorchModel(Adapter):
             if outputs.ndim != 1:
                 raise ModelError("models.one_output", received=outputs.shape[1])
             return outputs
-        found = as_probabilities(outputs, self.activation, len(self.classes_))
-        return check_probabilities(found) if self.activation is None else found
+        found = base.as_probabilities(outputs, self.activation, len(self.classes_))
+        return base.check_probabilities(found) if self.activation is None else found
 
     def _forward(self, frame: pd.DataFrame) -> Floats:
         torch = import_extra("torch", "train", "A PyTorch model")

@@ -10,18 +10,7 @@ import pandas as pd
 from scipy.special import expit, softmax
 
 from fasterce.errors import InputError
-from fasterce.models.adapters.base import (
-    Adapter,
-    Labels,
-    as_categories,
-    as_classes,
-    in_order,
-    is_text,
-    matrix,
-    method_if,
-    two_columns,
-    with_columns,
-)
+from fasterce.models.adapters import base
 from fasterce.typing import Floats, Objects
 
 if TYPE_CHECKING:
@@ -33,7 +22,7 @@ HINGE = "binary:hinge"
 MARGINS = ("multi:softmax", "binary:logitraw")
 
 
-class XGBoostModel(Adapter):
+class XGBoostModel(base.Adapter):
     """A native `Booster`, or a fitted XGBoost estimator.
 
     Its objective says whether it predicts classes or numbers. Columns are matched by name, and text columns are cast to the
@@ -47,7 +36,7 @@ class XGBoostModel(Adapter):
         Labels in the order of the model's outputs; 0, 1, ... by default.
     """
 
-    def __init__(self, booster: Any, *, classes: Labels | None = None) -> None:
+    def __init__(self, booster: Any, *, classes: base.Labels | None = None) -> None:
         self.booster: Booster = booster.get_booster() if hasattr(booster, "get_booster") else booster
         learner = json.loads(self.booster.save_config())["learner"]
         self.objective = str(learner["learner_train_param"]["objective"])
@@ -57,7 +46,7 @@ class XGBoostModel(Adapter):
         self.prepare = XGBoostPreparation(self.booster)
         count = 2 if self.objective.startswith("binary:") else None
         several = self.objective.startswith("multi:")
-        super().__init__(as_classes(classes, int(learner["learner_model_param"]["num_class"]) if several else count))
+        super().__init__(base.as_classes(classes, int(learner["learner_model_param"]["num_class"]) if several else count))
 
     @property
     def by_name(self) -> bool:
@@ -67,7 +56,7 @@ class XGBoostModel(Adapter):
     def has_probabilities(self) -> bool:
         return super().has_probabilities and self.objective != HINGE
 
-    @method_if(lambda self: self.objective == HINGE)
+    @base.method_if(lambda self: self.objective == HINGE)
     def decision_function(self, frame: pd.DataFrame) -> Floats:
         return self._output(self.prepare(frame), True)
 
@@ -82,10 +71,10 @@ class XGBoostModel(Adapter):
         if self.predicts_numbers:
             return output
         if self.objective == "binary:logitraw":
-            return two_columns(expit(output.astype(np.float64)))
+            return base.two_columns(expit(output.astype(np.float64)))
         if margin:
             return np.asarray(softmax(output.astype(np.float64), axis=1))
-        return output if output.ndim > 1 else two_columns(output)
+        return output if output.ndim > 1 else base.two_columns(output)
 
     def _output(self, prepared: pd.DataFrame | Objects, margin: bool) -> Floats:
         if self._linear:
@@ -107,27 +96,27 @@ class XGBoostPreparation:
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame | Floats:
         if self.names is None:
-            return matrix([frame[name] for name in frame.columns], LIBRARY)
-        ordered = in_order(frame, self.names, LIBRARY)
+            return base.matrix([frame[name] for name in frame.columns], LIBRARY)
+        ordered = base.in_order(frame, self.names, LIBRARY)
         columns = [ordered[name] for name in ordered.columns]
         casts = [self._column(place, column) for place, column in enumerate(columns)]
-        return with_columns(
+        return base.with_columns(
             ordered, {cast.name: cast for cast, column in zip(casts, columns, strict=True) if cast is not column}
         )
 
     def _column(self, place: int, column: pd.Series) -> pd.Series:
         if place in self._known:
-            return as_categories(column, self._known[place], LIBRARY)
+            return base.as_categories(column, self._known[place], LIBRARY)
         if place in self.categorical:
-            if isinstance(column.dtype, pd.CategoricalDtype) or not is_text(column):
+            if isinstance(column.dtype, pd.CategoricalDtype) or not base.is_text(column):
                 return column
             raise InputError("models.categories_not_stored", column=column.name, received=str(column.dtype))
-        if is_text(column):
-            return pd.Series(matrix([column], LIBRARY)[:, 0], index=column.index, name=column.name)
+        if base.is_text(column):
+            return pd.Series(base.matrix([column], LIBRARY)[:, 0], index=column.index, name=column.name)
         return column
 
 
-def _categories(booster: "Booster") -> Mapping[int, Labels]:
+def _categories(booster: "Booster") -> Mapping[int, base.Labels]:
     """Return for every categorical column its categories in order, where the model stores them."""
     if not hasattr(booster, "get_categories"):
         return {}
@@ -143,7 +132,7 @@ def _categories(booster: "Booster") -> Mapping[int, Labels]:
     return {} if garbled else found
 
 
-def _categories_of_file(content: Any) -> Mapping[int, Labels]:
+def _categories_of_file(content: Any) -> Mapping[int, base.Labels]:
     """Return the categories in the model's JSON, for where pyarrow is not installed."""
     stored = content["learner"]["gradient_booster"]
     stored = stored.get("gbtree", stored)  # DART keeps its trees one level deeper.
@@ -151,7 +140,7 @@ def _categories_of_file(content: Any) -> Mapping[int, Labels]:
     return {place: _decoded(column) for place, column in enumerate(cats.get("enc", [])) if _decoded(column)}
 
 
-def _decoded(stored: Mapping[str, list[int]]) -> Labels:
+def _decoded(stored: Mapping[str, list[int]]) -> base.Labels:
     if "offsets" not in stored:
         return list(stored.get("values", []))
     text = bytes(value % 256 for value in stored["values"])

@@ -4,7 +4,6 @@ import hashlib
 import io
 import re
 import sys
-import warnings
 import zipfile
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,16 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fasterce.errors import (
-    InputError,
-    MissingExtraError,
-    ModelError,
-    import_extra,
-    make_problem,
-    problem_of,
-    suggestion,
-    unknown,
-)
+from fasterce.errors import InputError, MissingExtraError, ModelError, import_extra, problem_of, suggestion, unknown, warn
 from fasterce.models.adapters import CatBoostModel, LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
 from fasterce.models.files import lightgbm_text, xgboost_file
 from fasterce.models.files.kinds import KINDS, UnsoundError, kind_of
@@ -233,7 +223,7 @@ def _check_archive(content: bytes) -> None:
 def _pickle(content: bytes, path: Path, trust: bool) -> Any:
     if trust is not True:
         raise ModelError("models.pickle_not_trusted", option="trust_pickle=True", path=str(path))
-    warnings.warn(str(make_problem("models.pickle_warning", path=path)), UserWarning, stacklevel=4)
+    warn("models.pickle_warning", 4, path=path)
     with _guarded(path, "pickle"):
         model = import_module("joblib").load(io.BytesIO(content))
     return _checked(model, str(path))

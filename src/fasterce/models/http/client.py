@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from fasterce.errors import InputError, ModelError, Problem, import_extra, make_problem, problem_of
+from fasterce.errors import InputError, ModelError, Problem, import_extra, problem_of
 from fasterce.options import Checked, Kind, Option, option
 
 if TYPE_CHECKING:
@@ -44,13 +44,10 @@ class _UnavailableError(RemoteModelError):
     """The server as a whole does not respond: a request with fewer rows would not help."""
 
 
-class _BusyError(Exception):
-    """The request may be repeated, after `seconds` if the server sets a time."""
+class _BusyError(RemoteModelError):
+    """The request may be repeated, after `pause` seconds if the server sets a time."""
 
-    def __init__(self, problem: Problem, seconds: float | None = None) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.seconds = seconds
+    pause: float | None = None
 
 
 @dataclass(frozen=True)
@@ -144,12 +141,8 @@ class Client:
 
     def _connection(self) -> "_Connection":
         mine = self._connections.get(os.getpid())
-        if mine is None:
-            opened = _Connection(self.options)
-            mine = self._connections.setdefault(os.getpid(), opened)
-            if mine is not opened:
-                opened.close()
-        return mine
+        # Of two threads that come first together, one keeps nothing: a connection opens only when it is used.
+        return mine or self._connections.setdefault(os.getpid(), _Connection(self.options))
 
     def close(self) -> None:
         connection = self._connections.pop(os.getpid(), None)
@@ -198,7 +191,7 @@ class _Connection:
             try:
                 return self._once(request)
             except _BusyError as busy:
-                cause, wanted = busy.problem, busy.seconds
+                cause, wanted = busy.problem, busy.pause
             if turn < tries:
                 # The pause is the only thing random here; no result depends on it.
                 time.sleep(min(pause * random.uniform(0.5, 1.0) if wanted is None else wanted, self.options.longest_wait))
@@ -222,11 +215,11 @@ class _Connection:
             with self.http.stream(request.method, request.url, content=request.body) as response:
                 body = self._read(response, until)
         except self.httpx.TimeoutException:
-            raise _BusyError(make_problem("models.http_timeout", seconds=self.options.timeout)) from None
+            raise _BusyError("models.http_timeout", seconds=self.options.timeout) from None
         except self.httpx.DecodingError:
             raise RemoteModelError("models.http_encoding", url=address(request.url)) from None
         except self.httpx.RequestError as error:
-            raise _BusyError(make_problem("models.http_unreachable", cause=problem_of(error))) from None
+            raise _BusyError("models.http_unreachable", cause=problem_of(error)) from None
         return self._parse(response, body, request)
 
     def _read(self, response: "httpx.Response", until: float) -> bytes:
@@ -237,7 +230,7 @@ class _Connection:
             if len(body) > most:
                 raise RemoteModelError("models.http_too_large", url=address(str(response.url)), most=f"{most:,}")
             if time.monotonic() > until:
-                raise _BusyError(make_problem("models.http_slow", seconds=self.options.timeout))
+                raise _BusyError("models.http_slow", seconds=self.options.timeout)
         return bytes(body)
 
     def _parse(self, response: "httpx.Response", body: bytes, request: Request) -> Any:
@@ -254,7 +247,9 @@ class _Connection:
             to = address(response.headers.get("location", "nowhere"))
             raise _UnavailableError("models.http_redirected", url=url, received=status, to=to)
         if status in BUSY:
-            raise _BusyError(make_problem("models.http_busy", received=status, excerpt=excerpt()), _retry_after(response))
+            busy = _BusyError("models.http_busy", received=status, excerpt=excerpt())
+            busy.pause = _retry_after(response)
+            raise busy
         if not 200 <= status < 300:
             kind = _UnavailableError if status in REFUSED else RemoteModelError
             raise kind("models.http_refused", url=url, received=status, excerpt=excerpt())

@@ -106,13 +106,10 @@ class HttpModel(ResponseModel):
 
 def cells(column: pd.Series) -> list[object]:
     """Return the values of a column: whole numbers, floats, booleans and text keep their type."""
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
+    missing = column.isna()
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf" and not missing.any():
         return list(column.tolist())
-    missing = column.isna().to_numpy(dtype=bool)
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and not missing.any():
-        return list(column.tolist())
-    values = column.to_numpy(dtype=object, na_value=None) if missing.any() else column.to_numpy(dtype=object)
-    return [None if gap else plain(value) for value, gap in zip(values, missing, strict=True)]
+    return [plain(value) for value in column.astype(object).where(~missing, None)]
 
 
 def texts(frame: pd.DataFrame) -> set[str]:

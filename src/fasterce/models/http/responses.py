@@ -36,8 +36,8 @@ class Response:
 class Reader:
     """Reads responses. `label` and `chances` are names of their parts, detected where they are None."""
 
-    classes: Sequence[Hashable] | None
-    gives: Gives
+    classes: Sequence[Hashable] | None = None
+    gives: Gives = "auto"
     label: str | None = None
     chances: str | Sequence[str] | None = None
 
