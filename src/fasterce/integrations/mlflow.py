@@ -277,21 +277,18 @@ def _refer(model: ModelReference, folder: Path) -> Reference | None:
     if not isinstance(model, (str, os.PathLike)):
         raise InputError("integrations.model_object", option="model", received=type(model).__name__)
     source = os.fspath(model)
-    if source.startswith(("http://", "https://")):
-        if urlsplit(source).username or urlsplit(source).password:
-            raise InputError("integrations.credentials_in_address", option="model")
-        return {"kind": "source", "source": source}
     if Path(source).is_file():
         folder.mkdir()
         shutil.copyfile(source, folder / Path(source).name)
         return {"kind": "file", "source": Path(source).name}
     if (Path(source) / "MLmodel").is_file():
         return {"kind": "uri", "source": str(Path(source).resolve())}
-    if URI.match(source):
-        return {"kind": "uri", "source": source}
     if ":" not in source:
         raise InputError("integrations.not_a_reference", option="model", received=source)
-    return {"kind": "source", "source": source}
+    is_address = source.startswith(("http://", "https://"))
+    if is_address and (urlsplit(source).username or urlsplit(source).password):
+        raise InputError("integrations.credentials_in_address", option="model")
+    return {"kind": "uri" if URI.match(source) and not is_address else "source", "source": source}
 
 
 def _load(

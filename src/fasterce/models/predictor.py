@@ -6,7 +6,6 @@ Labels alone are enough. Scores are used only where they were seen to agree with
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from fasterce.models.adapters.base import SCORE_METHODS
 from fasterce.models.predictions import FAILED, Predictions
 from fasterce.typing import Floats, Indices, Objects
 
-Scores = Literal["auto", "never"]
 PredictFunction = Callable[[pd.DataFrame], object]
 
 # Different labels, and different fractions among them, above which a model is taken to predict numbers rather than classes.

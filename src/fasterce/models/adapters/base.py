@@ -19,6 +19,8 @@ ACTIVATIONS = get_args(Activation)
 Labels = Sequence[Hashable]
 SCORE_METHODS = ("predict_proba", "decision_function")
 SUM_ERROR = 1e-3
+# What pandas calls values that are numbers.
+NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "empty")
 
 Method = TypeVar("Method", bound=Callable[..., object])
 
@@ -202,28 +204,19 @@ def to_categories(column: pd.Series, categories: Labels) -> pd.Series:
 
 def matrix(columns: Sequence[pd.Series], library: str) -> Floats:
     """Return columns as numbers side by side, missing ones as NaN. Building a frame would be slower for few rows."""
-    numbers = []
-    for column in columns:
-        if not is_text(column):
-            numbers.append(_floats(column))
-        elif _numeric_object(column):
-            numbers.append(_floats(column.astype(object)))
-        else:
-            raise InputError("models.text_column", column=column.name, library=library)
-    return np.stack(numbers, axis=1)
+    return np.stack([_floats(column, library) for column in columns], axis=1)
 
 
-def _floats(column: pd.Series) -> Floats:
-    """Return floats; pandas is many times slower with `na_value`, which plain numbers do not need."""
+def _floats(column: pd.Series, library: str) -> Floats:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        # Many times faster than with `na_value`.
         return np.asarray(column.to_numpy(dtype=np.float64))
+    if is_text(column):
+        # Categories and plain objects may be numbers all the same.
+        column = column.astype(object)
+        if pd.api.types.infer_dtype(column, skipna=True) not in NUMBERS:
+            raise InputError("models.text_column", column=column.name, library=library)
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def _numeric_object(column: pd.Series) -> bool:
-    """Return whether categories or plain objects are numbers all the same."""
-    inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
-    return inferred in ("integer", "floating", "mixed-integer-float", "boolean", "empty")
 
 
 def type_names(model: object) -> set[tuple[str, str]]:

@@ -68,19 +68,16 @@ class InputFeed:
         if len(self.inputs) == 1 and not self.given and not _is_column(self.inputs[0], rows):
             return [(self.inputs[0], list(_only_numbers(rows, self.inputs[0])))]
         own = {str(name): name for name in rows.columns}
-        tidy = {re.sub(r"\W", "_", text): name for text, name in own.items()}
-        return [(tensor, self._columns(tensor, rows, own, tidy)) for tensor in self.inputs]
+        by_name = {re.sub(r"\W", "_", text): name for text, name in own.items()} | own
+        return [(tensor, self._columns(tensor, rows, by_name)) for tensor in self.inputs]
 
-    def _columns(
-        self, tensor: OnnxInput, rows: pd.DataFrame, own: Mapping[str, Hashable], tidy: Mapping[str, Hashable]
-    ) -> Sequence[Hashable]:
-        """Return the columns the user named for an input, or the column of its name."""
+    def _columns(self, tensor: OnnxInput, rows: pd.DataFrame, by_name: Mapping[str, Hashable]) -> Sequence[Hashable]:
+        """Return the columns the user named for an input, or the column of its name, as written or with underscores."""
         wanted = self.given.get(tensor.name)
         if wanted is None:
-            found = own.get(tensor.name, tidy.get(tensor.name))
-            if found is None:
-                raise InputError(unknown("models.missing_column", tensor.name, own, library="ONNX"))
-            wanted = [found]
+            if tensor.name not in by_name:
+                raise InputError(unknown("models.missing_column", tensor.name, map(str, rows.columns), library="ONNX"))
+            return [by_name[tensor.name]]
         missing = [name for name in wanted if name not in rows.columns]
         if missing:
             raise InputError(unknown("models.unknown_input_column", missing[0], rows.columns, input=tensor.name))

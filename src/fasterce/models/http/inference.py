@@ -13,7 +13,6 @@ from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Req
 from fasterce.models.http.model import HttpModel, cells, texts, to_json
 from fasterce.models.http.responses import Columns, Gives, Reader, Response
 from fasterce.options import check_choice
-from fasterce.typing import Objects
 
 Inputs = Literal["auto", "columns", "matrix"]
 Content = dict[str, Any]
@@ -88,17 +87,17 @@ class InferenceModel(HttpModel):
 
     def _put(self, frame: pd.DataFrame) -> Request:
         declared = self.declared
-        content: Content = {"id": f"fasterce-{next(self._turn)}"}
         as_matrix = self.inputs == "matrix" or (self.inputs == "auto" and _is_matrix(declared, frame))
         a_table = not (as_matrix or declared)
-        parameters = {"content_type": "pd"} if a_table and self.parameters is None else self.parameters
-        if parameters:
-            content["parameters"] = parameters
-        content["inputs"] = [_matrix(frame, declared)] if as_matrix else _columns(frame, declared)
-        wanted = [name for name in (self._reader.label, self._reader.chances) if name is not None]
-        if wanted:
-            content["outputs"] = [{"name": name} for name in wanted]
-        return Request("POST", f"{self._model}/infer", to_json(content), lambda: texts(frame), content["id"])
+        turn = f"fasterce-{next(self._turn)}"
+        content: Content = {
+            "id": turn,
+            "parameters": {"content_type": "pd"} if a_table and self.parameters is None else self.parameters,
+            "inputs": [_matrix(frame, declared)] if as_matrix else _columns(frame, declared),
+            "outputs": [{"name": name} for name in (self._reader.label, self._reader.chances) if name is not None],
+        }
+        body = to_json({name: part for name, part in content.items() if part})
+        return Request("POST", f"{self._model}/infer", body, lambda: texts(frame), turn)
 
     def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response:
         if not isinstance(content, dict) or not isinstance(content.get("outputs"), list):
@@ -121,12 +120,10 @@ def _model_address(url: str, name: str | None) -> str:
 
 
 def _is_input(one: object) -> bool:
-    return (
-        isinstance(one, dict)
-        and isinstance(one.get("name"), str)
-        and one.get("datatype") in KNOWN
-        and isinstance(one.get("shape"), list)
-    )
+    match one:
+        case {"name": str(), "datatype": str(datatype), "shape": list()}:
+            return datatype in KNOWN
+    return False
 
 
 def _is_matrix(declared: list[Content], frame: pd.DataFrame) -> bool:
@@ -145,16 +142,19 @@ def _matrix(frame: pd.DataFrame, declared: list[Content]) -> Content:
     width = about["shape"][-1]
     if isinstance(width, int) and width >= 0 and width != frame.shape[1]:
         raise InputError("models.v2_width", expected=width, received=frame.shape[1])
-    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    data = cells(pd.Series(_as(values.ravel(), about["datatype"])))
-    return {"name": about["name"], "shape": list(values.shape), "datatype": about["datatype"], "data": data}
+    values = pd.Series(frame.to_numpy(dtype=np.float64, na_value=np.nan).ravel())
+    data = _data(values, about["datatype"])
+    return {"name": about["name"], "shape": list(frame.shape), "datatype": about["datatype"], "data": data}
 
 
-def _as(values: Objects, datatype: str) -> Objects:
-    """Return numbers as the server will hold them; floats where some are missing."""
-    if datatype in FLOATS:
-        return values.astype(FLOATS[datatype]).astype(np.float64)
-    return values.astype(np.int64) if datatype in WHOLE and np.isfinite(values).all() else values
+def _data(column: pd.Series, datatype: str) -> list[object]:
+    """Return the values of a column as the server will hold them, missing ones as None."""
+    if datatype in FLOATS and pd.api.types.is_numeric_dtype(column.dtype):
+        column = pd.Series(column.to_numpy(dtype=np.float64, na_value=np.nan).astype(FLOATS[datatype]).astype(np.float64))
+    data = cells(column)
+    if datatype in WHOLE:
+        return [int(value) if isinstance(value, float) and value.is_integer() else value for value in data]
+    return data
 
 
 def _columns(frame: pd.DataFrame, declared: list[Content]) -> list[Content]:
@@ -169,13 +169,8 @@ def _columns(frame: pd.DataFrame, declared: list[Content]) -> list[Content]:
 
 def _column(column: pd.Series, about: Content) -> Content:
     datatype = about.get("datatype") or _datatype(column)
-    data = cells(column)
-    if datatype in FLOATS and pd.api.types.is_numeric_dtype(column.dtype):
-        data = cells(pd.Series(_as(column.to_numpy(dtype=np.float64, na_value=np.nan), datatype)))
-    elif datatype in WHOLE:
-        data = [int(value) if isinstance(value, float) and value.is_integer() else value for value in data]
     shape = [len(column), 1] if len(about["shape"]) > 1 else [len(column)]
-    content: Content = {"name": about["name"], "shape": shape, "datatype": datatype, "data": data}
+    content: Content = {"name": about["name"], "shape": shape, "datatype": datatype, "data": _data(column, datatype)}
     return content | {"parameters": {"content_type": "str"}} if datatype == "BYTES" else content
 
 

@@ -2,7 +2,6 @@
 
 import json
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -100,7 +99,7 @@ class HttpModel(ResponseModel):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 

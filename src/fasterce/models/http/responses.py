@@ -76,14 +76,13 @@ class Reader:
             return columns[wanted[0]] if isinstance(self.chances, str) else _zipped(columns, wanted)
         if self.classes is not None and all(str(name) in columns for name in self.classes):
             return _zipped(columns, [str(name) for name in self.classes])
-        found = next((columns[name] for name in CHANCES if name in columns and _wide(columns[name])), None)
-        if found is None:
-            found = next((values for values in columns.values() if _wide(values)), None)
-        if found is None and self.gives == "chances" and len(columns) == 1:
-            found = next(iter(columns.values()))
-        if found is None and self.gives == "chances":
+        likely = [columns[name] for name in CHANCES if name in columns] + list(columns.values())
+        found = next((values for values in likely if _wide(values)), None)
+        if found is not None or self.gives == "auto":
+            return found
+        if len(columns) != 1:
             raise RemoteModelError("models.http_no_probabilities", received=list(columns))
-        return found
+        return likely[-1]
 
     def _label(self, columns: Columns) -> list[Any] | None:
         if self.gives == "chances" and self.label is None:
@@ -110,7 +109,7 @@ class Reader:
             chances = np.stack([1.0 - second, second], axis=1)
         if self.classes is not None and chances.shape[1] != len(self.classes):
             raise RemoteModelError("models.http_probability_count", expected=len(self.classes), received=chances.shape[1])
-        if (chances < -SLACK).any() or (chances > 1 + SLACK).any():
+        if ((chances < -SLACK) | (chances > 1 + SLACK)).any():
             raise RemoteModelError("models.http_probability_range")
         if (np.abs(chances.sum(axis=1) - 1) > SUM_SLACK).any():
             raise RemoteModelError("models.http_probability_sum")
@@ -121,10 +120,9 @@ class Reader:
         if self.classes is None or all(isinstance(name, int) for name in self.classes):
             return labels
         if labels.dtype.kind in "iuf" and (labels == np.round(labels)).all():
-            places = np.clip(labels, -1, len(self.classes)).astype(np.intp)
-            if (places < 0).any() or (places >= len(self.classes)).any():
+            if ((labels < 0) | (labels >= len(self.classes))).any():
                 raise RemoteModelError("models.class_position", expected=len(self.classes) - 1)
-            return object_array([self.classes[place] for place in places])
+            return object_array([self.classes[int(place)] for place in labels])
         return labels
 
 
