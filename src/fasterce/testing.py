@@ -92,11 +92,6 @@ class _Case:
             return bool(np.allclose(found.astype(float), expected.astype(float), rtol=slack, atol=slack))
         return float(np.mean(found != expected)) <= (0.0 if self.exact else LOOSE_SHARE)
 
-    @property
-    def classes(self) -> Objects | None:
-        found: Objects | None = getattr(self.model, "classes_", None)
-        return found
-
 
 def _check(case: _Case) -> None:
     if not _check_first_prediction(case):
@@ -135,7 +130,7 @@ def _check_labels(case: _Case, labels: Objects) -> None:
         finite = labels.dtype.kind in "fiu" and bool(np.isfinite(labels.astype(float)).all())
         case.require(finite, "models.check_numbers", received=[plain(label) for label in labels[:3]])
         return
-    seen, classes = {plain(label) for label in labels}, case.classes
+    seen, classes = {plain(label) for label in labels}, getattr(case.model, "classes_", None)
     case.require(len(seen) <= MOST_LABELS, "models.check_too_many_labels", count=len(seen))
     if classes is None:
         return
@@ -148,7 +143,7 @@ def _check_labels(case: _Case, labels: Objects) -> None:
 
 
 def _check_probabilities(case: _Case, labels: Objects, probabilities: Objects) -> None:
-    classes = case.classes
+    classes = getattr(case.model, "classes_", None)
     if classes is None:
         case.require(False, "models.check_no_classes")
         return

@@ -41,16 +41,17 @@ def arrays_of_search(state: SearchState) -> Named:
         "hyperplanes": state.hyperplanes,
         "regions": state.regions,
         "distance": state.distance,
+        "surrogate": state.surrogate,
+        "network": state.autoencoder if isinstance(state.autoencoder, Network) else None,
     }
-    if state.surrogate is not None:
-        parts["surrogate"] = state.surrogate
-    network = {"network": state.autoencoder} if isinstance(state.autoencoder, Network) else {}
-    named = {f"{part}.{name}": a for part, owner in (parts | network).items() for name, a in _arrays_of(owner).items()}
+    named = {f"{part}.{name}": array for part, owner in parts.items() for name, array in _arrays_of(owner).items()}
     whole = {name: getattr(state, name).astype(np.int64) for name in ("example_classes", "prototype_classes", "groups")}
     return named | _arrays_of(state) | whole
 
 
 def _arrays_of(owner: Any) -> Named:
+    if owner is None:
+        return {}
     values = owner.arrays() if hasattr(owner, "arrays") else {f.name: getattr(owner, f.name) for f in fields(owner)}
     return {name: np.asarray(value) for name, value in values.items() if isinstance(value, (np.ndarray, float))}
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
@@ -46,9 +45,11 @@ Manifest = dict[str, Any]
 def describe(explainer: "FasterCE", arrays: Named, packed: bytes, model: Manifest | None = None) -> Manifest:
     """Return the manifest, whose values can all be read back; `model` describes a model file saved beside it."""
     schema = explainer.state_.table.schema
-    _check_scalars(schema.names, "column name")
-    _check_scalars((value for feature in schema.features for value in feature.categories), "category")
-    _check_scalars(explainer.classes_, "class")
+    categories = [value for feature in schema.features for value in feature.categories]
+    for what, values in (("column name", schema.names), ("category", categories), ("class", explainer.classes_)):
+        for value in values:
+            if not isinstance(plain(value), (str, int, float, bool)):
+                raise ArtifactError("artifact.unsupported_value", what=what, received=value)
     content = content_of(explainer, arrays, packed)
     content["model"] = model
     return content | {"sha256": json_digest(content)}
@@ -102,12 +103,6 @@ def _environment() -> dict[str, str]:
     return {**versions(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
-def _check_scalars(values: Iterable[Any], what: str) -> None:
-    for value in values:
-        if not isinstance(plain(value), (str, int, float, bool)):
-            raise ArtifactError("artifact.unsupported_value", what=what, received=value)
-
-
 def to_json(content: Any, **layout: Any) -> bytes:
     return json.dumps(content, default=_bare, **layout).encode()
 
@@ -138,10 +133,8 @@ def parse(text: bytes, path: Path) -> Manifest:
     version = content.get("version")
     if not isinstance(version, int) or version < 1:
         raise unusable("not_a_version", path, received=version)
-    if version > VERSION:
-        raise unusable("newer", path, expected=VERSION, received=version)
-    if version < VERSION:
-        raise unusable("older", path, expected=VERSION, received=version)
+    if version != VERSION:
+        raise unusable("newer" if version > VERSION else "older", path, expected=VERSION, received=version)
     for kind, names in MANIFEST_FIELDS.items():
         for name in names:
             if not isinstance(content.get(name, ...), kind):

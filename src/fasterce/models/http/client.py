@@ -11,7 +11,8 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -120,24 +121,21 @@ class Client:
             return read(connection.send(request), part, request)
 
         futures = [connection.workers.submit(work, part) for part in parts]
+        waiting = set(futures)
         try:
-            return [self._result(future, futures, connection) for future in futures]
+            while waiting:
+                finished = connection.finished
+                done, waiting = wait(waiting, self.options.patience, FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                # Sockets have time limits: if no request finishes for this long, it hangs.
+                if waiting and connection.finished == finished:
+                    self.close()
+                    raise _UnavailableError("models.http_hangs")
+            return [future.result() for future in futures]
         finally:
             for future in futures:
                 future.cancel()
-
-    def _result(self, wanted: Future[Found], futures: list[Future[Found]], connection: "_Connection") -> Found:
-        """Wait while any request finishes; sockets have time limits, so that no progress for this long is a hang."""
-        while not wanted.done():
-            finished = connection.finished
-            done, _ = wait(futures, timeout=self.options.patience, return_when=FIRST_EXCEPTION)
-            failed = next((one for one in done if not one.cancelled() and one.exception()), None)
-            if failed is not None:
-                return failed.result()
-            if not wanted.done() and connection.finished == finished:
-                self.close()
-                raise _UnavailableError("models.http_hangs")
-        return wanted.result()
 
     def _connection(self) -> "_Connection":
         mine = self._connections.get(os.getpid())
@@ -313,12 +311,9 @@ def address(url: str) -> str:
 
 def check_url(url: object) -> str:
     """Return an http or https address; anything else is an error."""
-    text = url if isinstance(url, str) and not any(c.isspace() for c in url) else None
-    try:
-        parts = None if text is None else urlsplit(text)
-        usable = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise InputError("models.http_url", option="url", received=url if text is None else address(text))
-    return str(url)
+    is_text = isinstance(url, str) and not any(c.isspace() for c in url)
+    with suppress(ValueError):
+        parts = urlsplit(str(url))
+        if is_text and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return str(url)
+    raise InputError("models.http_url", option="url", received=address(str(url)) if is_text else url)
