@@ -50,22 +50,21 @@ class Adapter(WithClasses, ABC):
     ----------
     classes : ndarray or None
         The labels in the order of the model's outputs; None for a model that predicts numbers.
+
+    Attributes
+    ----------
+    predicts_numbers, has_probabilities : bool
+        What the model predicts; a library where it is not one or the other sets them itself.
     """
 
     def __init__(self, classes: Objects | None) -> None:
         self._classes = classes
+        self.predicts_numbers = classes is None
+        self.has_probabilities = classes is not None
 
     @abstractmethod
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         """Return probabilities (N, C) where there are classes, else numbers (N,)."""
-
-    @property
-    def predicts_numbers(self) -> bool:
-        return self._classes is None
-
-    @property
-    def has_probabilities(self) -> bool:
-        return self._classes is not None
 
     def predict(self, frame: object) -> Objects:
         if self._classes is None:

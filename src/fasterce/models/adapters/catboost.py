@@ -26,12 +26,9 @@ class CatBoostModel(Adapter):
 
     def __init__(self, model: "CatBoost", *, classes: Labels | None = None) -> None:
         self.model = model
+        self.by_name = any(name != str(place) for place, name in enumerate(model.feature_names_))
         own = list(model.classes_)
         super().__init__(label_array(own) if own and classes is None else as_classes(classes, len(own) or None))
-
-    @property
-    def by_name(self) -> bool:
-        return not all(name == str(place) for place, name in enumerate(self.model.feature_names_))
 
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         ordered = in_order(frame, self.model.feature_names_, LIBRARY) if self.by_name else frame

@@ -36,12 +36,9 @@ class LightGBMModel(base.Adapter):
         header = read_header(self.booster)
         self.objective = header.get("objective", "custom").split(" ")[0]
         self.prepare = LightGBMPreparation(self.booster)
+        self.by_name = not self.prepare.by_place
         count = 2 if self.objective == "binary" else None
         super().__init__(base.as_classes(classes, int(header["num_class"]) if self.objective in MULTICLASS else count))
-
-    @property
-    def by_name(self) -> bool:
-        return not self.prepare.by_place
 
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         return self.predict_prepared(self.prepare(frame))

@@ -66,13 +66,16 @@ class OnnxModel(base.Adapter):
         self.block = _block(self.feed.inputs)
         self._label, self._score = _outputs(self.session.get_outputs())
         single = _width(self._score) == 1
-        self._numbers = self._label is None and single and classes is None and activation is None
+        numbers = self._label is None and single and classes is None and activation is None
         self._named = None if classes is None else base.label_array(classes)
         self._keys = self._mapped_keys()
         count = len(self._keys) or (2 if single else _width(self._score))
         if self._named is not None and count is not None:
             base.named_classes(self._named.tolist(), count)
-        super().__init__(self._own_classes(count) if self._named is None and not self._numbers else self._named)
+        super().__init__(self._own_classes(count) if self._named is None and not numbers else self._named)
+        self.predicts_numbers = numbers
+        self.has_probabilities &= self._score is not None
+        self.by_name = len(self.feed.inputs) > 1
 
     def __deepcopy__(self, memo: object) -> "OnnxModel":
         return self  # Nothing in it changes, and a session cannot be copied.
@@ -83,22 +86,10 @@ class OnnxModel(base.Adapter):
         make = partial(OnnxModel, inputs=self.feed.given, activation=self._activation, missing_text=self.feed.missing_text)
         return (make if self._classes is None else partial(make, classes=self._classes.tolist())), (self._graph,)
 
-    @property
-    def by_name(self) -> bool:
-        return len(self.feed.inputs) > 1
-
-    @property
-    def predicts_numbers(self) -> bool:
-        return self._numbers
-
-    @property
-    def has_probabilities(self) -> bool:
-        return self._score is not None and super().has_probabilities
-
     def predict(self, frame: object) -> Objects:
         rows = as_pandas(frame, "rows")
         if len(rows) == 0:
-            return np.zeros(0, dtype=np.float64 if self._numbers else object)
+            return np.zeros(0, dtype=np.float64 if self.predicts_numbers else object)
         return self.labels_of(self.feed(rows))
 
     def evaluate(self, frame: "pd.DataFrame") -> Floats:
@@ -106,7 +97,7 @@ class OnnxModel(base.Adapter):
 
     def labels_of(self, fed: Fed) -> Objects:
         """Return what `predict` does, from the model's inputs."""
-        if self._numbers:
+        if self.predicts_numbers:
             return _flat(self._run(fed, self._score)).astype(np.float64)
         if self._label is None:
             return np.asarray(self.classes_[self._raw_probabilities(fed).argmax(axis=1)])

@@ -44,17 +44,11 @@ class XGBoostModel(base.Adapter):
         best = self.booster.attr("best_iteration")
         self._rounds = (0, 0) if best is None else (0, int(best) + 1)
         self.prepare = XGBoostPreparation(self.booster)
+        self.by_name = self.prepare.names is not None
         count = 2 if self.objective.startswith("binary:") else None
         several = self.objective.startswith("multi:")
         super().__init__(base.as_classes(classes, int(learner["learner_model_param"]["num_class"]) if several else count))
-
-    @property
-    def by_name(self) -> bool:
-        return self.prepare.names is not None
-
-    @property
-    def has_probabilities(self) -> bool:
-        return super().has_probabilities and self.objective != HINGE
+        self.has_probabilities &= self.objective != HINGE
 
     @base.method_if(lambda self: self.objective == HINGE)
     def decision_function(self, frame: pd.DataFrame) -> Floats:
