@@ -7,29 +7,18 @@ catalogue of one sentence per code. No code reads a message to find something ou
 
 import os
 import tomllib
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sklearn.exceptions import NotFittedError as SklearnNotFittedError
-
-__all__ = [
-    "ArtifactError",
-    "FasterCEError",
-    "InputError",
-    "MissingExtraError",
-    "ModelError",
-    "NotFittedError",
-    "Problem",
-    "SchemaError",
-    "shorten",
-    "suggestion",
-]
 
 MESSAGES_VARIABLE = "FASTERCE_MESSAGES"
 LONGEST_VALUE = 100
@@ -98,7 +87,8 @@ class Problem:
             "option": _Verbatim(names.get(self.option or "", self.option)),
             **{name: shown_as(value) for name, value in self.details.items()},
         }
-        template = _template(messages, self.code)
+        section, _, name = self.code.partition(".")
+        template: str = messages[section][name]
         text = template.format_map(shown)
         if self.received is not None and with_received and "{received" not in template:
             text += sentence["received"].format_map(shown)
@@ -189,10 +179,23 @@ if TYPE_CHECKING:
         """The explainer was used before `fit`."""
 
 
+def import_extra(module: str, extra: str, purpose: str, package: str = "") -> ModuleType:
+    """Import a module of an optional dependency; where it is not installed, the error names the extra that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package or module, extra, purpose) from error
+
+
 def make_problem(code: str, **fields: Any) -> Problem:
     """Return a problem; keywords that are not fields of `Problem` become its details."""
     own = {name: fields.pop(name) for name in ("column", "row", "expected", "received", "option") if name in fields}
     return Problem(code, **own, details=fields)
+
+
+def warn(code: str, stacklevel: int = 2, **fields: Any) -> None:
+    """Warn of a problem that does not prevent a result; `stacklevel` as in `warnings.warn`, counted from the caller."""
+    warnings.warn(make_problem(code, **fields).text(), UserWarning, stacklevel=stacklevel + 1)
 
 
 def problem_of(error: BaseException, code: str = "errors.exception") -> Problem:
@@ -232,12 +235,6 @@ def catalogue() -> Mapping[str, Any]:
         for section, entries in tomllib.loads(Path(other).read_text(encoding="utf-8")).items():
             texts.setdefault(section, {}).update(entries)
     return texts
-
-
-def _template(messages: Mapping[str, Any], code: str) -> str:
-    section, _, name = code.partition(".")
-    found: str = messages[section][name]
-    return found
 
 
 @dataclass(frozen=True)

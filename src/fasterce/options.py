@@ -25,12 +25,12 @@ Python name (`Problem.option`); pass `names("cli")` or `names("http")` to `Probl
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from enum import Enum
 from functools import cache
 from math import inf
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from fasterce.config import Config
 from fasterce.errors import InputError, unknown
@@ -50,6 +50,7 @@ Coder = Callable[[Any], Any]
 
 # Counterfactuals of a query are compared with each other, so memory grows with the square of this number.
 LARGEST_N = 100
+SHARE: dict[str, Any] = {"minimum": 0, "maximum": 1, "exclusive": True}
 # By type, whether the minimum is excluded, and whether there is a maximum.
 NUMBER_CODES = {
     (int, False, False): "options.not_a_count",
@@ -114,7 +115,8 @@ class Option:
     @property
     def choices(self) -> tuple[str, ...]:
         """The names it may be, empty if it is not a choice."""
-        literal = next((one for one in (self.annotation, *get_args(self.annotation)) if _is_literal(one)), None)
+        annotations = (self.annotation, *get_args(self.annotation))
+        literal = next((one for one in annotations if get_origin(one) is Literal), None)
         return get_args(literal)
 
     @property
@@ -157,6 +159,11 @@ def option(default: Any, help: str, *, cli: str = "", **more: Any) -> Any:
     return field(default=default, metadata={"option": Option(help, cli=tuple(cli.split()), **more)})
 
 
+def shared(default: Any, help: str, **more: Any) -> Any:
+    """Declare an option that the command line and HTTP offer under its own name."""
+    return field(default=default, metadata={"option": Option(help, **more), "shared": True})
+
+
 @dataclass(frozen=True)
 class Checked:
     """Values of declared options; plain ones are checked when made."""
@@ -182,20 +189,12 @@ class ExplainOptions(Checked):
         http="method",
     )
     _: KW_ONLY
-    target: Any = option(
+    target: Any = shared(
         None,
         "Wanted class, or bounds (low, high) for a model that predicts numbers; with two classes the other one by default.",
         kind=Kind.TARGET,
-        cli="--target",
-        http="target",
     )
-    target_score: Bounds | None = option(
-        None,
-        "Wanted probability of the class, as bounds (low, high).",
-        kind=Kind.BOUNDS,
-        cli="--target-score",
-        http="target_score",
-    )
+    target_score: Bounds | None = shared(None, "Wanted probability of the class, as bounds (low, high).", kind=Kind.BOUNDS)
     n: int = option(
         1, "Largest number of different counterfactuals per row.", minimum=1, maximum=LARGEST_N, cli="--n -n", http="n"
     )
@@ -210,15 +209,9 @@ class ExplainOptions(Checked):
         None, "The only columns that may change.", kind=Kind.COLUMNS, cli="--vary", http="vary"
     )
     permitted_range: Mapping[Hashable, Any] | None = option(
-        None,
-        "Range of a number, or permitted categories, by column.",
-        kind=Kind.RANGES,
-        cli="--range",
-        http="ranges",
+        None, "Range of a number, or permitted categories, by column.", kind=Kind.RANGES, cli="--range", http="ranges"
     )
-    constraints: Sequence["Constraint"] = option(
-        (), "Constraints on top of those of the schema.", kind=Kind.CONSTRAINTS, cli="--constraints", http="constraints"
-    )
+    constraints: Sequence["Constraint"] = shared((), "Constraints on top of those of the schema.", kind=Kind.CONSTRAINTS)
     override: bool = option(
         False, "Let constraints of this call replace those of the schema on the same columns.", http="override"
     )
@@ -227,14 +220,8 @@ class ExplainOptions(Checked):
     margin: float = option(
         0.0, "How far to move beyond the decision boundary, in standard deviations of each changed number.", minimum=0
     )
-    robust: float | None = option(
-        None,
-        "Share of small input noise under which a counterfactual must hold, such as 0.95.",
-        minimum=0,
-        maximum=1,
-        exclusive=True,
-        cli="--robust",
-        http="robust",
+    robust: float | None = shared(
+        None, "Share of small input noise under which a counterfactual must hold, such as 0.95.", **SHARE
     )
     noise: Mapping[Hashable, float] | None = option(
         None, "Standard deviation of the noise by column, for `robust`.", kind=Kind.FACTORS, entry="deviation"
@@ -242,30 +229,19 @@ class ExplainOptions(Checked):
     ensemble_agreement: float | None = option(
         None,
         "Share of refitted models (`fit_ensemble`) that must agree with a counterfactual.",
-        minimum=0,
-        maximum=1,
-        exclusive=True,
+        **SHARE,
         reproducible=False,
     )
-    distance: DistanceName | Mapping[Hashable, float] = option(
+    distance: DistanceName | Mapping[Hashable, float] = shared(
         "percentile",
         "How changes are measured: percentile, gower or mad; or a factor by column, which multiplies percentile.",
         kind=Kind.FACTORS,
         entry="factor",
-        cli="--distance",
-        http="distance",
     )
-    realism: float = option(
-        0.5,
-        "For the realistic method: from 0 (near the row) to 1 (near known rows of the target).",
-        minimum=0,
-        maximum=1,
-        cli="--realism",
-        http="realism",
+    realism: float = shared(
+        0.5, "For the realistic method: from 0 (near the row) to 1 (near known rows of the target).", minimum=0, maximum=1
     )
-    budget: int | None = option(
-        None, "Largest number of model rows per explanation.", minimum=1, cli="--budget", http="budget"
-    )
+    budget: int | None = shared(None, "Largest number of model rows per explanation.", minimum=1)
     deadline: float | None = option(None, "Time limit of the call in seconds.", minimum=0, exclusive=True, reproducible=False)
     diagnose: bool = option(
         True,
@@ -316,9 +292,12 @@ FREEZE = Option(
 @cache
 def declared(cls: type = ExplainOptions) -> tuple[Option, ...]:
     """Return the options a class declares, in order."""
-    return tuple(
-        replace(one.metadata["option"], name=one.name, annotation=one.type, default=one.default) for one in fields(cls)
-    )
+    return tuple(_named(one) for one in fields(cls))
+
+
+def _named(one: "Field[Any]") -> Option:
+    found: Option = replace(one.metadata["option"], name=one.name, annotation=one.type, default=one.default)
+    return replace(found, cli=(f"--{one.name.replace('_', '-')}",), http=one.name) if "shared" in one.metadata else found
 
 
 def defaults(cls: type = ExplainOptions) -> dict[str, Any]:
@@ -346,12 +325,14 @@ def explain_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Raise InputError unless the value of a parameter is one of its choices."""
+    if value not in choices:
+        raise InputError("options.unknown_choice", option=name, expected=choices, received=value)
+
+
 def check_known(given: Iterable[str], known: Sequence[str]) -> None:
     """Raise InputError for the first name that is not a known option."""
     for name in given:
         if name not in known:
             raise InputError(unknown("options.unknown_option", name, known))
-
-
-def _is_literal(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is Literal

@@ -1,8 +1,8 @@
 """Check that a model keeps the contract of `fasterce.models.protocol.Model`: `check_adapter(model, X)`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -44,18 +44,34 @@ def check_adapter(model: object, X: pd.DataFrame, *, exact: bool = True) -> None
     """
     if not isinstance(X, pd.DataFrame) or len(X) < 2:
         raise InputError("models.check_rows", option="X")
-    problems = list(_problems(_Case(adapt(model), X.head(MOST_ROWS), exact)))
-    if problems:
-        raise AssertionError("\n".join(problem.text() for problem in problems))
+    case = _Case(adapt(model), X.head(MOST_ROWS), exact)
+    _check(case)
+    if case.problems:
+        raise AssertionError("\n".join(problem.text() for problem in case.problems))
 
 
 @dataclass(frozen=True)
 class _Case:
-    """The model under test and the rows to evaluate."""
+    """The model under test, the rows to evaluate, and the violations of the contract found so far."""
 
     model: Model
     X: pd.DataFrame
     exact: bool
+    problems: list[Problem] = field(default_factory=list)
+
+    def require(self, kept: bool, code: str, **fields: object) -> bool:
+        """Return whether a part of the contract is kept; note the problem if not."""
+        if not kept:
+            self.problems.append(make_problem(code, **fields))
+        return kept
+
+    def attempt(self, evaluate: Callable[[], Objects], code: str, **fields: object) -> Objects | None:
+        """Return what the model does; note the problem and return None if it raises."""
+        try:
+            return evaluate()
+        except Exception as error:
+            self.require(False, code, cause=_cause(error), **fields)
+            return None
 
     def predict(self, frame: pd.DataFrame) -> Objects:
         return np.asarray(find_predict(self.model)(frame))
@@ -76,97 +92,78 @@ class _Case:
             return bool(np.allclose(found.astype(float), expected.astype(float), rtol=slack, atol=slack))
         return float(np.mean(found != expected)) <= (0.0 if self.exact else LOOSE_SHARE)
 
-    @property
-    def classes(self) -> Objects | None:
-        found: Objects | None = getattr(self.model, "classes_", None)
-        return found
 
-
-def _problems(case: _Case) -> Iterator[Problem]:
-    first = _first_prediction(case)
-    if first is not None:
-        yield first
+def _check(case: _Case) -> None:
+    if not _check_first_prediction(case):
         return
     labels = case.labels(case.X)
     evaluations: list[tuple[str, Evaluation, Objects]] = [("predict", case.labels, labels)]
     if callable(getattr(case.model, "predict_proba", None)):
-        try:
-            probabilities = case.probabilities(case.X.copy())
-        except Exception as error:
-            yield make_problem("models.check_probabilities_raise", cause=_cause(error))
+        probabilities = case.attempt(lambda: case.probabilities(case.X.copy()), "models.check_probabilities_raise")
+        if probabilities is None:
             return
         evaluations.append(("predict_proba", lambda frame: case.probabilities(frame.copy()), probabilities))
-    yield from _label_problems(case, labels)
-    if len(evaluations) > 1:
-        yield from _probability_problems(case, labels, probabilities)
+        _check_probabilities(case, labels, probabilities)
+    _check_labels(case, labels)
     for name, evaluate, expected in evaluations:
-        yield from _batch_problems(case, name, evaluate, expected)
-        yield from _frame_problems(case, name)
-    yield from _empty_problems(case)
+        _check_batches(case, name, evaluate, expected)
+        _check_frame(case, name)
+    _check_empty(case)
 
 
-def _first_prediction(case: _Case) -> Problem | None:
-    """Return what is wrong with the very first prediction; nothing else can be checked then."""
+def _check_first_prediction(case: _Case) -> bool:
+    """Return whether the very first prediction is usable; nothing else can be checked if not."""
     rows = len(case.X)
-    try:
-        found = case.predict(case.X.copy())
-    except Exception as error:
-        return make_problem("models.check_predict_raises", rows=rows, cause=_cause(error))
-    if found.ndim == 0:
-        return make_problem("models.check_one_value", rows=rows)
-    if len(found) != rows:
-        return make_problem("models.check_count", rows=rows, found=len(found))
-    if found.size != rows:
-        return make_problem("models.check_label_shape", shape=str(found.shape))
-    missing = pd.isna(found.reshape(rows))
-    return make_problem("models.check_missing_labels", rows=rows, missing=int(missing.sum())) if missing.any() else None
+    found = case.attempt(lambda: case.predict(case.X.copy()), "models.check_predict_raises", rows=rows)
+    if found is None or not case.require(found.ndim > 0, "models.check_one_value", rows=rows):
+        return False
+    if not case.require(len(found) == rows, "models.check_count", rows=rows, found=len(found)):
+        return False
+    if not case.require(found.size == rows, "models.check_label_shape", shape=str(found.shape)):
+        return False
+    missing = int(pd.isna(found.reshape(rows)).sum())
+    return case.require(missing == 0, "models.check_missing_labels", rows=rows, missing=missing)
 
 
-def _label_problems(case: _Case, labels: Objects) -> Iterator[Problem]:
+def _check_labels(case: _Case, labels: Objects) -> None:
     if predicts_numbers(case.model):
-        if labels.dtype.kind not in "fiu" or not np.isfinite(labels.astype(float)).all():
-            yield make_problem("models.check_numbers", received=[plain(label) for label in labels[:3]])
+        finite = labels.dtype.kind in "fiu" and bool(np.isfinite(labels.astype(float)).all())
+        case.require(finite, "models.check_numbers", received=[plain(label) for label in labels[:3]])
         return
-    seen = {plain(label) for label in labels}
-    if len(seen) > MOST_LABELS:
-        yield make_problem("models.check_too_many_labels", count=len(seen))
-    classes = case.classes
+    seen, classes = {plain(label) for label in labels}, getattr(case.model, "classes_", None)
+    case.require(len(seen) <= MOST_LABELS, "models.check_too_many_labels", count=len(seen))
     if classes is None:
         return
-    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
-        yield make_problem("models.check_classes_type", type=type(classes).__name__)
-        return
-    known = [plain(label) for label in classes]
-    if len(set(known)) < len(known):
-        yield make_problem("models.check_classes_repeated", received=known)
-    unknown = [label for label in seen if label not in known]
-    if unknown:
-        yield make_problem("models.check_classes_incomplete", expected=known, received=unknown)
+    is_vector = isinstance(classes, np.ndarray) and classes.ndim == 1
+    if case.require(is_vector, "models.check_classes_type", type=type(classes).__name__):
+        known = [plain(label) for label in classes]
+        case.require(len(set(known)) == len(known), "models.check_classes_repeated", received=known)
+        unknown = [label for label in seen if label not in known]
+        case.require(not unknown, "models.check_classes_incomplete", expected=known, received=unknown)
 
 
-def _probability_problems(case: _Case, labels: Objects, probabilities: Objects) -> Iterator[Problem]:
-    classes = case.classes
+def _check_probabilities(case: _Case, labels: Objects, probabilities: Objects) -> None:
+    classes = getattr(case.model, "classes_", None)
     if classes is None:
-        yield make_problem("models.check_no_classes")
+        case.require(False, "models.check_no_classes")
         return
-    expected = (len(labels), len(classes))
-    if probabilities.shape != expected:
-        yield make_problem("models.check_probability_shape", expected=str(expected), shape=str(probabilities.shape))
+    shape, expected = probabilities.shape, (len(labels), len(classes))
+    if not case.require(shape == expected, "models.check_probability_shape", expected=str(expected), shape=str(shape)):
         return
-    if probabilities.dtype.kind not in "fiu" or not np.isfinite(probabilities).all():
-        yield make_problem("models.check_probability_numbers")
+    finite = probabilities.dtype.kind in "fiu" and bool(np.isfinite(probabilities).all())
+    if not case.require(finite, "models.check_probability_numbers"):
         return
     low, high = float(probabilities.min()), float(probabilities.max())
-    if low < -EXACT or high > 1 + EXACT:
-        yield make_problem("models.check_probability_range", low=f"{low:.4g}", high=f"{high:.4g}")
+    within = low >= -EXACT and high <= 1 + EXACT
+    case.require(within, "models.check_probability_range", low=f"{low:.4g}", high=f"{high:.4g}")
     sums = probabilities.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
-    if abs(sums[worst] - 1) > LOOSE:
-        yield make_problem("models.check_probability_sum", total=f"{sums[worst]:.4g}", row=worst)
-    yield from _agreement_problems(labels, probabilities, [plain(label) for label in classes])
+    total = float(sums[worst])
+    case.require(abs(total - 1) <= LOOSE, "models.check_probability_sum", total=f"{total:.4g}", row=worst)
+    _check_agreement(case, labels, probabilities, [plain(label) for label in classes])
 
 
-def _agreement_problems(labels: Objects, probabilities: Objects, classes: list[object]) -> Iterator[Problem]:
+def _check_agreement(case: _Case, labels: Objects, probabilities: Objects, classes: list[object]) -> None:
     """The label must have the largest probability; with two classes any threshold will do."""
     position = {label: k for k, label in enumerate(classes)}
     own = np.array([position.get(plain(label), -1) for label in labels])
@@ -174,16 +171,15 @@ def _agreement_problems(labels: Objects, probabilities: Objects, classes: list[o
     if not behind.any():
         return
     if len(classes) == 2:
-        second = probabilities[:, 1]
-        above, below = second[own == 1], second[own == 0]
+        above, below = probabilities[own == 1, 1], probabilities[own == 0, 1]
         if len(above) == 0 or len(below) == 0 or below.max() <= above.min() + EXACT:
             return
     row = int(behind.argmax())
     likeliest = classes[int(probabilities[row].argmax())]
-    yield make_problem("models.check_label_not_likeliest", row=row, expected=likeliest, received=plain(labels[row]))
+    case.require(False, "models.check_label_not_likeliest", row=row, expected=likeliest, received=plain(labels[row]))
 
 
-def _batch_problems(case: _Case, name: str, evaluate: Evaluation, expected: Objects) -> Iterator[Problem]:
+def _check_batches(case: _Case, name: str, evaluate: Evaluation, expected: Objects) -> None:
     """The prediction of a row must not depend on the batch, the order of rows, the index or the thread."""
     rows = len(case.X)
     reverse = np.arange(rows)[::-1]
@@ -203,19 +199,20 @@ def _batch_problems(case: _Case, name: str, evaluate: Evaluation, expected: Obje
         checks.append(("columns", lambda: evaluate(case.X[columns]), expected))
     for check, attempt, wanted in checks:
         contract = Problem(f"models.check_{check}", details={"method": name})
-        try:
-            found = attempt()
-        except Exception as error:
-            yield make_problem("models.check_raised", violated=contract, cause=_cause(error))
-            continue
-        if found.shape != wanted.shape:
-            shapes = {"shape": str(found.shape), "expected": str(wanted.shape)}
-            yield make_problem("models.check_other_shape", violated=contract, **shapes)
-        elif not case.same(found, wanted):
-            apart = (found != wanted).reshape(len(found), -1).any(axis=1)
-            row = int(apart.argmax())
-            values = {"found": str(found[row]), "expected": str(wanted[row])}
-            yield make_problem("models.check_differs", violated=contract, count=int(apart.sum()), rows=len(found), **values)
+        found = case.attempt(attempt, "models.check_raised", violated=contract)
+        if found is not None:
+            _check_same(case, contract, found, wanted)
+
+
+def _check_same(case: _Case, contract: Problem, found: Objects, wanted: Objects) -> None:
+    shapes = {"shape": str(found.shape), "expected": str(wanted.shape)}
+    if not case.require(found.shape == wanted.shape, "models.check_other_shape", violated=contract, **shapes):
+        return
+    if not case.same(found, wanted):
+        apart = (found != wanted).reshape(len(found), -1).any(axis=1)
+        row = int(apart.argmax())
+        values = {"found": str(found[row]), "expected": str(wanted[row]), "count": int(apart.sum()), "rows": len(found)}
+        case.require(False, "models.check_differs", violated=contract, **values)
 
 
 def _by_threads(case: _Case, evaluate: Evaluation, expected: Objects) -> Objects:
@@ -225,24 +222,22 @@ def _by_threads(case: _Case, evaluate: Evaluation, expected: Objects) -> Objects
     return next((predictions for predictions in found if not case.same(predictions, expected)), found[-1])
 
 
-def _frame_problems(case: _Case, name: str) -> Iterator[Problem]:
-    given, before = case.X.copy(), case.X.copy()
+def _check_frame(case: _Case, name: str) -> None:
+    given = case.X.copy()
     (case.predict if name == "predict" else case.probabilities)(given)
     try:
-        pd.testing.assert_frame_equal(given, before)
+        pd.testing.assert_frame_equal(given, case.X)
     except AssertionError:
-        yield make_problem("models.check_changes_frame", method=name)
+        case.require(False, "models.check_changes_frame", method=name)
 
 
-def _empty_problems(case: _Case) -> Iterator[Problem]:
+def _check_empty(case: _Case) -> None:
     try:
         found = case.predict(case.X.iloc[:0])
     except Exception as error:
-        if not str(error).strip():
-            yield make_problem("models.check_empty_raises", cause=_cause(error))
+        case.require(str(error).strip() != "", "models.check_empty_raises", cause=_cause(error))
         return
-    if found.ndim == 0 or len(found):
-        yield make_problem("models.check_empty_shape", shape=str(found.shape))
+    case.require(found.ndim > 0 and len(found) == 0, "models.check_empty_shape", shape=str(found.shape))
 
 
 def _cause(error: Exception) -> str:

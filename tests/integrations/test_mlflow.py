@@ -209,8 +209,7 @@ def test_a_file_is_copied_in_and_an_import_path_kept(
     explainer: FasterCE, data: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which files can be loaded, and how safely, is `fasterce.models.files.load`' affair."""
-    import sys
-    from types import ModuleType, SimpleNamespace
+    from types import SimpleNamespace
 
     asked: list[Any] = []
 
@@ -218,9 +217,7 @@ def test_a_file_is_copied_in_and_an_import_path_kept(
         asked.append((source, how))
         return SimpleNamespace(model=Wealth())
 
-    models = ModuleType("fasterce.models.files.load")
-    models.load_model = load_model  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "fasterce.models.files.load", models)
+    monkeypatch.setattr("fasterce.models.files.load.load_model", load_model)
     (tmp_path / "wealth.onnx").write_bytes(b"a model")
     ours.save_model(explainer, tmp_path / "one", model=tmp_path / "wealth.onnx")
     (tmp_path / "wealth.onnx").unlink()

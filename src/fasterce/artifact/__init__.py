@@ -5,7 +5,6 @@ Nothing is unpickled, no path is taken from the manifest, and `load` uses nothin
 
 import math
 import os
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +16,11 @@ from safetensors.numpy import save as pack
 from fasterce.artifact.arrays import Named, arrays_of, check_packed, rebuild_search, rebuild_statistics, unpack_arrays
 from fasterce.artifact.bundle import pack_model, unpack_model
 from fasterce.artifact.folder import ARRAYS, MANIFEST, check_replaceable, read, replace_folder, unusable
-from fasterce.artifact.manifest import Manifest, content_digest, content_of, describe, parse, parse_json, to_json
+from fasterce.artifact.manifest import SETTINGS, Manifest, content_digest, content_of, describe, parse, parse_json, to_json
 from fasterce.config import Config
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
-from fasterce.errors import ArtifactError, FasterCEError, ModelError, make_problem
+from fasterce.errors import ArtifactError, FasterCEError, ModelError, warn
 from fasterce.fitting.report import FitReport
 from fasterce.fitting.state import FittedState
 from fasterce.latent.runtime import Callables
@@ -39,11 +38,6 @@ if TYPE_CHECKING:
 
 # Examples on which a model is compared with the stored predictions: a few milliseconds.
 CHECKED_ROWS = 64
-# A digest is computed again once one of these is another object.
-DIGESTED = (
-    "state_",
-    *("random_state", "scores", "task", "latent_dim", "keep_rows", "compile"),
-)
 
 
 @dataclass(frozen=True)
@@ -100,8 +94,11 @@ def _spread(count: int) -> Indices:
 
 
 def digest(explainer: "FasterCE") -> str:
-    """Return the digest of a fitted explainer, "sha256:…": the same before it is saved and after it is loaded."""
-    state = [getattr(explainer, name) for name in DIGESTED]
+    """Return the digest of a fitted explainer, "sha256:…": the same before it is saved and after it is loaded.
+
+    It is computed again once the state or a setting is another object.
+    """
+    state = [getattr(explainer, name) for name in ("state_", *SETTINGS)]
     known = getattr(explainer, "_digested", None)
     if known is None or any(one is not other for one, other in zip(known[0], state, strict=True)):
         known = (state, content_digest(content_of(explainer, *_packed(explainer))))
@@ -199,7 +196,7 @@ def load(
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     state = _rebuild(where, manifest, read(where / ARRAYS), own)
     _check_model(model, state, where)
-    settings = {name: manifest[name] for name in ("random_state", "scores", "latent_dim", "keep_rows", "compile", "task")}
+    settings = {name: manifest[name] for name in SETTINGS}
     config = state.search.config if manifest["config"] else None
     explainer = FasterCE(model, state.table.schema, autoencoder=autoencoder, config=config, **settings)
     explainer.state_ = replace(state, compiled=_compiled(model, state, manifest, where))
@@ -219,12 +216,8 @@ def _compiled(model: object, state: FittedState, manifest: Manifest, where: Path
     config = Config.from_dict(manifest["config"]).compiled
     compiled, reason = make(model, predictor, state.search.examples, manifest["compile"], config)
     if manifest["has_compiled"] and compiled is None:
-        _warn("artifact.not_compiled", path=str(where), reason=reason)
+        warn("artifact.not_compiled", 3, path=str(where), reason=reason)
     return compiled
-
-
-def _warn(code: str, **details: object) -> None:
-    warnings.warn(make_problem(code, **details).text(), UserWarning, stacklevel=4)
 
 
 def _rebuild(where: Path, manifest: Manifest, packed: bytes, own: Callables | None) -> FittedState:
@@ -276,4 +269,4 @@ def _check_model(model: object, state: FittedState, where: Path) -> None:
         raise ModelError("artifact.scores_needed", path=str(where), received=type(model).__name__)
     differing = int((labels != state.search.example_classes[checked]).sum())
     if differing:
-        _warn("artifact.model_disagrees", path=str(where), received=differing, rows=len(checked))
+        warn("artifact.model_disagrees", 3, path=str(where), received=differing, rows=len(checked))

@@ -41,16 +41,17 @@ def arrays_of_search(state: SearchState) -> Named:
         "hyperplanes": state.hyperplanes,
         "regions": state.regions,
         "distance": state.distance,
+        "surrogate": state.surrogate,
+        "network": state.autoencoder if isinstance(state.autoencoder, Network) else None,
     }
-    if state.surrogate is not None:
-        parts["surrogate"] = state.surrogate
-    network = {"network": state.autoencoder} if isinstance(state.autoencoder, Network) else {}
-    named = {f"{part}.{name}": a for part, owner in (parts | network).items() for name, a in _arrays_of(owner).items()}
+    named = {f"{part}.{name}": array for part, owner in parts.items() for name, array in _arrays_of(owner).items()}
     whole = {name: getattr(state, name).astype(np.int64) for name in ("example_classes", "prototype_classes", "groups")}
     return named | _arrays_of(state) | whole
 
 
 def _arrays_of(owner: Any) -> Named:
+    if owner is None:
+        return {}
     values = owner.arrays() if hasattr(owner, "arrays") else {f.name: getattr(owner, f.name) for f in fields(owner)}
     return {name: np.asarray(value) for name, value in values.items() if isinstance(value, (np.ndarray, float))}
 
@@ -106,10 +107,14 @@ class Stored:
                 raise unusable("unknown_codes", self.path, array=name, expected=count - 1)
         return array
 
+    def rows(self, name: str, count: int | None, schema: Schema) -> NDArray[Any]:
+        """Return rows of codes."""
+        counts = [None if feature.numeric else feature.n_codes for feature in schema.features]
+        return self.codes(name, (count, len(schema)), np.float64, counts)
+
 
 def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables | None, config: Config) -> SearchState:
-    counts = [None if feature.numeric else feature.n_codes for feature in schema.features]
-    examples = stored.codes("examples", (None, len(schema)), np.float64, counts)
+    examples = stored.rows("examples", None, schema)
     labels = stored.codes("example_classes", (len(examples),), np.int64, [classes])
     # Measured on a few rows only to know which arrays a profile has, and their shapes.
     profile = Profile(**stored.like("profile", Profile.measure(examples[:CHECKED_ROWS], schema)))
@@ -118,6 +123,8 @@ def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables 
     latent = stored.take("hyperplanes.normals", (rows, None)).shape[1]
     shapes = {f.name: (rows, latent) if f.name == "normals" else (rows,) for f in fields(Hyperplanes) if f.name != "classes"}
     planes = {name: stored.take(f"hyperplanes.{name}", shape) for name, shape in shapes.items()}
+    distance = stored.like("distance", Distance.gower(profile.span, codec.numeric, codec.nullable))
+    prototypes = stored.take("prototypes", (None, latent))
     parts: dict[str, Any] = {
         "codec": codec,
         "autoencoder": own or _network(stored, codec, latent),
@@ -125,12 +132,12 @@ def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables 
         "regions": _regions(stored, classes, latent),
         "examples": examples,
         "example_classes": labels.astype(np.intp),
-        "distance": _distance(stored, Distance.gower(profile.span, codec.numeric, codec.nullable)),
+        "distance": Distance(distance["weight"], distance["flat"], gap=distance.get("gap")),
         "surrogate": _surrogate(stored, schema, classes),
         "typical": stored.take("typical", (classes,)),
         "groups": stored.codes("groups", (len(schema),), np.int64, [len(schema)]).astype(np.intp),
-        "prototypes": stored.take("prototypes", (None, latent)),
-        "prototype_classes": _prototype_classes(stored, classes),
+        "prototypes": prototypes,
+        "prototype_classes": stored.codes("prototype_classes", (len(prototypes),), np.int64, [classes]).astype(np.intp),
         "config": config,
     }
     numbers = {f.name: float(stored.take(f.name, ())) for f in fields(SearchState) if f.name not in parts}
@@ -146,7 +153,6 @@ def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables 
 def rebuild_statistics(stored: Stored, schema: Schema, classes: int, numbers: bool) -> TrainingStatistics:
     features = len(schema)
     kept = "statistics.rows" in stored.arrays and len(stored.arrays["statistics.rows"])
-    counts = [None if feature.numeric else feature.n_codes for feature in schema.features]
     statistics = TrainingStatistics(
         seen=stored.take("statistics.seen", (), np.int64),
         updates=stored.take("statistics.updates", (), np.int64),
@@ -157,14 +163,10 @@ def rebuild_statistics(stored: Stored, schema: Schema, classes: int, numbers: bo
         prediction_cuts=stored.take("statistics.prediction_cuts", (BINS - 1,)) if numbers else np.zeros(0),
         classes=stored.take("statistics.classes", (BINS if numbers else classes,), np.int64),
         reconstruction=stored.take("statistics.reconstruction", (3,)),
-        rows=stored.codes("statistics.rows", (kept, features), np.float64, counts) if kept else np.zeros((0, features)),
+        rows=stored.rows("statistics.rows", kept, schema) if kept else np.zeros((0, features)),
     )
-    if (
-        statistics.seen < max(1, kept)
-        or statistics.updates < 0
-        or (statistics.counts < 0).any()
-        or (statistics.classes < 0).any()
-    ):
+    counts = (statistics.seen - max(1, kept), statistics.updates, statistics.counts, statistics.classes)
+    if any((count < 0).any() for count in counts):
         raise unusable("impossible_counts", stored.path)
     return statistics
 
@@ -173,16 +175,6 @@ def _regions(stored: Stored, classes: int, latent: int) -> Regions:
     centres = stored.take("regions.centres", (None, latent))
     normals = stored.take("regions.normals", (len(centres), classes, latent))
     return Regions(centres, normals, stored.take("regions.offsets", (len(centres), classes)))
-
-
-def _prototype_classes(stored: Stored, classes: int) -> NDArray[np.intp]:
-    count = len(stored.take("prototypes", (None, None)))
-    return stored.codes("prototype_classes", (count,), np.int64, [classes]).astype(np.intp)
-
-
-def _distance(stored: Stored, template: Distance) -> Distance:
-    named = stored.like("distance", template)
-    return Distance(named["weight"], named["flat"], gap=named.get("gap"))
 
 
 def _surrogate(stored: Stored, schema: Schema, classes: int) -> Surrogate | None:

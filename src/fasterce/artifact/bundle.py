@@ -25,9 +25,8 @@ def pack_model(loaded: LoadedModel) -> tuple[dict[str, Any], bytes]:
     content = Path(loaded.source).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     if f"sha256:{digest}" != loaded.digest:
-        raise ArtifactError(
-            "artifact.model_file_changed", path=loaded.source, expected=loaded.digest, received=f"sha256:{digest}"
-        )
+        received = f"sha256:{digest}"
+        raise ArtifactError("artifact.model_file_changed", path=loaded.source, expected=loaded.digest, received=received)
     name = next(name for name in MODELS if name.endswith(Path(loaded.source).suffix.lower()))
     classes = None if loaded.classes is None else [plain(label) for label in loaded.classes]
     return {"file": name, "kind": loaded.kind, "bytes": len(content), "sha256": digest, "classes": classes}, content

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
@@ -35,6 +34,8 @@ MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     int | None: ("latent_dim",),
     dict | None: ("numbers", "model"),
 }
+# Parameters of the explainer that `fit` used.
+SETTINGS = ("random_state", "scores", "task", "latent_dim", "keep_rows", "compile")
 # Not part of the digest: whether a model can be compiled depends on the machine, not on what was fitted.
 ENVIRONMENT = ("written", "has_compiled", "model", "sha256")
 
@@ -44,36 +45,34 @@ Manifest = dict[str, Any]
 def describe(explainer: "FasterCE", arrays: Named, packed: bytes, model: Manifest | None = None) -> Manifest:
     """Return the manifest, whose values can all be read back; `model` describes a model file saved beside it."""
     schema = explainer.state_.table.schema
-    _check_scalars(schema.names, "column name")
-    _check_scalars((value for feature in schema.features for value in feature.categories), "category")
-    _check_scalars(explainer.classes_, "class")
+    categories = [value for feature in schema.features for value in feature.categories]
+    for what, values in (("column name", schema.names), ("category", categories), ("class", explainer.classes_)):
+        for value in values:
+            if not isinstance(plain(value), (str, int, float, bool)):
+                raise ArtifactError("artifact.unsupported_value", what=what, received=value)
     content = content_of(explainer, arrays, packed)
     content["model"] = model
     return content | {"sha256": json_digest(content)}
 
 
 def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Manifest:
-    schema = explainer.state_.table.schema
+    state = explainer.state_
+    schema = state.table.schema
     return {
         "format": FORMAT,
         "version": VERSION,
         "written": _environment(),
         "schema": schema.to_dict(),
         "schema_sha256": json_digest(schema.to_dict()),
-        "dtypes": explainer.state_.table.to_dict(),
-        "frames": explainer.state_.table.kind,
+        "dtypes": state.table.to_dict(),
+        "frames": state.table.kind,
         "classes": list(explainer.classes_),
-        "random_state": explainer.random_state,
-        "scores": explainer.scores,
-        "use_scores": bool(explainer.state_.use_scores),
-        "task": explainer.task,
-        "numbers": None if explainer.state_.numbers is None else asdict(explainer.state_.numbers),
-        "latent_dim": explainer.latent_dim,
-        "keep_rows": explainer.keep_rows,
-        "compile": explainer.compile,
-        "config": explainer.state_.search.config.to_dict(),
-        "has_compiled": explainer.state_.compiled is not None,
-        "autoencoder": "network" if isinstance(explainer.state_.search.autoencoder, Network) else "callables",
+        **{name: getattr(explainer, name) for name in SETTINGS},
+        "use_scores": bool(state.use_scores),
+        "numbers": None if state.numbers is None else asdict(state.numbers),
+        "config": state.search.config.to_dict(),
+        "has_compiled": state.compiled is not None,
+        "autoencoder": "network" if isinstance(state.search.autoencoder, Network) else "callables",
         "report": explainer.report_.to_dict(),
         # Products of matrices may round differently in another statistics order, so the order is kept too.
         "column_major": sorted(name for name, array in arrays.items() if array.flags.fnc),
@@ -102,12 +101,6 @@ def _own_version() -> str:
 
 def _environment() -> dict[str, str]:
     return {**versions(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
-
-
-def _check_scalars(values: Iterable[Any], what: str) -> None:
-    for value in values:
-        if not isinstance(plain(value), (str, int, float, bool)):
-            raise ArtifactError("artifact.unsupported_value", what=what, received=value)
 
 
 def to_json(content: Any, **layout: Any) -> bytes:
@@ -140,10 +133,8 @@ def parse(text: bytes, path: Path) -> Manifest:
     version = content.get("version")
     if not isinstance(version, int) or version < 1:
         raise unusable("not_a_version", path, received=version)
-    if version > VERSION:
-        raise unusable("newer", path, expected=VERSION, received=version)
-    if version < VERSION:
-        raise unusable("older", path, expected=VERSION, received=version)
+    if version != VERSION:
+        raise unusable("newer" if version > VERSION else "older", path, expected=VERSION, received=version)
     for kind, names in MANIFEST_FIELDS.items():
         for name in names:
             if not isinstance(content.get(name, ...), kind):

@@ -12,7 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,11 +22,12 @@ import pandas as pd
 
 from fasterce import artifact
 from fasterce.constraints import io
-from fasterce.errors import ArtifactError, InputError, MissingExtraError, ModelError, problem_of
+from fasterce.errors import ArtifactError, InputError, ModelError, import_extra, problem_of
 from fasterce.explanation import Explanation
 from fasterce.latent.runtime import Callables
+from fasterce.models.files import load as files
 from fasterce.models.http.model import ResponseModel
-from fasterce.models.http.responses import Columns, Response
+from fasterce.models.http.responses import Columns, Reader, Response
 from fasterce.options import Kind, check_known, declared
 from fasterce.typing import Json
 
@@ -50,20 +51,12 @@ Reference = dict[str, Json]
 class PyfuncModel(ResponseModel):
     """A model that MLflow loads; its predictions are labels, numbers, or rows of probabilities.
 
-    `model` is the result of `mlflow.pyfunc.load_model`, or a URI for it (loading runs the code of that model). The other
-    parameters are those of `fasterce.models.http.MLflowModel`.
+    `model` is the result of `mlflow.pyfunc.load_model`, or a URI for it (loading runs the code of that model). `reading` are
+    the parameters `classes`, `gives`, `label` and `chances` of `fasterce.models.http.MLflowModel`.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        classes: Sequence[Any] | None = None,
-        gives: Any = "auto",
-        label: str | None = None,
-        chances: str | Sequence[str] | None = None,
-    ) -> None:
-        super().__init__("The MLflow model", classes, gives, label, chances)
+    def __init__(self, model: Any, **reading: Any) -> None:
+        super().__init__("The MLflow model", Reader(**reading))
         self.model = _mlflow("pyfunc").load_model(model) if isinstance(model, str) else model
 
     def _responses(self, frame: pd.DataFrame) -> list[Response]:
@@ -124,26 +117,18 @@ def save_model(
 
 
 def log_model(
-    explainer: "FasterCE",
-    name: str = "explainer",
-    *,
-    model: ModelReference = None,
-    classes: Sequence[Hashable] | None = None,
-    trusted: Sequence[str] = (),
-    input_example: pd.DataFrame | None = None,
-    extra_pip_requirements: list[str] | None = None,
-    registered_model_name: str | None = None,
+    explainer: "FasterCE", name: str = "explainer", *, registered_model_name: str | None = None, **content: Any
 ) -> Any:
-    """Log a fitted explainer to MLflow's current run under `name`; the parameters are those of `save_model`.
+    """Log a fitted explainer to MLflow's current run under `name`; the other parameters are those of `save_model`.
 
     Returns MLflow's ModelInfo, whose `model_uri` is for `load_model` of this module or for `mlflow.pyfunc.load_model`.
     """
     pyfunc = _mlflow("pyfunc")
     named = "name" if int(_mlflow("version").VERSION.partition(".")[0]) >= 3 else "artifact_path"
     with tempfile.TemporaryDirectory() as staging:
-        content = _content(explainer, Path(staging), model, classes, trusted, input_example, extra_pip_requirements)
+        described = _content(explainer, Path(staging), **content)
         with _quiet():
-            return pyfunc.log_model(**{named: name}, registered_model_name=registered_model_name, **content)
+            return pyfunc.log_model(**{named: name}, registered_model_name=registered_model_name, **described)
 
 
 def load_model(
@@ -245,11 +230,11 @@ def _load_pyfunc(path: str) -> ServedExplainer:
 def _content(
     explainer: "FasterCE",
     staging: Path,
-    model: ModelReference,
-    classes: Sequence[Hashable] | None,
-    trusted: Sequence[str],
-    example: pd.DataFrame | None,
-    requirements: list[str] | None,
+    model: ModelReference = None,
+    classes: Sequence[Hashable] | None = None,
+    trusted: Sequence[str] = (),
+    input_example: pd.DataFrame | None = None,
+    extra_pip_requirements: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Return what MLflow saves: the data folder, loaded once as a check, a signature and an example."""
     explainer._check_fitted()
@@ -262,17 +247,16 @@ def _content(
         known = list(explainer.classes_) if explainer.state_.numbers is None and reference["kind"] == "uri" else None
         reference["classes"] = known if classes is None else list(classes)
     (data / REFERENCE).write_bytes(artifact.manifest.to_json({"model": reference}, indent=2))
-    rows = typical_row(explainer) if example is None else example
+    rows = typical_row(explainer) if input_example is None else input_example
     served = ServedExplainer(_load(data, explainer.model if model is None else None, trusted, trust_reference=True))
     with _quiet():
         signature = _mlflow("models").infer_signature(rows, served.predict(rows), PARAMS)
-    own = f"fasterce=={metadata.version('fasterce')}"
     return {
         "loader_module": __name__,
         "data_path": str(data),
         "signature": signature,
         "input_example": rows,
-        "pip_requirements": [own, *(requirements or ())],
+        "pip_requirements": [f"fasterce=={metadata.version('fasterce')}", *(extra_pip_requirements or ())],
     }
 
 
@@ -293,21 +277,18 @@ def _refer(model: ModelReference, folder: Path) -> Reference | None:
     if not isinstance(model, (str, os.PathLike)):
         raise InputError("integrations.model_object", option="model", received=type(model).__name__)
     source = os.fspath(model)
-    if source.startswith(("http://", "https://")):
-        if urlsplit(source).username or urlsplit(source).password:
-            raise InputError("integrations.credentials_in_address", option="model")
-        return {"kind": "source", "source": source}
     if Path(source).is_file():
         folder.mkdir()
         shutil.copyfile(source, folder / Path(source).name)
         return {"kind": "file", "source": Path(source).name}
     if (Path(source) / "MLmodel").is_file():
         return {"kind": "uri", "source": str(Path(source).resolve())}
-    if URI.match(source):
-        return {"kind": "uri", "source": source}
     if ":" not in source:
         raise InputError("integrations.not_a_reference", option="model", received=source)
-    return {"kind": "source", "source": source}
+    is_address = source.startswith(("http://", "https://"))
+    if is_address and (urlsplit(source).username or urlsplit(source).password):
+        raise InputError("integrations.credentials_in_address", option="model")
+    return {"kind": "uri" if URI.match(source) and not is_address else "source", "source": source}
 
 
 def _load(
@@ -316,13 +297,11 @@ def _load(
     if model is None:
         reference = _read_reference(data / REFERENCE)
         if reference is None:
-            raise ModelError(
-                "integrations.saved_without_model", path=str(data), expected=f"{__name__}.load_model(uri, model)"
-            )
+            expected = f"{__name__}.load_model(uri, model)"
+            raise ModelError("integrations.saved_without_model", path=str(data), expected=expected)
         if reference["kind"] != "file" and not trust_reference:
-            raise ModelError(
-                "integrations.untrusted_reference", path=str(data), received=reference["source"], variable=TRUST_REFERENCE
-            )
+            fields = {"path": str(data), "received": reference["source"], "variable": TRUST_REFERENCE}
+            raise ModelError("integrations.untrusted_reference", **fields)
         model = _find(reference, data, trusted, trust_pickle)
     return artifact.load(data / EXPLAINER, model)
 
@@ -351,16 +330,11 @@ def _find(reference: Reference, data: Path, trusted: Sequence[str], trust_pickle
     if reference["kind"] == "uri":
         return PyfuncModel(reference["source"], classes=classes)
     source = str(data / FILES / reference["source"]) if reference["kind"] == "file" else reference["source"]
-    files = import_module("fasterce.models.files.load")
-    found: object = files.load_model(source, classes=classes, trusted=tuple(trusted), trust_pickle=trust_pickle).model
-    return found
+    return files.load_model(source, classes=classes, trusted=tuple(trusted), trust_pickle=trust_pickle).model
 
 
 def _mlflow(part: str) -> Any:
-    try:
-        return import_module(f"mlflow.{part}")
-    except ImportError as error:
-        raise MissingExtraError("mlflow-skinny", "mlflow", "Saving or loading an explainer with MLflow") from error
+    return import_extra(f"mlflow.{part}", "mlflow", "Saving or loading an explainer with MLflow", "mlflow-skinny")
 
 
 @contextmanager

@@ -6,20 +6,19 @@ Labels alone are enough. Scores are used only where they were seen to agree with
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from fasterce.data.dtypes import plain
 from fasterce.data.table import Table
-from fasterce.errors import FasterCEError, InputError, ModelError, Problem, make_problem, problem_of, unknown
+from fasterce.errors import InputError, ModelError, Problem, make_problem, problem_of, unknown
 from fasterce.latent.runtime import threads_for
 from fasterce.models.adapters import adapt
+from fasterce.models.adapters.base import SCORE_METHODS
 from fasterce.models.predictions import FAILED, Predictions
 from fasterce.typing import Floats, Indices, Objects
 
-Scores = Literal["auto", "never"]
 PredictFunction = Callable[[pd.DataFrame], object]
 
 # Different labels, and different fractions among them, above which a model is taken to predict numbers rather than classes.
@@ -120,8 +119,6 @@ class Predictor:
             The model failed, or its predictions are not class labels.
         """
         labels = self._labels(self.table.frame(codes))
-        if labels is None:
-            raise self.error()
         if bool(pd.isna(labels).any()):
             raise ModelError("models.missing_label")
         seen = pd.unique(pd.Series(labels, dtype=object))
@@ -138,14 +135,11 @@ class Predictor:
 
     def accepts(self, codes: Floats) -> bool:
         """Return whether the model returns labels for these rows; `failure` says why not."""
-        return self._labels(self.table.frame(codes)) is not None
+        return self._attempt(self._labels, self.table.frame(codes)) is not None
 
     def learn_numbers(self, codes: Floats) -> None:
         """Evaluate training rows with a regression model and note the median and the spread of its predictions."""
         values = self._values(self.table.frame(codes))
-        if values is None:
-            raise self.error()
-        values = values[:, 0]
         self.numbers = Numbers(float(np.median(values)), float(np.std(values)) or 1.0)
         self.classes, self.use_scores = BELOW_AND_ABOVE, True
 
@@ -165,8 +159,7 @@ class Predictor:
         if len(codes) == 0 or find_scores(self.model) is None:
             return False
         frame = self.table.frame(codes)
-        scores = self._score(frame)
-        labels = self._labels(frame)
+        scores, labels = (self._attempt(function, frame) for function in (self._score, self._labels))
         if scores is None or labels is None:
             return False
         return float(np.mean(scores.argmax(axis=1) == self._positions(labels))) >= SCORE_AGREEMENT
@@ -210,23 +203,31 @@ class Predictor:
     def _scores_of(self, values: Floats) -> Floats:
         return _log(values) if self.numbers is None else self.numbers.scores(values[:, 0])
 
-    def _values(self, frame: pd.DataFrame) -> Floats | None:
-        labels = self._labels(frame)
-        values = None if labels is None else _as_numbers(labels)
-        if values is None:
-            self._note_failure("models.not_a_number", replace=labels is not None)
-            return None
+    def _values(self, frame: pd.DataFrame) -> Floats:
+        """Return the predictions of a regression model (N, 1)."""
+        try:
+            values = self._labels(frame).astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ModelError("models.not_a_number") from error
+        if not np.isfinite(values).all():
+            raise ModelError("models.not_a_number")
         return values[:, None]
 
-    def _probabilities(self, frame: pd.DataFrame) -> Floats | None:
+    def _probabilities(self, frame: pd.DataFrame) -> Floats:
         output = self._call(getattr(self.model, "predict_proba"), frame)  # noqa: B009 - optional in the protocol
-        if output is None or output.dtype.kind not in "fiub" or output.shape != (len(frame), len(self.classes)):
-            shape = None if output is None else output.shape
-            self._note_failure("models.probability_count", shape, replace=output is not None)
-            return None
+        if output.dtype.kind not in "fiub" or output.shape != (len(frame), len(self.classes)):
+            raise self._misshapen("models.probability_count", output)
         return output.astype(np.float64)
 
-    def _evaluate_parts(self, function: Callable[[pd.DataFrame], Floats | None], frame: pd.DataFrame, width: int) -> Floats:
+    def _attempt(self, function: Callable[[pd.DataFrame], Objects], frame: pd.DataFrame) -> Objects | None:
+        """Return what the model returns; None if it fails, and why in `failure`."""
+        try:
+            return function(frame)
+        except ModelError as error:
+            self.failure = error.problem
+            return None
+
+    def _evaluate_parts(self, function: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, width: int) -> Floats:
         """Return what the model returns for all rows (N, width), NaN for rows it fails on."""
         if len(frame) == 0:
             return np.zeros((0, width))
@@ -234,13 +235,13 @@ class Predictor:
         return np.concatenate([np.full((part, width), np.nan) if isinstance(part, int) else part for part in parts])
 
     def _halving(
-        self, function: Callable[[pd.DataFrame], Objects | None], frame: pd.DataFrame, splits: list[int]
+        self, function: Callable[[pd.DataFrame], Objects], frame: pd.DataFrame, splits: list[int]
     ) -> list[Objects | int]:
         """Return outputs in order; a part the model fails on is split until single rows fail, and replaced by its length.
 
         Splitting continues while some parts succeed: a model that always fails gets few calls.
         """
-        output = function(frame)
+        output = self._attempt(function, frame)
         if output is not None:
             splits[0] = min(splits[0] + REGAINED_SPLITS, MOST_SPLITS)
             return [output]
@@ -253,58 +254,46 @@ class Predictor:
             *self._halving(function, frame.iloc[half:].reset_index(drop=True), splits),
         ]
 
-    def _call(self, function: PredictFunction, frame: pd.DataFrame) -> Objects | None:
+    def _call(self, function: PredictFunction, frame: pd.DataFrame) -> Objects:
         self.usage.calls += 1
         self.usage.rows += len(frame)
         frame = frame if _is_ours(self.model) else self.table.native(frame)
         try:
             with threads_for(len(frame)):
                 output = np.asarray(function(frame))
-        except FasterCEError as error:
-            self.failure = error.problem
-            return None
         except Exception as error:
-            self.failure = problem_of(error, "models.raised")
-            return None
+            raise ModelError(problem_of(error, "models.raised")) from error
         if output.ndim == 0 or len(output) != len(frame):
-            self._note_failure("models.prediction_count", output.shape, rows=len(frame))
-            return None
+            raise self._misshapen("models.prediction_count", output, rows=len(frame))
         return output
 
-    def _labels(self, frame: pd.DataFrame) -> Objects | None:
+    def _labels(self, frame: pd.DataFrame) -> Objects:
         output = self._call(self._predict, frame)
-        if output is not None and output.ndim > 1:
-            if output.size != len(frame):
-                self._note_failure("models.prediction_count", output.shape, rows=len(frame))
-                return None
-            output = output.reshape(len(frame))
-        return output
+        if output.size != len(frame):
+            raise self._misshapen("models.prediction_count", output, rows=len(frame))
+        return output.reshape(len(frame))
 
-    def _score(self, frame: pd.DataFrame) -> Floats | None:
+    def _score(self, frame: pd.DataFrame) -> Floats:
         """Return one score per class, the largest that of the label: log-probabilities or decision values."""
         if self.numbers is not None:
-            values = self._values(frame)
-            return None if values is None else self.numbers.scores(values[:, 0])
+            return self.numbers.scores(self._values(frame)[:, 0])
         name = find_scores(self.model)
         if name is None:
-            return None
+            raise ModelError("models.no_prediction")
         output = self._call(getattr(self.model, name), frame)
-        if output is None or output.dtype.kind not in "fiub":
-            return None
+        if output.dtype.kind not in "fiub":
+            raise ModelError("models.no_prediction")
         if output.ndim == 1 and len(self.classes) == 2:
             output = np.stack([-output, output], axis=1)
         if output.shape != (len(frame), len(self.classes)):
-            self._note_failure("models.score_count", output.shape)
-            return None
+            raise self._misshapen("models.score_count", output)
         scores = output.astype(np.float64)
         if not np.isfinite(scores).all():
-            self._note_failure("models.score_not_finite")
+            self.failure = make_problem("models.score_not_finite")
         return _log(scores) if name == "predict_proba" else scores
 
-    def _note_failure(self, code: str, shape: tuple[int, ...] | None = None, replace: bool = True, **details: int) -> None:
-        """Note a failure; without `replace` one that the call itself noted is kept."""
-        if replace or self.failure is None:
-            self.failure = make_problem(code, expected=len(self.classes) or None, received=shape, **details)
+    def _misshapen(self, code: str, output: Objects, **details: int) -> ModelError:
+        return ModelError(code, expected=len(self.classes) or None, received=output.shape, **details)
 
     def _positions(self, labels: Objects | int) -> Indices:
         if isinstance(labels, int):
@@ -339,10 +328,7 @@ def find_predict(model: object) -> PredictFunction:
 
 def find_scores(model: object) -> str | None:
     """Return the name of the model's method that returns scores, or None."""
-    for name in ("predict_proba", "decision_function"):
-        if callable(getattr(model, name, None)):
-            return name
-    return None
+    return next((name for name in SCORE_METHODS if callable(getattr(model, name, None))), None)
 
 
 def sorted_labels(labels: Sequence[Hashable]) -> list[Hashable]:
@@ -360,15 +346,6 @@ def _is_ours(model: object) -> bool:
 
 def _fractions(labels: Sequence[Hashable]) -> bool:
     return any(isinstance(label, (float, np.floating)) and float(label) % 1 for label in labels)
-
-
-def _as_numbers(output: Objects) -> Floats | None:
-    """Return predictions as floats, None if one of them is not a finite number."""
-    try:
-        values = output.astype(np.float64)
-    except (TypeError, ValueError):
-        return None
-    return values if np.isfinite(values).all() else None
 
 
 def _best(scores: Floats, values: Floats) -> Indices:

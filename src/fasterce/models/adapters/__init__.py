@@ -13,8 +13,7 @@ from fasterce.models.adapters.catboost import CatBoostModel
 from fasterce.models.adapters.function import FunctionModel
 from fasterce.models.adapters.lightgbm import LightGBMModel
 from fasterce.models.adapters.onnx import OnnxModel
-from fasterce.models.adapters.prepared import PreparedModel, predicts_numbers
-from fasterce.models.adapters.renamed import RenamedModel
+from fasterce.models.adapters.prepared import PreparedModel, RenamedModel, predicts_numbers
 from fasterce.models.adapters.torch import CodecMatrix, TorchModel
 from fasterce.models.adapters.xgboost import XGBoostModel
 from fasterce.models.protocol import Model
@@ -67,7 +66,7 @@ def _scikit_learn(model: Model) -> Model:
 
 # The first match counts: estimators of XGBoost and LightGBM are also scikit-learn's.
 FAMILIES: tuple[tuple[tuple[str, str], Callable[[Any], Model]], ...] = (
-    (("xgboost", "Booster"), xgboost.xgboost_model),
+    (("xgboost", "Booster"), XGBoostModel),
     (("xgboost", "XGBModel"), _xgboost_estimator),
     (("lightgbm", "Booster"), LightGBMModel),
     (("lightgbm", "LGBMModel"), _lightgbm_estimator),

@@ -2,69 +2,84 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, softmax
+from sklearn.utils.metaestimators import available_if
 
-from fasterce.data import frames
 from fasterce.data.dtypes import plain
+from fasterce.data.frames import as_pandas
 from fasterce.errors import InputError, ModelError, unknown
 from fasterce.typing import Floats, Objects
 
-Activation = Literal["softmax", "sigmoid"] | None
+Activation = Literal["softmax", "sigmoid", None]
+ACTIVATIONS = get_args(Activation)
 Labels = Sequence[Hashable]
 SCORE_METHODS = ("predict_proba", "decision_function")
 SUM_ERROR = 1e-3
+# What pandas calls values that are numbers.
+NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "empty")
+
+Method = TypeVar("Method", bound=Callable[..., object])
 
 
-class Adapter(ABC):
+def method_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """Return a decorator for a method that a model only has where `check(model)` holds."""
+    decorator: Callable[[Method], Method] = available_if(check)
+    return decorator
+
+
+class WithClasses:
+    """A model whose classes may be unknown; then it has no `classes_`."""
+
+    _classes: Objects | None
+
+    @property
+    def classes_(self) -> Objects:
+        if self._classes is None:
+            raise AttributeError("classes_: this model has no classes, or does not name them; expected classes=[...].")
+        return self._classes
+
+
+class Adapter(WithClasses, ABC):
     """A library's model as labels and probabilities, or as numbers; a library adds `evaluate` alone.
 
     Parameters
     ----------
     classes : ndarray or None
         The labels in the order of the model's outputs; None for a model that predicts numbers.
+
+    Attributes
+    ----------
+    predicts_numbers, has_probabilities : bool
+        What the model predicts; a library where it is not one or the other sets them itself.
     """
 
     def __init__(self, classes: Objects | None) -> None:
         self._classes = classes
+        self.predicts_numbers = classes is None
+        self.has_probabilities = classes is not None
 
     @abstractmethod
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         """Return probabilities (N, C) where there are classes, else numbers (N,)."""
-
-    @property
-    def predicts_numbers(self) -> bool:
-        return self._classes is None
-
-    @property
-    def classes_(self) -> Objects:
-        if self._classes is None:
-            raise AttributeError("classes_: this model predicts numbers")
-        return self._classes
 
     def predict(self, frame: object) -> Objects:
         if self._classes is None:
             return self._evaluate(frame)
         return np.asarray(self._classes[self._evaluate(frame).argmax(axis=1)])
 
-    @property
-    def predict_proba(self) -> Callable[[object], Floats]:
-        if self._classes is None:
-            raise AttributeError("predict_proba: this model predicts numbers")
-        return self._evaluate
+    @method_if(lambda self: self.has_probabilities)
+    def predict_proba(self, frame: object) -> Floats:
+        return self._evaluate(frame)
 
     def _evaluate(self, frame: object) -> Floats:
-        rows = as_pandas(frame)
+        rows = as_pandas(frame, "rows")
         if len(rows) == 0:
             return np.zeros(0 if self._classes is None else (0, len(self._classes)))
         return self.evaluate(rows)
-
-
-def as_pandas(frame: object) -> pd.DataFrame:
-    """Return a table of any kind as pandas."""
-    return frames.as_pandas(frame, "rows")
 
 
 def as_classes(classes: Labels | None, count: int | None) -> Objects | None:
@@ -91,9 +106,14 @@ def label_array(labels: Labels) -> Objects:
         found = np.asarray(listed)
         if found.ndim == 1 and found.dtype.kind in "biufU":
             return found
-    kept = np.empty(len(listed), dtype=object)
-    kept[:] = listed
-    return kept
+    return object_array(listed)
+
+
+def object_array(values: Labels) -> Objects:
+    """Return values as objects, whatever they are."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def labels_at(classes: Objects, positions: Objects) -> Objects:
@@ -105,22 +125,15 @@ def labels_at(classes: Objects, positions: Objects) -> Objects:
     return np.asarray(classes[found])
 
 
-def check_activation(activation: object) -> None:
-    if activation not in ("softmax", "sigmoid", None):
-        raise InputError(
-            "options.unknown_choice", option="activation", expected=("softmax", "sigmoid", None), received=activation
-        )
-
-
 def as_probabilities(outputs: Floats, activation: Activation, count: int) -> Floats:
     """Return outputs (N,) or (N, C) as probabilities of `count` classes; one output is that of the second class."""
     if outputs.ndim == 1 or outputs.shape[1] == 1:
         single = outputs.reshape(len(outputs))
-        found = two_columns(single if activation is None else sigmoid(single))
+        found = two_columns(single if activation is None else expit(single))
     elif activation == "sigmoid":
         raise ModelError("models.one_output", received=outputs.shape[1])
     else:
-        found = softmax(outputs) if activation == "softmax" else outputs
+        found = softmax(outputs, axis=1) if activation == "softmax" else outputs
     if found.shape[1] != count:
         raise ModelError("models.output_count", expected=count, received=found.shape[1])
     return found
@@ -129,18 +142,6 @@ def as_probabilities(outputs: Floats, activation: Activation, count: int) -> Flo
 def two_columns(probability: Floats) -> Floats:
     """Return the probability of the second of two classes as probabilities of both."""
     return np.stack([1 - probability, probability], axis=1)
-
-
-def sigmoid(logits: Floats) -> Floats:
-    wide = np.asarray(logits, dtype=np.float64)
-    small = np.exp(-np.abs(wide))
-    return np.asarray(np.where(wide >= 0, 1 / (1 + small), small / (1 + small)))
-
-
-def softmax(logits: Floats) -> Floats:
-    wide = np.asarray(logits, dtype=np.float64)
-    raised = np.exp(wide - wide.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 def check_probabilities(probabilities: Floats) -> Floats:
@@ -202,28 +203,19 @@ def to_categories(column: pd.Series, categories: Labels) -> pd.Series:
 
 def matrix(columns: Sequence[pd.Series], library: str) -> Floats:
     """Return columns as numbers side by side, missing ones as NaN. Building a frame would be slower for few rows."""
-    numbers = []
-    for column in columns:
-        if not is_text(column):
-            numbers.append(_floats(column))
-        elif _numeric_object(column):
-            numbers.append(_floats(column.astype(object)))
-        else:
-            raise InputError("models.text_column", column=column.name, library=library)
-    return np.stack(numbers, axis=1)
+    return np.stack([_floats(column, library) for column in columns], axis=1)
 
 
-def _floats(column: pd.Series) -> Floats:
-    """Return floats; pandas is many times slower with `na_value`, which plain numbers do not need."""
+def _floats(column: pd.Series, library: str) -> Floats:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        # Many times faster than with `na_value`.
         return np.asarray(column.to_numpy(dtype=np.float64))
+    if is_text(column):
+        # Categories and plain objects may be numbers all the same.
+        column = column.astype(object)
+        if pd.api.types.infer_dtype(column, skipna=True) not in NUMBERS:
+            raise InputError("models.text_column", column=column.name, library=library)
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def _numeric_object(column: pd.Series) -> bool:
-    """Return whether categories or plain objects are numbers all the same."""
-    inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
-    return inferred in ("integer", "floating", "mixed-integer-float", "boolean", "empty")
 
 
 def type_names(model: object) -> set[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """CatBoost: native models and its estimators."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -8,16 +8,10 @@ import pandas as pd
 from fasterce.models.adapters.base import Adapter, Labels, as_classes, in_order, label_array
 from fasterce.typing import Floats
 
+if TYPE_CHECKING:
+    from catboost import CatBoost
+
 LIBRARY = "CatBoost"
-
-
-class CatBoost(Protocol):
-    """What is used of `catboost.CatBoost`."""
-
-    classes_: Labels
-    feature_names_: list[str]
-
-    def predict(self, data: pd.DataFrame, *, prediction_type: str) -> object: ...
 
 
 class CatBoostModel(Adapter):
@@ -30,14 +24,11 @@ class CatBoostModel(Adapter):
         Labels instead of the model's own.
     """
 
-    def __init__(self, model: CatBoost, *, classes: Labels | None = None) -> None:
+    def __init__(self, model: "CatBoost", *, classes: Labels | None = None) -> None:
         self.model = model
+        self.by_name = any(name != str(place) for place, name in enumerate(model.feature_names_))
         own = list(model.classes_)
         super().__init__(label_array(own) if own and classes is None else as_classes(classes, len(own) or None))
-
-    @property
-    def by_name(self) -> bool:
-        return not all(name == str(place) for place, name in enumerate(self.model.feature_names_))
 
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         ordered = in_order(frame, self.model.feature_names_, LIBRARY) if self.by_name else frame

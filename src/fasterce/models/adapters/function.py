@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from fasterce.errors import InputError, ModelError
-from fasterce.models.adapters.base import Labels, label_array, named_classes
+from fasterce.models.adapters.base import Labels, WithClasses, label_array, method_if, named_classes
 from fasterce.typing import Objects
 
 PredictFunction = Callable[..., object]
 
 
-class FunctionModel:
+class FunctionModel(WithClasses):
     """Functions of a DataFrame as a model.
 
     A bare function is a model that predicts labels; this class adds probabilities. With `predict_proba` alone, the label is
@@ -44,24 +44,13 @@ class FunctionModel:
         self._probabilities = predict_proba
         self._classes = None if classes is None else label_array(classes)
 
-    @property
-    def classes_(self) -> Objects:
-        if self._classes is None:
-            raise AttributeError("classes_: none were named")
-        return self._classes
-
-    @property
-    def predict_proba(self) -> Callable[[object], Objects]:
-        if self._probabilities is None:
-            raise AttributeError("predict_proba: no such function was given")
-        return self._predict_proba
-
     def predict(self, frame: object) -> Objects:
         if self._labels is not None:
             return np.asarray(self._labels(frame))
-        return np.asarray(self.classes_[self._predict_proba(frame).argmax(axis=1)])
+        return np.asarray(self.classes_[self.predict_proba(frame).argmax(axis=1)])
 
-    def _predict_proba(self, frame: object) -> Objects:
+    @method_if(lambda self: self._probabilities is not None)
+    def predict_proba(self, frame: object) -> Objects:
         assert self._probabilities is not None
         found = np.asarray(self._probabilities(frame))
         if found.ndim != 2:

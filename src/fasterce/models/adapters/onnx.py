@@ -1,26 +1,24 @@
 """ONNX models, through ONNX Runtime: one input per column, one matrix, or as you declare."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from os import PathLike, fspath
-from typing import Any, Protocol
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fasterce.errors import InputError, MissingExtraError, ModelError, problem_of
-from fasterce.models.adapters.base import (
-    Activation,
-    Labels,
-    as_pandas,
-    as_probabilities,
-    check_activation,
-    check_probabilities,
-    label_array,
-    labels_at,
-    named_classes,
-)
+from fasterce.data.frames import as_pandas
+from fasterce.errors import InputError, ModelError, import_extra, problem_of
+from fasterce.models.adapters import base
 from fasterce.models.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, Fed, InputFeed, OnnxInput
+from fasterce.options import check_choice
 from fasterce.typing import Floats, Objects
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from onnxruntime import InferenceSession
 
 SILENT = 4
 # The prediction for a row must not depend on the others: every run has this many rows, on one thread.
@@ -30,17 +28,7 @@ MAPS = "seq(map("
 CLASS_LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 
 
-class OnnxSession(Protocol):
-    """What is used of `onnxruntime.InferenceSession`."""
-
-    def get_inputs(self) -> Sequence[OnnxInput]: ...
-
-    def get_outputs(self) -> Sequence[OnnxInput]: ...
-
-    def run(self, output_names: list[str], input_feed: Fed, run_options: object = None) -> Sequence[Any]: ...
-
-
-class OnnxModel:
+class OnnxModel(base.Adapter):
     """A model in an ONNX file, its bytes, or an `InferenceSession` of your own.
 
     Inputs named like columns get these; the only input of a model gets all columns (or all numbers, where it is as wide), in
@@ -65,19 +53,29 @@ class OnnxModel:
         self,
         model: Any,
         *,
-        classes: Labels | None = None,
+        classes: base.Labels | None = None,
         inputs: Mapping[str, Sequence[Hashable]] | None = None,
-        activation: Activation = None,
+        activation: base.Activation = None,
         missing_text: str | None = None,
     ) -> None:
-        check_activation(activation)
+        check_choice("activation", activation, base.ACTIVATIONS)
         self._graph = _graph(model)
-        self.session: OnnxSession = model if self._graph is None else _start(self._graph)
+        self.session: InferenceSession = model if self._graph is None else _start(self._graph)
         self._activation = activation
         self.feed = InputFeed(self.session.get_inputs(), inputs or {}, missing_text)
         self.block = _block(self.feed.inputs)
         self._label, self._score = _outputs(self.session.get_outputs())
-        self._read_classes(classes)
+        single = _width(self._score) == 1
+        numbers = self._label is None and single and classes is None and activation is None
+        self._named = None if classes is None else base.label_array(classes)
+        self._keys = self._mapped_keys()
+        count = len(self._keys) or (2 if single else _width(self._score))
+        if self._named is not None and count is not None:
+            base.named_classes(self._named.tolist(), count)
+        super().__init__(self._own_classes(count) if self._named is None and not numbers else self._named)
+        self.predicts_numbers = numbers
+        self.has_probabilities &= self._score is not None
+        self.by_name = len(self.feed.inputs) > 1
 
     def __deepcopy__(self, memo: object) -> "OnnxModel":
         return self  # Nothing in it changes, and a session cannot be copied.
@@ -85,43 +83,21 @@ class OnnxModel:
     def __reduce__(self) -> tuple[object, ...]:
         if self._graph is None:
             raise TypeError("An OnnxModel of a session cannot be pickled; make it from a path or bytes.")
-        named = None if self._classes is None else self._classes.tolist()
-        return _restore, (self._graph, named, self.feed.given, self._activation, self.feed.missing_text)
-
-    @property
-    def by_name(self) -> bool:
-        return len(self.feed.inputs) > 1
-
-    @property
-    def predicts_numbers(self) -> bool:
-        return self._numbers
-
-    @property
-    def classes_(self) -> Objects:
-        if self._classes is None:
-            raise AttributeError("classes_: the model does not name its classes")
-        return self._classes
-
-    @property
-    def predict_proba(self) -> Callable[[object], Floats]:
-        if self._score is None or self._classes is None or self._numbers:
-            raise AttributeError("predict_proba: the model has no probabilities, or does not name its classes")
-        return self._predict_proba
+        make = partial(OnnxModel, inputs=self.feed.given, activation=self._activation, missing_text=self.feed.missing_text)
+        return (make if self._classes is None else partial(make, classes=self._classes.tolist())), (self._graph,)
 
     def predict(self, frame: object) -> Objects:
-        rows = as_pandas(frame)
+        rows = as_pandas(frame, "rows")
         if len(rows) == 0:
-            return self._none()
+            return np.zeros(0, dtype=np.float64 if self.predicts_numbers else object)
         return self.labels_of(self.feed(rows))
 
-    def _none(self) -> Objects:
-        if self._numbers:
-            return np.zeros(0)
-        return np.zeros(0, dtype=object) if self._classes is None else self._classes[:0]
+    def evaluate(self, frame: "pd.DataFrame") -> Floats:
+        return self.probabilities_of(self.feed(frame))
 
     def labels_of(self, fed: Fed) -> Objects:
         """Return what `predict` does, from the model's inputs."""
-        if self._numbers:
+        if self.predicts_numbers:
             return _flat(self._run(fed, self._score)).astype(np.float64)
         if self._label is None:
             return np.asarray(self.classes_[self._raw_probabilities(fed).argmax(axis=1)])
@@ -129,18 +105,14 @@ class OnnxModel:
         # Labels that are not positions are the user's already.
         if self._named is None or labels.dtype.kind not in "iub":
             return labels
-        return labels_at(self._named, labels)
+        return base.labels_at(self._named, labels)
 
     def probabilities_of(self, fed: Fed) -> Floats:
         """Return what `predict_proba` does, from the model's inputs."""
-        return check_probabilities(self._raw_probabilities(fed))
-
-    def _predict_proba(self, frame: object) -> Floats:
-        rows = as_pandas(frame)
-        return np.zeros((0, len(self.classes_))) if len(rows) == 0 else self.probabilities_of(self.feed(rows))
+        return base.check_probabilities(self._raw_probabilities(fed))
 
     def _raw_probabilities(self, fed: Fed) -> Floats:
-        return as_probabilities(self._run(fed, self._score).astype(np.float64), self._activation, len(self.classes_))
+        return base.as_probabilities(self._run(fed, self._score).astype(np.float64), self._activation, len(self.classes_))
 
     def _run(self, fed: Fed, output: OnnxInput | None) -> Objects:
         """Return one output for all rows, computed block by block."""
@@ -175,37 +147,22 @@ class OnnxModel:
         named = [] if self._named is None else self._named.tolist()
         return named if set(named) == set(mapped) else list(mapped)
 
-    def _read_classes(self, classes: Labels | None) -> None:
-        """Find the classes of the outputs: as the user names them, as the graph does, or 0, 1, ..."""
-        single = _width(self._score) == 1
-        self._numbers = self._label is None and single and classes is None and self._activation is None
-        self._named = None if classes is None else label_array(classes)
-        count = 2 if single else _width(self._score)
-        mapped = self._score is not None and self._score.type.startswith(MAPS)
-        self._keys: list[Hashable] = []
-        if self._score is not None and mapped:
-            self._keys = self._mapped_keys(self._score)
-            count = len(self._keys) or None
-        if self._named is not None and count is not None:
-            named_classes(self._named.tolist(), count)
-        self._classes = self._named
-        if self._named is None and not self._numbers:
-            self._classes = self._own_classes(count)
-
     def _own_classes(self, count: int | None) -> Objects | None:
         stored = self._keys or _class_labels(self._graph, count)
         if stored:
-            return label_array(stored)
+            return base.label_array(stored)
         text = self._label is not None and self._label.type == TEXT
         return None if count is None or text else np.arange(count)
 
-    def _mapped_keys(self, score: OnnxInput) -> list[Hashable]:
-        """Return the keys of ZipMap's dictionaries, which any row has."""
+    def _mapped_keys(self) -> list[Hashable]:
+        """Return the keys of ZipMap's dictionaries, which any row has; none where the scores are an array."""
+        if self._score is None or not self._score.type.startswith(MAPS):
+            return []
         fed = {tensor.name: _blank(tensor, self.block) for tensor in self.feed.inputs}
         quiet = import_module("onnxruntime").RunOptions()
         quiet.log_severity_level = SILENT
         try:
-            return self._in_order_of_classes(self.session.run([score.name], fed, quiet)[0][0])
+            return self._in_order_of_classes(self.session.run([self._score.name], fed, quiet)[0][0])
         except Exception:
             return self._in_order_of_classes(dict.fromkeys(_class_labels(self._graph, None) or (), 0.0))
 
@@ -223,24 +180,13 @@ def _blank(tensor: OnnxInput, rows: int) -> Objects:
     return np.zeros(shape, dtype=NUMBERS.get(tensor.type, np.float32))
 
 
-def _restore(
-    graph: bytes,
-    classes: Labels | None,
-    inputs: Mapping[str, Sequence[Hashable]],
-    activation: Activation,
-    missing_text: str | None,
-) -> OnnxModel:
-    return OnnxModel(graph, classes=classes, inputs=inputs, activation=activation, missing_text=missing_text)
-
-
 def _graph(model: Any) -> bytes | None:
     """Return the bytes of a model; None for a session, which does not give them."""
     if isinstance(model, (bytes, bytearray)):
         return bytes(model)
     if isinstance(model, (str, PathLike)):
         try:
-            with open(fspath(model), "rb") as file:
-                return file.read()
+            return Path(model).read_bytes()
         except OSError as error:
             raise InputError("models.unreadable_file", cause=problem_of(error)) from error
     if hasattr(model, "SerializeToString"):
@@ -250,17 +196,13 @@ def _graph(model: Any) -> bytes | None:
     raise InputError("models.not_onnx", option="model", received=type(model).__name__)
 
 
-def _start(graph: bytes) -> OnnxSession:
-    try:
-        runtime = import_module("onnxruntime")
-    except ImportError as error:
-        raise MissingExtraError("onnxruntime", "onnx", "An ONNX model") from error
+def _start(graph: bytes) -> "InferenceSession":
+    runtime = import_extra("onnxruntime", "onnx", "An ONNX model")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = SILENT
     try:
-        session: OnnxSession = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        return session
+        return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ModelError("models.onnx_file", cause=problem_of(error)) from error
 

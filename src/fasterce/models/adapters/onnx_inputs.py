@@ -1,14 +1,13 @@
 """Inputs of an ONNX model: which columns go into which input, and their values there."""
 
 import re
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
-from fasterce.errors import InputError, ModelError, make_problem, unknown
+from fasterce.errors import InputError, ModelError, unknown, warn
 from fasterce.models.adapters.base import is_text, matrix
 from fasterce.typing import Objects
 
@@ -69,19 +68,16 @@ class InputFeed:
         if len(self.inputs) == 1 and not self.given and not _is_column(self.inputs[0], rows):
             return [(self.inputs[0], list(_only_numbers(rows, self.inputs[0])))]
         own = {str(name): name for name in rows.columns}
-        tidy = {re.sub(r"\W", "_", text): name for text, name in own.items()}
-        return [(tensor, self._columns(tensor, rows, own, tidy)) for tensor in self.inputs]
+        by_name = {re.sub(r"\W", "_", text): name for text, name in own.items()} | own
+        return [(tensor, self._columns(tensor, rows, by_name)) for tensor in self.inputs]
 
-    def _columns(
-        self, tensor: OnnxInput, rows: pd.DataFrame, own: Mapping[str, Hashable], tidy: Mapping[str, Hashable]
-    ) -> Sequence[Hashable]:
-        """Return the columns the user named for an input, or the column of its name."""
+    def _columns(self, tensor: OnnxInput, rows: pd.DataFrame, by_name: Mapping[str, Hashable]) -> Sequence[Hashable]:
+        """Return the columns the user named for an input, or the column of its name, as written or with underscores."""
         wanted = self.given.get(tensor.name)
         if wanted is None:
-            found = own.get(tensor.name, tidy.get(tensor.name))
-            if found is None:
-                raise InputError(unknown("models.missing_column", tensor.name, own, library="ONNX"))
-            wanted = [found]
+            if tensor.name not in by_name:
+                raise InputError(unknown("models.missing_column", tensor.name, map(str, rows.columns), library="ONNX"))
+            return [by_name[tensor.name]]
         missing = [name for name in wanted if name not in rows.columns]
         if missing:
             raise InputError(unknown("models.unknown_input_column", missing[0], rows.columns, input=tensor.name))
@@ -130,8 +126,7 @@ def _only_numbers(rows: pd.DataFrame, tensor: OnnxInput) -> Sequence[Hashable]:
     if not fits or len(numbers) == rows.shape[1]:
         return list(rows.columns)
     left_out = [name for name in rows.columns if name not in numbers]
-    problem = make_problem("models.text_unused", expected=len(numbers), received=left_out)
-    warnings.warn(str(problem), UserWarning, stacklevel=2)
+    warn("models.text_unused", expected=len(numbers), received=left_out)
     return numbers
 
 

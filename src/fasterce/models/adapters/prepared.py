@@ -1,4 +1,4 @@
-"""Estimators that predict correctly once the frame is prepared for them."""
+"""Models with something done before or after: a frame prepared for an estimator, other names for classes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
 
-from fasterce.models.adapters.base import SCORE_METHODS, as_pandas
+from fasterce.data.frames import as_pandas
+from fasterce.errors import InputError
+from fasterce.models.adapters.base import SCORE_METHODS, Labels, labels_at, named_classes
 from fasterce.typing import Objects
 
 
@@ -34,7 +36,39 @@ class PreparedModel:
         raise AttributeError(name)
 
     def _evaluate(self, method: str, frame: object) -> Objects:
-        return np.asarray(getattr(self.model, method)(self.prepare(as_pandas(frame))))
+        return np.asarray(getattr(self.model, method)(self.prepare(as_pandas(frame, "rows"))))
+
+
+class RenamedModel:
+    """A model that predicts 0, 1, ... with names for its classes; scores stay as they are.
+
+    Parameters
+    ----------
+    model : object
+        A model, or a function from a DataFrame to labels.
+    classes : sequence
+        The names of classes 0, 1, ...
+    """
+
+    def __init__(self, model: object, classes: Labels) -> None:
+        if predicts_numbers(model):
+            raise InputError("models.classes_for_numbers", option="classes", received=list(classes))
+        own = getattr(model, "classes_", None)
+        known = list(range(len(classes)) if own is None else own)
+        if known != list(range(len(known))):
+            raise InputError("models.classes_known", option="classes", expected=known, received=list(classes))
+        self.model = model
+        self.classes_ = named_classes(classes, len(known))
+
+    def predict(self, frame: object) -> Objects:
+        predict = getattr(self.model, "predict", self.model)
+        labels = np.asarray(predict(frame))  # type: ignore[operator]
+        return labels_at(self.classes_, labels.reshape(len(labels)))
+
+    def __getattr__(self, name: str) -> object:
+        if name in SCORE_METHODS and "model" in self.__dict__ and callable(getattr(self.model, name, None)):
+            return getattr(self.model, name)
+        raise AttributeError(name)
 
 
 def predicts_numbers(model: object) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,16 +13,9 @@ from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
-from fasterce.errors import InputError, MissingExtraError, ModelError
-from fasterce.models.adapters.base import (
-    Activation,
-    Adapter,
-    Labels,
-    as_classes,
-    as_probabilities,
-    check_activation,
-    check_probabilities,
-)
+from fasterce.errors import InputError, ModelError, import_extra
+from fasterce.models.adapters import base
+from fasterce.options import check_choice
 from fasterce.typing import Floats, Floats32
 
 if TYPE_CHECKING:
@@ -37,7 +29,7 @@ Inputs = Callable[[pd.DataFrame], Any]
 BLOCK = 256
 
 
-class TorchModel(Adapter):
+class TorchModel(base.Adapter):
     """An `nn.Module`, evaluated without gradients in evaluation mode; its mode is restored afterwards.
 
     Parameters
@@ -59,33 +51,28 @@ class TorchModel(Adapter):
         module: "Module",
         inputs: Inputs,
         *,
-        classes: Labels | None = None,
-        activation: Activation = "softmax",
+        classes: base.Labels | None = None,
+        activation: base.Activation = "softmax",
         task: Task = "classification",
     ) -> None:
         if not callable(inputs):
             raise InputError("models.torch_inputs", option="inputs", received=type(inputs).__name__)
-        check_activation(activation)
-        if task not in ("classification", "regression"):
-            expected = ("classification", "regression")
-            raise InputError("options.unknown_choice", option="task", expected=expected, received=task)
+        check_choice("activation", activation, base.ACTIVATIONS)
+        check_choice("task", task, ("classification", "regression"))
         self.module, self.inputs, self.activation = module, inputs, activation
         self._running = Lock()
-        super().__init__(None if task == "regression" else as_classes(classes, len(classes or (0, 1))))
+        super().__init__(None if task == "regression" else base.as_classes(classes, len(classes or (0, 1))))
 
     @classmethod
     def on_matrix(
-        cls,
-        module: "Module",
-        encoding: "CodecMatrix | tuple[Schema | None, pd.DataFrame]",
-        *,
-        classes: Labels | None = None,
-        activation: Activation = "softmax",
-        task: Task = "classification",
+        cls, module: "Module", encoding: "CodecMatrix | tuple[Schema | None, pd.DataFrame]", **options: Any
     ) -> "TorchModel":
-        """Return an adapter for a module trained on a `CodecMatrix`: numbers standardised, categories one-hot."""
+        """Return an adapter for a module trained on a `CodecMatrix`: numbers standardised, categories one-hot.
+
+        `options` are the parameters `classes`, `activation` and `task`.
+        """
         matrix = encoding if isinstance(encoding, CodecMatrix) else CodecMatrix(encoding[1], encoding[0])
-        return cls(module, matrix, classes=classes, activation=activation, task=task)
+        return cls(module, matrix, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_running"}
@@ -102,24 +89,24 @@ class TorchModel(Adapter):
             if outputs.ndim != 1:
                 raise ModelError("models.one_output", received=outputs.shape[1])
             return outputs
-        found = as_probabilities(outputs, self.activation, len(self.classes_))
-        return check_probabilities(found) if self.activation is None else found
+        found = base.as_probabilities(outputs, self.activation, len(self.classes_))
+        return base.check_probabilities(found) if self.activation is None else found
 
     def _forward(self, frame: pd.DataFrame) -> Floats:
-        torch = _torch()
+        torch = import_extra("torch", "train", "A PyTorch model")
         rows = len(frame)
         padded = frame.iloc[np.minimum(np.arange(-(-rows // BLOCK) * BLOCK), rows - 1)]
-        given = _map(_tensor, self.inputs(padded))
-        _check_length(given, len(padded))
+        given = self.inputs(padded)
+        named = isinstance(given, Mapping)
+        listed = given.values() if named else given if isinstance(given, (tuple, list)) else [given]
+        tensors = [_tensor(torch, part, len(padded)) for part in listed]
+        found = []
         with self._running, _evaluation_mode(self.module), torch.no_grad():
-            parts = [self._part(given, start) for start in range(0, len(padded), BLOCK)]
-        return np.concatenate([part.detach().cpu().numpy() for part in parts])[:rows].astype(np.float64)
-
-    def _part(self, given: Any, start: int) -> "Tensor":
-        part = _map(lambda tensor: tensor[start : start + BLOCK], given)
-        if isinstance(part, Mapping):
-            return self.module(**part)
-        return self.module(*part) if isinstance(part, tuple) else self.module(part)
+            for start in range(0, len(padded), BLOCK):
+                block = [tensor[start : start + BLOCK] for tensor in tensors]
+                output = self.module(**dict(zip(given, block, strict=True))) if named else self.module(*block)
+                found.append(output.detach().cpu().numpy())
+        return np.concatenate(found)[:rows].astype(np.float64)
 
 
 class CodecMatrix:
@@ -157,28 +144,10 @@ def _evaluation_mode(module: "Module") -> Iterator[None]:
             part.training = training
 
 
-def _map(function: Callable[[Any], Any], given: Any) -> Any:
-    if isinstance(given, Mapping):
-        return {name: function(part) for name, part in given.items()}
-    return tuple(function(part) for part in given) if isinstance(given, (tuple, list)) else function(given)
-
-
-def _tensor(part: object) -> "Tensor":
-    """Return a tensor; PyTorch warns about read-only arrays, which pandas returns."""
+def _tensor(torch: ModuleType, part: object, rows: int) -> "Tensor":
+    """Return a tensor with one entry per row; PyTorch warns about read-only arrays, which pandas returns."""
     kept = part if not isinstance(part, np.ndarray) or part.flags.writeable else part.copy()
-    found: Tensor = _torch().as_tensor(kept)
+    found: Tensor = torch.as_tensor(kept)
+    if found.ndim == 0 or len(found) != rows:
+        raise ModelError("models.tensor_rows", expected=rows, received=tuple(found.shape))
     return found
-
-
-def _check_length(given: Any, rows: int) -> None:
-    parts = given.values() if isinstance(given, Mapping) else given if isinstance(given, tuple) else [given]
-    for part in parts:
-        if part.ndim == 0 or len(part) != rows:
-            raise ModelError("models.tensor_rows", expected=rows, received=tuple(part.shape))
-
-
-def _torch() -> ModuleType:
-    try:
-        return import_module("torch")
-    except ImportError as error:
-        raise MissingExtraError("torch", "train", "A PyTorch model") from error

@@ -1,59 +1,33 @@
 """XGBoost: native boosters, and estimators given tables whose categories are text."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, softmax
 
 from fasterce.errors import InputError
-from fasterce.models.adapters.base import (
-    Adapter,
-    Labels,
-    as_categories,
-    as_classes,
-    in_order,
-    is_text,
-    matrix,
-    sigmoid,
-    softmax,
-    two_columns,
-    with_columns,
-)
+from fasterce.models.adapters import base
 from fasterce.typing import Floats, Objects
+
+if TYPE_CHECKING:
+    from xgboost import Booster
 
 LIBRARY = "XGBoost"
 CATEGORICAL = "c"
+HINGE = "binary:hinge"
 MARGINS = ("multi:softmax", "binary:logitraw")
 
 
-class XGBoostBooster(Protocol):
-    """What is used of `xgboost.Booster`."""
-
-    feature_names: list[str] | None
-    feature_types: list[str] | None
-
-    def save_config(self) -> str: ...
-
-    def save_raw(self, raw_format: str) -> bytearray: ...
-
-    def attr(self, key: str) -> str | None: ...
-
-    def predict(self, data: object, *, output_margin: bool, iteration_range: tuple[int, int]) -> object: ...
-
-    def inplace_predict(self, data: object, *, predict_type: str, iteration_range: tuple[int, int]) -> object: ...
-
-    def get_categories(self, *, export_to_arrow: bool) -> Any: ...
-
-
-class XGBoostModel(Adapter):
+class XGBoostModel(base.Adapter):
     """A native `Booster`, or a fitted XGBoost estimator.
 
     Its objective says whether it predicts classes or numbers. Columns are matched by name, and text columns are cast to the
     categories stored with the model (XGBoost 3.1 and newer). After early stopping, the best iteration is the last one used,
-    as in XGBoost's estimators.
+    as in XGBoost's estimators. A booster trained with `binary:hinge` has labels and margins, no probabilities.
 
     Parameters
     ----------
@@ -62,21 +36,23 @@ class XGBoostModel(Adapter):
         Labels in the order of the model's outputs; 0, 1, ... by default.
     """
 
-    def __init__(self, booster: Any, *, classes: Labels | None = None) -> None:
-        self.booster: XGBoostBooster = booster.get_booster() if hasattr(booster, "get_booster") else booster
+    def __init__(self, booster: Any, *, classes: base.Labels | None = None) -> None:
+        self.booster: Booster = booster.get_booster() if hasattr(booster, "get_booster") else booster
         learner = json.loads(self.booster.save_config())["learner"]
         self.objective = str(learner["learner_train_param"]["objective"])
         self._linear = learner["gradient_booster"]["name"] == "gblinear"
         best = self.booster.attr("best_iteration")
         self._rounds = (0, 0) if best is None else (0, int(best) + 1)
         self.prepare = XGBoostPreparation(self.booster)
+        self.by_name = self.prepare.names is not None
         count = 2 if self.objective.startswith("binary:") else None
         several = self.objective.startswith("multi:")
-        super().__init__(as_classes(classes, int(learner["learner_model_param"]["num_class"]) if several else count))
+        super().__init__(base.as_classes(classes, int(learner["learner_model_param"]["num_class"]) if several else count))
+        self.has_probabilities &= self.objective != HINGE
 
-    @property
-    def by_name(self) -> bool:
-        return self.prepare.names is not None
+    @base.method_if(lambda self: self.objective == HINGE)
+    def decision_function(self, frame: pd.DataFrame) -> Floats:
+        return self._output(self.prepare(frame), True)
 
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         return self.predict_prepared(self.prepare(frame))
@@ -89,10 +65,10 @@ class XGBoostModel(Adapter):
         if self.predicts_numbers:
             return output
         if self.objective == "binary:logitraw":
-            return two_columns(sigmoid(output))
+            return base.two_columns(expit(output.astype(np.float64)))
         if margin:
-            return softmax(output)
-        return output if output.ndim > 1 else two_columns(output)
+            return np.asarray(softmax(output.astype(np.float64), axis=1))
+        return output if output.ndim > 1 else base.two_columns(output)
 
     def _output(self, prepared: pd.DataFrame | Objects, margin: bool) -> Floats:
         if self._linear:
@@ -103,21 +79,10 @@ class XGBoostModel(Adapter):
         return np.asarray(self.booster.inplace_predict(prepared, predict_type=kind, iteration_range=self._rounds))
 
 
-class HingeModel(XGBoostModel):
-    """A booster trained with `binary:hinge`: labels and margins, no probabilities."""
-
-    @property
-    def predict_proba(self) -> Callable[[object], Floats]:
-        raise AttributeError("predict_proba: binary:hinge has none")
-
-    def decision_function(self, frame: pd.DataFrame) -> Floats:
-        return self._output(self.prepare(frame), True)
-
-
 class XGBoostPreparation:
     """Prepares a frame for a booster: columns by name, categories as in training."""
 
-    def __init__(self, booster: XGBoostBooster) -> None:
+    def __init__(self, booster: "Booster") -> None:
         self.names = booster.feature_names
         types = booster.feature_types or []
         self.categorical = [place for place, kind in enumerate(types) if kind == CATEGORICAL]
@@ -125,29 +90,27 @@ class XGBoostPreparation:
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame | Floats:
         if self.names is None:
-            return matrix([frame[name] for name in frame.columns], LIBRARY)
-        ordered = in_order(frame, self.names, LIBRARY)
-        casts = {}
-        for place, name in enumerate(ordered.columns):
-            column = ordered[name]
-            cast = self._column(place, column)
-            if cast is not column:
-                casts[name] = cast
-        return with_columns(ordered, casts)
+            return base.matrix([frame[name] for name in frame.columns], LIBRARY)
+        ordered = base.in_order(frame, self.names, LIBRARY)
+        columns = [ordered[name] for name in ordered.columns]
+        casts = [self._column(place, column) for place, column in enumerate(columns)]
+        return base.with_columns(
+            ordered, {cast.name: cast for cast, column in zip(casts, columns, strict=True) if cast is not column}
+        )
 
     def _column(self, place: int, column: pd.Series) -> pd.Series:
         if place in self._known:
-            return as_categories(column, self._known[place], LIBRARY)
+            return base.as_categories(column, self._known[place], LIBRARY)
         if place in self.categorical:
-            if isinstance(column.dtype, pd.CategoricalDtype) or not is_text(column):
+            if isinstance(column.dtype, pd.CategoricalDtype) or not base.is_text(column):
                 return column
             raise InputError("models.categories_not_stored", column=column.name, received=str(column.dtype))
-        if is_text(column):
-            return pd.Series(matrix([column], LIBRARY)[:, 0], index=column.index, name=column.name)
+        if base.is_text(column):
+            return pd.Series(base.matrix([column], LIBRARY)[:, 0], index=column.index, name=column.name)
         return column
 
 
-def _categories(booster: XGBoostBooster) -> Mapping[int, Labels]:
+def _categories(booster: "Booster") -> Mapping[int, base.Labels]:
     """Return for every categorical column its categories in order, where the model stores them."""
     if not hasattr(booster, "get_categories"):
         return {}
@@ -163,7 +126,7 @@ def _categories(booster: XGBoostBooster) -> Mapping[int, Labels]:
     return {} if garbled else found
 
 
-def _categories_of_file(content: Any) -> Mapping[int, Labels]:
+def _categories_of_file(content: Any) -> Mapping[int, base.Labels]:
     """Return the categories in the model's JSON, for where pyarrow is not installed."""
     stored = content["learner"]["gradient_booster"]
     stored = stored.get("gbtree", stored)  # DART keeps its trees one level deeper.
@@ -171,14 +134,8 @@ def _categories_of_file(content: Any) -> Mapping[int, Labels]:
     return {place: _decoded(column) for place, column in enumerate(cats.get("enc", [])) if _decoded(column)}
 
 
-def _decoded(stored: Mapping[str, list[int]]) -> Labels:
+def _decoded(stored: Mapping[str, list[int]]) -> base.Labels:
     if "offsets" not in stored:
         return list(stored.get("values", []))
     text = bytes(value % 256 for value in stored["values"])
     return [text[a:b].decode() for a, b in zip(stored["offsets"][:-1], stored["offsets"][1:], strict=True)]
-
-
-def xgboost_model(booster: object, classes: Labels | None = None) -> XGBoostModel:
-    """Return the adapter for a booster's objective."""
-    found = XGBoostModel(booster, classes=classes)
-    return HingeModel(booster, classes=classes) if found.objective == "binary:hinge" else found

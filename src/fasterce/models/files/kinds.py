@@ -2,7 +2,7 @@
 
 import re
 
-from fasterce.errors import ModelError
+from fasterce.errors import FasterCEError, ModelError
 
 # File endings by kind.
 SUFFIXES = {
@@ -25,53 +25,33 @@ BEGINNINGS = (
     ("onnx", re.compile(rb"\x08")),
     ("pickle", re.compile(rb"c[\w.]+\n\w+\n|\((c|lp|dp|i|d|l|t)|\]q|\}q|[lgI]p?\d+\n")),
 )
-OTHER_FORMATS = {
-    ".pt": "torch",
-    ".pth": "torch",
-    ".pt2": "torch",
-    ".ts": "torch",
-    ".safetensors": "torch",
-    ".keras": "keras",
-    ".h5": "keras",
-    ".dill": "dill",
-    ".cloudpickle": "dill",
-}
+TORCH_SUFFIXES = (".pt", ".pth", ".pt2", ".ts", ".safetensors")
+FOREIGN_SUFFIXES = (".keras", ".h5", ".dill", ".cloudpickle")
 
 
-def kind_by_content(content: bytes) -> str:
-    """Return the kind of file by its first bytes; "" if they are of none."""
-    return next((kind for kind, beginning in BEGINNINGS if beginning.match(content)), "")
+class UnsoundError(FasterCEError, ValueError):
+    """The file is not a model its library can have written; the problem names the field."""
 
 
 def kind_of(where: str, suffix: str, content: bytes, wanted: str | None) -> str:
     """Return the kind of a file; an error where name and content do not agree."""
     kind = wanted or next((kind for kind, endings in SUFFIXES.items() if suffix in endings), "")
-    found = kind_by_content(content)
+    found = next((kind for kind, beginning in BEGINNINGS if beginning.match(content)), "")
     if not kind:
         raise _unknown_suffix(where, suffix, found)
-    if not _agree(kind, found):
+    if found not in {"skops": ("zip",), "pickle": ("pickle", "compressed")}.get(kind, (kind,)):
         code = "models.file_is_pickle" if found == "pickle" else "models.file_kind"
         raise ModelError(code, path=where, expected=kind, received=found or "unknown")
     return kind
 
 
-def _agree(kind: str, found: str) -> bool:
-    if kind == "pickle":
-        return found in ("pickle", "compressed")
-    return found == ("zip" if kind == "skops" else kind)
-
-
 def _unknown_suffix(where: str, suffix: str, found: str) -> ModelError:
     endings = ", ".join(ending for group in SUFFIXES.values() for ending in group)
     fields = {"path": where, "expected": endings, "received": suffix or "no ending"}
-    other = OTHER_FORMATS.get(suffix)
-    if other is not None:
-        return ModelError("models.torch_file" if other == "torch" else "models.foreign_file", **fields)
+    if suffix in TORCH_SUFFIXES:
+        return ModelError("models.torch_file", **fields)
+    if suffix in FOREIGN_SUFFIXES:
+        return ModelError("models.foreign_file", **fields)
     if found in SUFFIXES and found != "pickle":
         return ModelError("models.file_suffix_kind", **fields, kind=found)
     return ModelError("models.file_suffix", **fields)
-
-
-def check_kind(kind: str | None) -> None:
-    if kind is not None and kind not in KINDS:
-        raise ModelError("options.unknown_choice", option="kind", expected=KINDS, received=kind)

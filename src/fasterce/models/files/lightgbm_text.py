@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fasterce.errors import problem_of
-from fasterce.models.files.xgboost_file import MOST_FEATURES, UnsoundError, require
+from fasterce.models.files.kinds import UnsoundError
+from fasterce.models.files.xgboost_file import MOST_CLASSES, MOST_FEATURES, require
 
 Numbers = NDArray[np.float64]
 
@@ -16,7 +17,6 @@ TAIL = re.compile(
     r"end of trees\n\s*(feature_importances:\n([^\n]+=\d+\n)*\s*)?"
     r"parameters:\n(\[[a-z_0-9]+: [^\n]*\]\n)+\s*end of parameters\n\s*(pandas_categorical:(?P<categories>[^\n]*)\s*)?"
 )
-MOST_CLASSES = 10_000
 BY_SPLIT = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
 BY_SPLIT_SOMETIMES = ("split_gain", "internal_value", "internal_weight", "internal_count")
 CATEGORICAL = 1
@@ -29,8 +29,6 @@ def check(content: bytes) -> str:
         require("\0" not in text, "text")
         _check_text(text)
     except (KeyError, ValueError, OverflowError, RecursionError) as error:
-        if isinstance(error, UnsoundError):
-            raise
         raise UnsoundError(problem_of(error)) from error
     return text
 
@@ -56,8 +54,7 @@ def _check_trees(rest: bytes, sizes: list[int], features: int) -> None:
     for place, size in enumerate(sizes):
         require(0 < size <= len(rest) - begin, "tree_sizes", place)
         tree = rest[begin : begin + size].decode()
-        require(tree.startswith(f"Tree={place}\n"), "Tree", place)
-        require(tree.count("Tree=") == 1, "Tree", place)
+        require(tree.startswith(f"Tree={place}\n") and tree.count("Tree=") == 1, "Tree", place)
         _check_tree(_lines(tree), features, place)
         begin += size
     _check_tail(rest[begin:].lstrip(b"\n").decode())
@@ -68,9 +65,8 @@ def _check_tail(tail: str) -> None:
     if found is None:
         raise UnsoundError("models.unsound_end")
     stored = json.loads(found["categories"] or "null")
-    require(
-        stored is None or (isinstance(stored, list) and all(isinstance(each, list) for each in stored)), "pandas_categorical"
-    )
+    listed = isinstance(stored, list) and all(isinstance(each, list) for each in stored)
+    require(stored is None or listed, "pandas_categorical")
 
 
 def _check_tree(tree: Mapping[str, str], features: int, place: int) -> None:

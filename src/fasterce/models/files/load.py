@@ -4,9 +4,9 @@ import hashlib
 import io
 import re
 import sys
-import warnings
 import zipfile
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,12 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fasterce.errors import InputError, MissingExtraError, ModelError, make_problem, problem_of, suggestion, unknown
-from fasterce.models.adapters import CatBoostModel, LightGBMModel, OnnxModel, RenamedModel, adapt
-from fasterce.models.adapters.xgboost import xgboost_model
+from fasterce.errors import InputError, MissingExtraError, ModelError, import_extra, problem_of, suggestion, unknown, warn
+from fasterce.models.adapters import CatBoostModel, LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
 from fasterce.models.files import lightgbm_text, xgboost_file
-from fasterce.models.files.kinds import check_kind, kind_of
-from fasterce.models.files.xgboost_file import UnsoundError
+from fasterce.models.files.kinds import KINDS, UnsoundError, kind_of
+from fasterce.models.http import InferenceModel, MLflowModel
 from fasterce.models.http.client import address
 
 MOST_BYTES = 4 << 30
@@ -31,8 +30,10 @@ SAFE_SKOPS = (0, 12)
 
 ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 IMPORT_PATH = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)(?P<call>\(\))?")
-INVOCATIONS = re.compile(r"/invocations/?$")
-INFERENCE = re.compile(r"/v2/models/[^/?#]+")
+SERVERS = {
+    "mlflow": (re.compile(r"/invocations/?$"), MLflowModel),
+    "inference": (re.compile(r"/v2/models/[^/?#]+"), InferenceModel),
+}
 
 # Used in most pipelines and not on skops' own list: a pattern and the names of types, nothing that is executed.
 HARMLESS = ("sklearn.compose._column_transformer.make_column_selector",)
@@ -99,7 +100,8 @@ def load_model(
     ModelError
         The model cannot be found or loaded, or must not be.
     """
-    check_kind(kind)
+    if kind is not None and kind not in KINDS:
+        raise ModelError("options.unknown_choice", option="kind", expected=KINDS, received=kind)
     text = fspath(source)
     path = Path(text)
     if ADDRESS.match(text):
@@ -139,48 +141,40 @@ def _nearest_file(path: Path) -> str | None:
 
 
 def _from_bytes(kind: str, content: bytes, path: Path, trust_pickle: bool, trusted: Sequence[str], classes: Classes) -> Any:
-    loaders: dict[str, Callable[[bytes, Classes], object]] = {
-        "onnx": lambda content, classes: OnnxModel(content, classes=classes),
-        "xgboost": _xgboost,
-        "lightgbm": _lightgbm,
-        "catboost": _catboost,
-    }
-    if kind in loaders:
-        return _guarded(lambda: loaders[kind](content, classes), path, kind)
     if kind == "skops":
         return _renamed(_skops(content, path, trusted), classes)
     if kind == "pickle":
         return _renamed(_pickle(content, path, trust_pickle), classes)
+    with _guarded(path, kind):
+        if kind == "onnx":
+            return OnnxModel(content, classes=classes)
+        if kind == "xgboost":
+            return _xgboost(content, classes)
+        if kind == "lightgbm":
+            text = lightgbm_text.check(content)
+            booster = import_extra("lightgbm", "models", "A LightGBM model").Booster(model_str=text)
+            return LightGBMModel(booster, classes=classes)
+        if kind == "catboost":
+            return _catboost(content, classes)
     raise ModelError("models.not_a_file_kind", option="kind", path=path, received=kind)
 
 
-def _guarded(load: Callable[[], Any], path: Path, kind: str) -> Any:
-    """Return what `load` does; an exception of the library becomes a problem."""
+@contextmanager
+def _guarded(path: Path, kind: str) -> Iterator[None]:
+    """Make an exception of the library that reads the file a problem."""
     try:
-        return load()
+        yield
     except (MissingExtraError, InputError):
         raise
     except Exception as error:
         raise ModelError("models.file_damaged", path=path, kind=kind, cause=problem_of(error)) from error
 
 
-def _library(name: str, extra: str, purpose: str) -> ModuleType:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(name, extra, purpose) from error
-
-
 def _xgboost(content: bytes, classes: Classes) -> object:
     xgboost_file.check(content)
-    booster = _library("xgboost", "models", "An XGBoost model").Booster()
+    booster = import_extra("xgboost", "models", "An XGBoost model").Booster()
     booster.load_model(bytearray(content))
-    return xgboost_model(booster, classes)
-
-
-def _lightgbm(content: bytes, classes: Classes) -> object:
-    text = lightgbm_text.check(content)
-    return LightGBMModel(_library("lightgbm", "models", "A LightGBM model").Booster(model_str=text), classes=classes)
+    return XGBoostModel(booster, classes=classes)
 
 
 def _catboost(content: bytes, classes: Classes) -> object:
@@ -198,20 +192,19 @@ def _catboost(content: bytes, classes: Classes) -> object:
 def _skops(content: bytes, path: Path, trusted: Sequence[str]) -> Any:
     if isinstance(trusted, (str, bytes)) or not all(isinstance(name, str) for name in trusted):
         raise InputError("models.trusted_types", option="trusted", received=trusted)
-    skops = _library("skops.io", "skops", "A skops file")
-    _check_skops(import_module("skops").__version__)
-    _guarded(lambda: _check_archive(content), path, "skops")
-    untrusted = _guarded(lambda: skops.get_untrusted_types(data=content), path, "skops")
+    skops = import_extra("skops.io", "skops", "A skops file")
+    version = import_module("skops").__version__
+    # Before 0.12 a file could run functions it did not name (CVE-2025-54412 and 54413).
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < SAFE_SKOPS:
+        raise ModelError("models.unsafe_skops", received=version)
+    with _guarded(path, "skops"):
+        _check_archive(content)
+        untrusted = skops.get_untrusted_types(data=content)
     missing = [name for name in untrusted if name not in (*HARMLESS, *trusted)]
     if missing:
         raise ModelError("models.untrusted_types", path=path, types=repr(missing)[:800])
-    return _guarded(lambda: skops.loads(content, trusted=[*HARMLESS, *trusted]), path, "skops")
-
-
-def _check_skops(version: str) -> None:
-    """Refuse skops before 0.12, where a file could run functions it did not name (CVE-2025-54412 and 54413)."""
-    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < SAFE_SKOPS:
-        raise ModelError("models.unsafe_skops", received=version)
+    with _guarded(path, "skops"):
+        return skops.loads(content, trusted=[*HARMLESS, *trusted])
 
 
 def _check_archive(content: bytes) -> None:
@@ -230,8 +223,9 @@ def _check_archive(content: bytes) -> None:
 def _pickle(content: bytes, path: Path, trust: bool) -> Any:
     if trust is not True:
         raise ModelError("models.pickle_not_trusted", option="trust_pickle=True", path=str(path))
-    warnings.warn(str(make_problem("models.pickle_warning", path=path)), UserWarning, stacklevel=4)
-    model = _guarded(lambda: import_module("joblib").load(io.BytesIO(content)), path, "pickle")
+    warn("models.pickle_warning", 4, path=path)
+    with _guarded(path, "pickle"):
+        model = import_module("joblib").load(io.BytesIO(content))
     return _checked(model, str(path))
 
 
@@ -291,13 +285,7 @@ def _renamed(model: object, classes: Classes) -> object:
 
 def _from_address(text: str, classes: Classes, kind: str | None) -> LoadedModel:
     path, shown = re.split(r"[?#]", text, maxsplit=1)[0], address(text)
-    chosen = kind
-    if chosen is None and INVOCATIONS.search(path):
-        chosen = "mlflow"
-    elif chosen is None and INFERENCE.search(path):
-        chosen = "inference"
-    if chosen not in ("mlflow", "inference"):
+    chosen = kind or next((name for name, (pattern, _) in SERVERS.items() if pattern.search(path)), "")
+    if chosen not in SERVERS:
         raise ModelError("models.address_kind", url=shown)
-    http = import_module("fasterce.models.http")
-    make = http.MLflowModel if chosen == "mlflow" else http.InferenceModel
-    return LoadedModel(make(text) if classes is None else make(text, classes=classes), chosen, shown, None)
+    return LoadedModel(SERVERS[chosen][1](text, classes=classes), chosen, shown, None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fasterce.errors import FasterCEError
+from fasterce.models.files.kinds import UnsoundError
 
 MOST_DEPTH = 64
 WHOLE = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q"}
@@ -13,16 +13,12 @@ NUMBERS = {**WHOLE, b"d": ">f", b"D": ">d"}
 CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
 
-class NotUbjsonError(FasterCEError, ValueError):
-    """The bytes are not UBJSON, or end too early."""
-
-
 def read(content: bytes) -> Any:
-    """Return the one value in the bytes."""
+    """Return the one value in the bytes; raise `UnsoundError` if they are not UBJSON or end too early."""
     reader = _Reader(content)
-    value = reader.value(reader.take(1), 0)
+    value = reader.value(0)
     if reader.at != len(content):
-        raise NotUbjsonError("models.ubjson_too_long", count=len(content) - reader.at)
+        raise UnsoundError("models.ubjson_too_long", count=len(content) - reader.at)
     return value
 
 
@@ -33,16 +29,20 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         if count < 0 or self.at + count > len(self.content):
-            raise NotUbjsonError("models.ubjson_too_short", byte=len(self.content), count=count)
+            raise UnsoundError("models.ubjson_too_short", byte=len(self.content), count=count)
         self.at += count
         return self.content[self.at - count : self.at]
 
-    def peek(self) -> bytes:
-        return self.content[self.at : self.at + 1]
+    def skip(self, marker: bytes) -> bool:
+        """Return whether a marker comes next, and move past it."""
+        found = self.content[self.at : self.at + 1] == marker
+        self.at += found
+        return found
 
-    def value(self, marker: bytes, depth: int) -> Any:
+    def value(self, depth: int) -> Any:
         if depth > MOST_DEPTH:
-            raise NotUbjsonError("models.ubjson_too_deep", expected=MOST_DEPTH)
+            raise UnsoundError("models.ubjson_too_deep", expected=MOST_DEPTH)
+        marker = self.take(1)
         if marker in NUMBERS:
             return self.number(marker)
         if marker in CONSTANTS:
@@ -55,7 +55,7 @@ class _Reader:
             return self.array(depth)
         if marker == b"{":
             return self.members(depth)
-        raise NotUbjsonError("models.ubjson_marker", marker=marker, byte=self.at)
+        raise UnsoundError("models.ubjson_marker", marker=marker, byte=self.at)
 
     def number(self, marker: bytes) -> Any:
         form = NUMBERS[marker]
@@ -64,46 +64,36 @@ class _Reader:
     def length(self) -> int:
         marker = self.take(1)
         if marker not in WHOLE:
-            raise NotUbjsonError("models.ubjson_length", byte=self.at)
+            raise UnsoundError("models.ubjson_length", byte=self.at)
         return int(self.number(marker))
 
     def text(self) -> str:
         return self.take(self.length()).decode("utf-8", "strict")
 
     def array(self, depth: int) -> Any:
-        kind = b""
-        if self.peek() == b"$":
-            self.take(1)
-            kind = self.take(1)
-            if self.peek() != b"#":
-                raise NotUbjsonError("models.ubjson_length", byte=self.at)
-        if self.peek() == b"#":
-            self.take(1)
+        kind = self.take(1) if self.skip(b"$") else b""
+        if self.skip(b"#"):
             return self.counted(self.length(), kind, depth)
+        if kind:
+            raise UnsoundError("models.ubjson_length", byte=self.at)
         values = []
-        while (marker := self.take(1)) != b"]":
-            values.append(self.value(marker, depth + 1))
+        while not self.skip(b"]"):
+            values.append(self.value(depth + 1))
         return values
 
     def counted(self, count: int, kind: bytes, depth: int) -> Any:
         if kind in NUMBERS:
-            form = np.dtype(NUMBERS[kind].replace("b", "i1").replace("B", "u1") if kind in b"iU" else NUMBERS[kind])
+            form = np.dtype(NUMBERS[kind])
             return np.frombuffer(self.take(count * form.itemsize), dtype=form)
         if kind:
-            raise NotUbjsonError("models.ubjson_marker", marker=kind, byte=self.at)
-        self.check_room(count)
-        return [self.value(self.take(1), depth + 1) for _ in range(count)]
-
-    def check_room(self, count: int) -> None:
-        if count < 0 or count > len(self.content) - self.at:
-            raise NotUbjsonError("models.ubjson_too_many", count=count, byte=self.at)
+            raise UnsoundError("models.ubjson_marker", marker=kind, byte=self.at)
+        if not 0 <= count <= len(self.content) - self.at:
+            raise UnsoundError("models.ubjson_too_many", count=count, byte=self.at)
+        return [self.value(depth + 1) for _ in range(count)]
 
     def members(self, depth: int) -> dict[str, Any]:
         found = {}
-        if self.peek() == b"#":
-            raise NotUbjsonError("models.ubjson_marker", marker=b"#", byte=self.at)
-        while self.peek() != b"}":
+        while not self.skip(b"}"):
             name = self.text()
-            found[name] = self.value(self.take(1), depth + 1)
-        self.take(1)
+            found[name] = self.value(depth + 1)
         return found

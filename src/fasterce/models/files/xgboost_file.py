@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.errors import FasterCEError, problem_of
-from fasterce.models.files.ubjson import NotUbjsonError, read
+from fasterce.errors import problem_of
+from fasterce.models.files.kinds import UnsoundError
+from fasterce.models.files.ubjson import read
 
 Whole = NDArray[np.int64]
 
@@ -19,25 +20,15 @@ CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categori
 MOST_CATEGORIES = 1 << 24
 
 
-class UnsoundError(FasterCEError, ValueError):
-    """The file is not a model its library can have written; the problem names the field."""
-
-
 def check(content: bytes) -> None:
     """Raise `UnsoundError` unless the trees of the file are trees."""
+    is_json = content[1:].lstrip()[:1] in (b'"', b"}")
     try:
-        model = json.loads(content) if _is_json(content) else read(content)
-    except (NotUbjsonError, ValueError, RecursionError) as error:
-        raise UnsoundError(problem_of(error)) from error
-    require(isinstance(model, dict) and "learner" in model, "learner")
-    try:
+        model = json.loads(content) if is_json else read(content)
+        require(isinstance(model, dict) and "learner" in model, "learner")
         _check_learner(model["learner"])
-    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RecursionError) as error:
         raise UnsoundError(problem_of(error)) from error
-
-
-def _is_json(content: bytes) -> bool:
-    return content[1:].lstrip()[:1] in (b'"', b"}")
 
 
 def _check_learner(learner: dict[str, Any]) -> None:
@@ -89,9 +80,7 @@ def _check_tree(tree: dict[str, Any], features: int, place: int) -> None:
     if "split_type" in tree:
         _in_range(_whole(tree["split_type"]), 0, 2, "split_type", place)
     if "parents" in tree:
-        known = _whole(tree["parents"])
-        require(bool((known[left[~leaf]] == np.flatnonzero(~leaf)).all()), "parents", place)
-        require(bool((known[right[~leaf]] == np.flatnonzero(~leaf)).all()), "parents", place)
+        require(bool((_whole(tree["parents"])[children] == np.tile(np.flatnonzero(~leaf), 2)).all()), "parents", place)
     _check_tree_categories(tree, nodes, ~leaf, place)
 
 
@@ -101,11 +90,7 @@ def _check_tree_categories(tree: dict[str, Any], nodes: int, splits: NDArray[np.
     _in_range(at, 0, nodes, "categories_nodes", place)
     _in_range(values, 0, MOST_CATEGORIES, "categories", place)
     require(bool((starts >= 0).all() and (sizes >= 0).all()), "categories_segments", place)
-    require(
-        bool((starts <= len(values)).all() and (sizes <= len(values) - starts).all()),
-        "categories_sizes",
-        place,
-    )
+    require(bool(((starts <= len(values)) & (sizes <= len(values) - starts)).all()), "categories_sizes", place)
     require(bool((np.diff(at) > 0).all()), "categories_nodes", place)
     by_category = np.flatnonzero((_whole(tree["split_type"]) == 1) & splits) if "split_type" in tree else at[:0]
     require(bool(np.isin(by_category, at).all()), "split_type", place)

@@ -11,16 +11,17 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from fasterce.errors import InputError, MissingExtraError, ModelError, Problem, make_problem, problem_of
+from fasterce.errors import InputError, ModelError, Problem, import_extra, problem_of
+from fasterce.options import Checked, Kind, Option, option
 
 if TYPE_CHECKING:
     import httpx
@@ -30,18 +31,6 @@ REFUSED = (401, 403, 404, 405, 407, 410, 415)
 # Characters shown of a response and of an address.
 MOST_EXCERPT = 80
 MOST_ADDRESS = 80
-
-# Least values of `ConnectionOptions`.
-LEAST = {
-    "timeout": 1e-3,
-    "backoff": 0,
-    "longest_wait": 0,
-    "rest": 0,
-    "slack": 0,
-    "retries": 0,
-    "concurrency": 1,
-    "most_bytes": 1,
-}
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")
@@ -56,13 +45,10 @@ class _UnavailableError(RemoteModelError):
     """The server as a whole does not respond: a request with fewer rows would not help."""
 
 
-class _BusyError(Exception):
-    """The request may be repeated, after `seconds` if the server sets a time."""
+class _BusyError(RemoteModelError):
+    """The request may be repeated, after `pause` seconds if the server sets a time."""
 
-    def __init__(self, problem: Problem, seconds: float | None = None) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.seconds = seconds
+    pause: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,71 +66,30 @@ Put = Callable[[Part], Request]
 Read = Callable[[Any, Part, Request], Found]
 
 
-class ConnectionSettings(TypedDict, total=False):
-    """The keywords of `ConnectionOptions`."""
-
-    timeout: float
-    retries: int
-    backoff: float
-    longest_wait: float
-    rest: float
-    slack: float
-    concurrency: int
-    most_bytes: int
-    headers: Mapping[str, str]
-    ca_file: str | os.PathLike[str] | None
-    trust_env: bool
-
-
 @dataclass(frozen=True)
-class ConnectionOptions:
-    """How a server is called.
+class ConnectionOptions(Checked):
+    """How a server is called."""
 
-    Parameters
-    ----------
-    timeout : float, default=30
-        Seconds a request may take.
-    retries : int, default=3
-        How often a request is repeated when the server is busy, cannot be reached or takes too long.
-    backoff : float, default=0.2
-        Seconds before the first repetition; doubled each time.
-    longest_wait : float, default=10
-        Most seconds before a repetition, whatever `Retry-After` says.
-    rest : float, default=5
-        Seconds for which nothing is sent to a server that stayed unavailable or refuses all requests.
-    slack : float, default=5
-        Seconds beyond all timeouts and waits after which a call counts as hanging.
-    concurrency : int, default=4
-        Requests at once.
-    most_bytes : int, default=64 MiB
-        The largest response that is read.
-    headers : mapping, optional
-        Sent with every request; never shown.
-    ca_file : path, optional
-        Certificates to trust instead of the usual ones.
-    trust_env : bool, default=False
-        Whether proxies of the environment are used.
-    """
-
-    timeout: float = 30.0
-    retries: int = 3
-    backoff: float = 0.2
-    longest_wait: float = 10.0
-    rest: float = 5.0
-    slack: float = 5.0
-    concurrency: int = 4
-    most_bytes: int = 64 * 2**20
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    ca_file: str | os.PathLike[str] | None = None
-    trust_env: bool = False
+    timeout: float = option(30.0, "Seconds a request may take.", minimum=1e-3)
+    retries: int = option(3, "How often a request is repeated if the server is busy, unreachable or too slow.", minimum=0)
+    backoff: float = option(0.2, "Seconds before the first repetition; doubled each time.", minimum=0)
+    longest_wait: float = option(10.0, "Most seconds before a repetition, whatever `Retry-After` says.", minimum=0)
+    rest: float = option(
+        5.0, "Seconds for which nothing is sent to a server that stayed unavailable or refuses all requests.", minimum=0
+    )
+    slack: float = option(5.0, "Seconds beyond all timeouts and waits after which a call counts as hanging.", minimum=0)
+    concurrency: int = option(4, "Requests at once.", minimum=1)
+    most_bytes: int = option(64 * 2**20, "The largest response that is read.", minimum=1)
+    headers: Mapping[str, str] = field(
+        default_factory=dict, repr=False, metadata={"option": Option("Sent with every request; never shown.", Kind.OBJECT)}
+    )
+    ca_file: str | os.PathLike[str] | None = option(
+        None, "File of certificates to trust instead of the usual ones.", kind=Kind.OBJECT
+    )
+    trust_env: bool = option(False, "Whether proxies of the environment are used.")
 
     def __post_init__(self) -> None:
-        for name, least in LEAST.items():
-            value = getattr(self, name)
-            whole = name in ("retries", "concurrency", "most_bytes")
-            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not value >= least:
-                code = "options.not_a_count" if whole else "options.not_at_least"
-                raise InputError(code, option=name, expected=least, received=value)
+        super().__post_init__()
         object.__setattr__(self, "headers", dict(self.headers or {}))
         for name, value in self.headers.items():
             if not all(isinstance(part, str) and part.isascii() and part.isprintable() for part in (name, value)):
@@ -176,44 +121,34 @@ class Client:
             return read(connection.send(request), part, request)
 
         futures = [connection.workers.submit(work, part) for part in parts]
+        waiting = set(futures)
         try:
-            return [self._result(future, futures, connection) for future in futures]
+            while waiting:
+                finished = connection.finished
+                done, waiting = wait(waiting, self.options.patience, FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                # Sockets have time limits: if no request finishes for this long, it hangs.
+                if waiting and connection.finished == finished:
+                    self.close()
+                    raise _UnavailableError("models.http_hangs")
+            return [future.result() for future in futures]
         finally:
             for future in futures:
                 future.cancel()
 
-    def _result(self, wanted: Future[Found], futures: list[Future[Found]], connection: "_Connection") -> Found:
-        """Wait while any request finishes; sockets have time limits, so that no progress for this long is a hang."""
-        while not wanted.done():
-            finished = connection.finished
-            done, _ = wait(futures, timeout=self.options.patience, return_when=FIRST_EXCEPTION)
-            failed = next((one for one in done if not one.cancelled() and one.exception()), None)
-            if failed is not None:
-                return failed.result()
-            if not wanted.done() and connection.finished == finished:
-                self.close()
-                raise _UnavailableError("models.http_hangs")
-        return wanted.result()
-
     def _connection(self) -> "_Connection":
         mine = self._connections.get(os.getpid())
-        if mine is None:
-            opened = _Connection(self.options)
-            mine = self._connections.setdefault(os.getpid(), opened)
-            if mine is not opened:
-                opened.close()
-        return mine
+        # Of two threads that come first together, one keeps nothing: a connection opens only when it is used.
+        return mine or self._connections.setdefault(os.getpid(), _Connection(self.options))
 
     def close(self) -> None:
         connection = self._connections.pop(os.getpid(), None)
         if connection is not None:
             connection.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"options": self.options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["options"])  # type: ignore[misc]
+    def __reduce__(self) -> tuple[type["Client"], tuple[ConnectionOptions]]:
+        return Client, (self.options,)
 
 
 class _Connection:
@@ -225,7 +160,7 @@ class _Connection:
 
     def __init__(self, options: ConnectionOptions) -> None:
         self.options = options
-        self.httpx = _httpx()
+        self.httpx = import_extra("httpx", "http", "A model behind HTTP")
         self.http = _open(self.httpx, options)
         self.workers = ThreadPoolExecutor(options.concurrency, thread_name_prefix="fasterce-http")
         self.finished = 0
@@ -248,24 +183,22 @@ class _Connection:
             self.finished += 1
 
     def _send_with_retries(self, request: Request) -> Any:
-        tries = 1 if self._resting(request) else self.options.retries + 1
+        tries = 1 if self._resting() else self.options.retries + 1
         pause = self.options.backoff
-        for turn in range(tries):
+        for turn in range(1, tries + 1):
             try:
                 return self._once(request)
             except _BusyError as busy:
-                cause, pause_wanted = busy.problem, busy.seconds
-            if turn == tries - 1:
-                break
-            # The pause is the only thing random here; no result depends on it.
-            wait_for = pause * random.uniform(0.5, 1.0) if pause_wanted is None else pause_wanted
-            time.sleep(min(wait_for, self.options.longest_wait))
-            pause *= 2
-            if self._resting(request):
-                break
-        raise _UnavailableError("models.http_unavailable", url=address(request.url), cause=cause, count=turn + 1)
+                cause, wanted = busy.problem, busy.pause
+            if turn < tries:
+                # The pause is the only thing random here; no result depends on it.
+                time.sleep(min(pause * random.uniform(0.5, 1.0) if wanted is None else wanted, self.options.longest_wait))
+                pause *= 2
+                if self._resting():
+                    break
+        raise _UnavailableError("models.http_unavailable", url=address(request.url), cause=cause, count=turn)
 
-    def _resting(self, request: Request) -> bool:
+    def _resting(self) -> bool:
         """Return whether the server was down a moment ago; raise while it is too early to try again."""
         if self.down is None:
             return False
@@ -280,64 +213,56 @@ class _Connection:
             with self.http.stream(request.method, request.url, content=request.body) as response:
                 body = self._read(response, until)
         except self.httpx.TimeoutException:
-            raise _BusyError(make_problem("models.http_timeout", seconds=self.options.timeout)) from None
+            raise _BusyError("models.http_timeout", seconds=self.options.timeout) from None
         except self.httpx.DecodingError:
             raise RemoteModelError("models.http_encoding", url=address(request.url)) from None
         except self.httpx.RequestError as error:
-            if isinstance(error, self.httpx.UnsupportedProtocol):
-                raise InputError("models.http_url", option="url", received=address(request.url)) from None
-            raise _BusyError(make_problem("models.http_unreachable", cause=_reason(error))) from None
+            raise _BusyError("models.http_unreachable", cause=problem_of(error)) from None
         return self._parse(response, body, request)
 
     def _read(self, response: "httpx.Response", until: float) -> bytes:
         """Return the body unless it is too large or too slow."""
-        chunks, size = [], 0
+        body, most = bytearray(), self.options.most_bytes
         for chunk in response.iter_bytes():
-            size += len(chunk)
-            if size > self.options.most_bytes:
-                most = self.options.most_bytes
+            body += chunk
+            if len(body) > most:
                 raise RemoteModelError("models.http_too_large", url=address(str(response.url)), most=f"{most:,}")
             if time.monotonic() > until:
-                raise _BusyError(make_problem("models.http_slow", seconds=self.options.timeout))
-            chunks.append(chunk)
-        return b"".join(chunks)
+                raise _BusyError("models.http_slow", seconds=self.options.timeout)
+        return bytes(body)
 
     def _parse(self, response: "httpx.Response", body: bytes, request: Request) -> Any:
         """Return the JSON of a successful response, without NaN or infinities."""
         status, url = response.status_code, address(request.url)
+
+        def excerpt() -> str:
+            return _excerpt(body, [*request.sent(), *self.options.headers.values()])
+
+        def not_finite(constant: str) -> NoReturn:
+            raise RemoteModelError("models.http_not_finite", url=url, received=constant)
+
         if 300 <= status < 400:
             to = address(response.headers.get("location", "nowhere"))
             raise _UnavailableError("models.http_redirected", url=url, received=status, to=to)
+        if status in BUSY:
+            busy = _BusyError("models.http_busy", received=status, excerpt=excerpt())
+            busy.pause = _retry_after(response)
+            raise busy
         if not 200 <= status < 300:
-            excerpt = _excerpt(body, [*request.sent(), *self.options.headers.values()])
-            if status in BUSY:
-                problem = make_problem("models.http_busy", received=status, excerpt=excerpt)
-                raise _BusyError(problem, _retry_after(response))
             kind = _UnavailableError if status in REFUSED else RemoteModelError
-            raise kind("models.http_refused", url=url, received=status, excerpt=excerpt)
+            raise kind("models.http_refused", url=url, received=status, excerpt=excerpt())
         try:
-            return json.loads(body, parse_constant=_no_constant)
-        except _ConstantError as error:
-            raise RemoteModelError("models.http_not_finite", url=url, received=str(error)) from None
+            return json.loads(body, parse_constant=not_finite)
         except (ValueError, RecursionError):
-            excerpt = _excerpt(body, [*request.sent(), *self.options.headers.values()])
-            raise RemoteModelError("models.http_not_json", url=url, excerpt=excerpt) from None
-
-
-def _httpx() -> ModuleType:
-    try:
-        return import_module("httpx")
-    except ImportError as error:
-        raise MissingExtraError("httpx", "http", "A model behind HTTP") from error
+            raise RemoteModelError("models.http_not_json", url=url, excerpt=excerpt()) from None
 
 
 def _open(module: ModuleType, options: ConnectionOptions) -> "httpx.Client":
     try:
         verify = True if options.ca_file is None else ssl.create_default_context(cafile=os.fspath(options.ca_file))
     except (OSError, ssl.SSLError) as error:
-        raise InputError(
-            "models.http_certificates", option="ca_file", received=options.ca_file, cause=problem_of(error)
-        ) from error
+        cause = problem_of(error)
+        raise InputError("models.http_certificates", option="ca_file", received=options.ca_file, cause=cause) from error
     headers = {"Content-Type": "application/json", "Accept": "application/json", **options.headers}
     client: httpx.Client = module.Client(
         headers=headers,
@@ -350,14 +275,6 @@ def _open(module: ModuleType, options: ConnectionOptions) -> "httpx.Client":
     return client
 
 
-class _ConstantError(Exception):
-    """NaN or an infinity, which Python reads but JSON does not have."""
-
-
-def _no_constant(name: str) -> object:
-    raise _ConstantError(name)
-
-
 def _retry_after(response: "httpx.Response") -> float | None:
     """Return the seconds until the time the server names; None where it names none."""
     after = response.headers.get("retry-after", "").strip()
@@ -367,12 +284,6 @@ def _retry_after(response: "httpx.Response") -> float | None:
         return max((parsedate_to_datetime(after) - datetime.now(UTC)).total_seconds(), 0.0)
     except (TypeError, ValueError):
         return None
-
-
-def _reason(error: Exception) -> Problem:
-    """Return what the operating system reports, without anything of the request."""
-    text = str(error).strip()
-    return make_problem("errors.exception", exception=type(error).__name__, text="" if "\n" in text else text[:80])
 
 
 def _excerpt(body: bytes, sent: Iterable[str]) -> str:
@@ -400,12 +311,9 @@ def address(url: str) -> str:
 
 def check_url(url: object) -> str:
     """Return an http or https address; anything else is an error."""
-    text = url if isinstance(url, str) and not any(c.isspace() for c in url) else None
-    try:
-        parts = None if text is None else urlsplit(text)
-        usable = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise InputError("models.http_url", option="url", received=url if text is None else address(text))
-    return str(url)
+    is_text = isinstance(url, str) and not any(c.isspace() for c in url)
+    with suppress(ValueError):
+        parts = urlsplit(str(url))
+        if is_text and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return str(url)
+    raise InputError("models.http_url", option="url", received=address(str(url)) if is_text else url)

@@ -2,18 +2,17 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain, count
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
 from fasterce.errors import InputError
-from fasterce.models.http.client import ConnectionSettings, RemoteModelError, Request
-from fasterce.models.http.model import HttpModel
-from fasterce.models.http.responses import Columns, Gives, Response
-from fasterce.models.http.serialization import cells, texts, to_json
-from fasterce.typing import Objects
+from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Request
+from fasterce.models.http.model import HttpModel, cells, texts, to_json
+from fasterce.models.http.responses import Columns, Gives, Reader, Response
+from fasterce.options import check_choice
 
 Inputs = Literal["auto", "columns", "matrix"]
 Content = dict[str, Any]
@@ -55,12 +54,10 @@ class InferenceModel(HttpModel):
         label: str | None = None,
         chances: str | None = None,
         batch_rows: int = 2_000,
-        **connection: Unpack[ConnectionSettings],
+        **connection: Any,
     ) -> None:
-        super().__init__(url, classes=classes, gives=gives, label=label, chances=chances, batch_rows=batch_rows, **connection)
-        if inputs not in ("auto", "columns", "matrix"):
-            expected = ("auto", "columns", "matrix")
-            raise InputError("options.unknown_choice", option="inputs", expected=expected, received=inputs)
+        super().__init__(url, Reader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
+        check_choice("inputs", inputs, ("auto", "columns", "matrix"))
         self.inputs = inputs
         self.parameters = None if parameters is None else dict(parameters)
         self._model = _model_address(self.url, name)
@@ -84,22 +81,23 @@ class InferenceModel(HttpModel):
             self._declared = inputs
         return self._declared
 
-    def _prepare(self) -> None:
-        _ = self.declared
+    def _responses(self, frame: pd.DataFrame) -> list[Response]:
+        _ = self.declared  # Requested before the first batch is.
+        return super()._responses(frame)
 
     def _put(self, frame: pd.DataFrame) -> Request:
         declared = self.declared
-        content: Content = {"id": f"fasterce-{next(self._turn)}"}
         as_matrix = self.inputs == "matrix" or (self.inputs == "auto" and _is_matrix(declared, frame))
         a_table = not (as_matrix or declared)
-        parameters = {"content_type": "pd"} if a_table and self.parameters is None else self.parameters
-        if parameters:
-            content["parameters"] = parameters
-        content["inputs"] = [_matrix(frame, declared)] if as_matrix else _columns(frame, declared)
-        wanted = [name for name in (self._reader.label, self._reader.chances) if name is not None]
-        if wanted:
-            content["outputs"] = [{"name": name} for name in wanted]
-        return Request("POST", f"{self._model}/infer", to_json(content), lambda: texts(frame), content["id"])
+        turn = f"fasterce-{next(self._turn)}"
+        content: Content = {
+            "id": turn,
+            "parameters": {"content_type": "pd"} if a_table and self.parameters is None else self.parameters,
+            "inputs": [_matrix(frame, declared)] if as_matrix else _columns(frame, declared),
+            "outputs": [{"name": name} for name in (self._reader.label, self._reader.chances) if name is not None],
+        }
+        body = to_json({name: part for name, part in content.items() if part})
+        return Request("POST", f"{self._model}/infer", body, lambda: texts(frame), turn)
 
     def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response:
         if not isinstance(content, dict) or not isinstance(content.get("outputs"), list):
@@ -122,12 +120,10 @@ def _model_address(url: str, name: str | None) -> str:
 
 
 def _is_input(one: object) -> bool:
-    return (
-        isinstance(one, dict)
-        and isinstance(one.get("name"), str)
-        and one.get("datatype") in KNOWN
-        and isinstance(one.get("shape"), list)
-    )
+    match one:
+        case {"name": str(), "datatype": str(datatype), "shape": list()}:
+            return datatype in KNOWN
+    return False
 
 
 def _is_matrix(declared: list[Content], frame: pd.DataFrame) -> bool:
@@ -146,16 +142,19 @@ def _matrix(frame: pd.DataFrame, declared: list[Content]) -> Content:
     width = about["shape"][-1]
     if isinstance(width, int) and width >= 0 and width != frame.shape[1]:
         raise InputError("models.v2_width", expected=width, received=frame.shape[1])
-    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    data = cells(pd.Series(_as(values.ravel(), about["datatype"])))
-    return {"name": about["name"], "shape": list(values.shape), "datatype": about["datatype"], "data": data}
+    values = pd.Series(frame.to_numpy(dtype=np.float64, na_value=np.nan).ravel())
+    data = _data(values, about["datatype"])
+    return {"name": about["name"], "shape": list(frame.shape), "datatype": about["datatype"], "data": data}
 
 
-def _as(values: Objects, datatype: str) -> Objects:
-    """Return numbers as the server will hold them; floats where some are missing."""
-    if datatype in FLOATS:
-        return values.astype(FLOATS[datatype]).astype(np.float64)
-    return values.astype(np.int64) if datatype in WHOLE and np.isfinite(values).all() else values
+def _data(column: pd.Series, datatype: str) -> list[object]:
+    """Return the values of a column as the server will hold them, missing ones as None."""
+    if datatype in FLOATS and pd.api.types.is_numeric_dtype(column.dtype):
+        column = pd.Series(column.to_numpy(dtype=np.float64, na_value=np.nan).astype(FLOATS[datatype]).astype(np.float64))
+    data = cells(column)
+    if datatype in WHOLE:
+        return [int(value) if isinstance(value, float) and value.is_integer() else value for value in data]
+    return data
 
 
 def _columns(frame: pd.DataFrame, declared: list[Content]) -> list[Content]:
@@ -170,13 +169,8 @@ def _columns(frame: pd.DataFrame, declared: list[Content]) -> list[Content]:
 
 def _column(column: pd.Series, about: Content) -> Content:
     datatype = about.get("datatype") or _datatype(column)
-    data = cells(column)
-    if datatype in FLOATS and pd.api.types.is_numeric_dtype(column.dtype):
-        data = cells(pd.Series(_as(column.to_numpy(dtype=np.float64, na_value=np.nan), datatype)))
-    elif datatype in WHOLE:
-        data = [int(value) if isinstance(value, float) and value.is_integer() else value for value in data]
     shape = [len(column), 1] if len(about["shape"]) > 1 else [len(column)]
-    content: Content = {"name": about["name"], "shape": shape, "datatype": datatype, "data": data}
+    content: Content = {"name": about["name"], "shape": shape, "datatype": datatype, "data": _data(column, datatype)}
     return content | {"parameters": {"content_type": "str"}} if datatype == "BYTES" else content
 
 

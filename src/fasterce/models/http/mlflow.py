@@ -1,14 +1,13 @@
 """MLflow's scoring protocol: POST /invocations with a table returns predictions."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import pandas as pd
 
-from fasterce.models.http.client import ConnectionSettings, RemoteModelError, Request
-from fasterce.models.http.model import HttpModel
-from fasterce.models.http.responses import Columns, Gives, Response
-from fasterce.models.http.serialization import cells, texts, to_json
+from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Request
+from fasterce.models.http.model import HttpModel, cells, texts, to_json
+from fasterce.models.http.responses import Columns, Gives, Reader, Response
 
 
 class MLflowModel(HttpModel):
@@ -48,9 +47,9 @@ class MLflowModel(HttpModel):
         chances: str | Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
         batch_rows: int = 2_000,
-        **connection: Unpack[ConnectionSettings],
+        **connection: Any,
     ) -> None:
-        super().__init__(url, classes=classes, gives=gives, label=label, chances=chances, batch_rows=batch_rows, **connection)
+        super().__init__(url, Reader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
         self.params = None if params is None else dict(params)
         start, mark, query = self.url.partition("?")
         self._invocations = f"{start.removesuffix('/').removesuffix('/invocations')}/invocations{mark}{query}"

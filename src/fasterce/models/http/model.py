@@ -1,9 +1,8 @@
-"""What models behind HTTP have in common: frames in, batches sent, labels and probabilities out."""
+"""What models behind HTTP have in common: frames in, batches sent as JSON, labels and probabilities out."""
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -11,39 +10,23 @@ import pandas as pd
 from fasterce.data.dtypes import plain
 from fasterce.data.frames import as_pandas
 from fasterce.errors import InputError
-from fasterce.models.adapters.base import label_array
-from fasterce.models.http.client import (
-    Client,
-    ConnectionOptions,
-    ConnectionSettings,
-    RemoteModelError,
-    Request,
-    address,
-    check_url,
-)
-from fasterce.models.http.responses import Gives, Reader, Response
-from fasterce.models.http.serialization import batches
+from fasterce.models.adapters.base import WithClasses, method_if
+from fasterce.models.http.client import Client, ConnectionOptions, RemoteModelError, Request, address, check_url
+from fasterce.models.http.responses import Reader, Response
 from fasterce.typing import Floats, Objects
 
 
-class ResponseModel(ABC):
+class ResponseModel(WithClasses, ABC):
     """Labels and probabilities from responses whose kind is known only when they arrive.
 
     `predict_proba` exists unless the responses are known to be labels only.
     """
 
-    def __init__(
-        self,
-        name: str,
-        classes: Sequence[Hashable] | None,
-        gives: Gives,
-        label: str | None,
-        chances: str | Sequence[str] | None,
-    ) -> None:
+    def __init__(self, name: str, reader: Reader) -> None:
         self._name = name
-        self._reader = Reader(None if classes is None else tuple(map(plain, classes)), gives, label, chances)
-        self._classes = None if self._reader.classes is None else _class_array(self._reader.classes)
-        self._has_probabilities = None if gives == "auto" else gives == "chances"
+        self._reader = reader
+        self._classes = reader.class_array
+        self._has_probabilities = None if reader.gives == "auto" else reader.gives == "chances"
 
     def predict(self, frame: pd.DataFrame) -> Objects:
         """Return one label (or number) per row: the server's own, or the class with the largest probability."""
@@ -53,23 +36,12 @@ class ResponseModel(ABC):
         assert response.chances is not None
         return np.asarray(self.classes_[response.chances.argmax(axis=1)])
 
-    @property
-    def predict_proba(self) -> Callable[[pd.DataFrame], Floats]:
-        if self._has_probabilities is False:
-            raise AttributeError(f"{self._name} returns labels only, so it has no 'predict_proba'")
-        return self._predict_proba
-
-    def _predict_proba(self, frame: pd.DataFrame) -> Floats:
+    @method_if(lambda self: self._has_probabilities is not False)
+    def predict_proba(self, frame: pd.DataFrame) -> Floats:
         response = self._evaluate(frame)
         if response.chances is None:
             raise RemoteModelError("models.http_labels_only", name=self._name)
         return response.chances
-
-    @property
-    def classes_(self) -> Objects:
-        if self._classes is None:
-            raise AttributeError("The classes are unknown before the server returned probabilities; expected classes=[...].")
-        return self._classes
 
     def _evaluate(self, frame: object) -> Response:
         rows = as_pandas(frame, "rows")
@@ -102,30 +74,17 @@ class ResponseModel(ABC):
 class HttpModel(ResponseModel):
     """A model evaluated over HTTP, with many rows per request and several requests at once."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        classes: Sequence[Hashable] | None,
-        gives: Gives,
-        label: str | None,
-        chances: str | Sequence[str] | None,
-        batch_rows: int,
-        **connection: Unpack[ConnectionSettings],
-    ) -> None:
+    def __init__(self, url: str, reader: Reader, batch_rows: int, connection: ConnectionOptions) -> None:
         self.url = check_url(url)
-        super().__init__(address(url), classes, gives, label, chances)
+        super().__init__(address(url), reader)
         self.batch_rows = batch_rows
         if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
             raise InputError("options.not_a_count", option="batch_rows", expected=1, received=batch_rows)
-        self._client = Client(ConnectionOptions(**connection))
+        self._client = Client(connection)
 
     def _responses(self, frame: pd.DataFrame) -> list[Response]:
-        self._prepare()
-        return self._client.send_each(list(batches(frame, self.batch_rows)), self._put, self._read)
-
-    def _prepare(self) -> None:
-        """Get what must be known before the first batch."""
+        batches = [frame.iloc[start : start + self.batch_rows] for start in range(0, len(frame), self.batch_rows)]
+        return self._client.send_each(batches, self._put, self._read)
 
     @abstractmethod
     def _put(self, frame: pd.DataFrame) -> Request: ...
@@ -140,11 +99,29 @@ class HttpModel(ResponseModel):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
-def _class_array(classes: Sequence[Hashable]) -> Objects:
-    """Return an array of classes; text and mixtures stay objects."""
-    found = label_array(classes)
-    return found.astype(object) if found.dtype.kind == "U" else found
+def cells(column: pd.Series) -> list[object]:
+    """Return the values of a column: whole numbers, floats, booleans and text keep their type."""
+    missing = column.isna()
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf" and not missing.any():
+        return list(column.tolist())
+    return [plain(value) for value in column.astype(object).where(~missing, None)]
+
+
+def texts(frame: pd.DataFrame) -> set[str]:
+    """Return every text in a table, which must not appear in a message about it."""
+    found: set[str] = set()
+    for name in frame.columns:
+        if not pd.api.types.is_numeric_dtype(frame[name].dtype):
+            found.update(str(value) for value in frame[name].dropna().unique())
+    return found
+
+
+def to_json(content: object) -> bytes:
+    try:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError):
+        raise InputError("models.http_values") from None

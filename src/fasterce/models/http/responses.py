@@ -6,8 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fasterce.data.dtypes import plain
 from fasterce.errors import InputError
+from fasterce.models.adapters.base import label_array, object_array
 from fasterce.models.http.client import RemoteModelError
+from fasterce.options import check_choice
 from fasterce.typing import Floats, Objects
 
 Gives = Literal["auto", "labels", "chances"]
@@ -33,17 +36,23 @@ class Response:
 class Reader:
     """Reads responses. `label` and `chances` are names of their parts, detected where they are None."""
 
-    classes: tuple[Hashable, ...] | None
-    gives: Gives
+    classes: Sequence[Hashable] | None = None
+    gives: Gives = "auto"
     label: str | None = None
     chances: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.gives not in ("auto", "labels", "chances"):
-            expected = ("auto", "labels", "chances")
-            raise InputError("options.unknown_choice", option="gives", expected=expected, received=self.gives)
-        if self.classes is not None and len(set(self.classes)) < max(len(self.classes), 2):
-            raise InputError("models.classes_not_distinct", option="classes", received=self.classes)
+        check_choice("gives", self.gives, ("auto", "labels", "chances"))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", tuple(map(plain, self.classes)))
+            if len(set(self.classes)) < max(len(self.classes), 2):
+                raise InputError("models.classes_not_distinct", option="classes", received=self.classes)
+
+    @property
+    def class_array(self) -> Objects | None:
+        """The classes as an array, where text and mixtures are objects; None if they are not known."""
+        found = None if self.classes is None else label_array(self.classes)
+        return found.astype(object) if found is not None and found.dtype.kind == "U" else found
 
     def read(self, columns: Columns, rows: int) -> Response:
         """Return the labels and probabilities among the parts of a response."""
@@ -67,14 +76,13 @@ class Reader:
             return columns[wanted[0]] if isinstance(self.chances, str) else _zipped(columns, wanted)
         if self.classes is not None and all(str(name) in columns for name in self.classes):
             return _zipped(columns, [str(name) for name in self.classes])
-        found = next((columns[name] for name in CHANCES if name in columns and _wide(columns[name])), None)
-        if found is None:
-            found = next((values for values in columns.values() if _wide(values)), None)
-        if found is None and self.gives == "chances" and len(columns) == 1:
-            found = next(iter(columns.values()))
-        if found is None and self.gives == "chances":
+        likely = [columns[name] for name in CHANCES if name in columns] + list(columns.values())
+        found = next((values for values in likely if _wide(values)), None)
+        if found is not None or self.gives == "auto":
+            return found
+        if len(columns) != 1:
             raise RemoteModelError("models.http_no_probabilities", received=list(columns))
-        return found
+        return likely[-1]
 
     def _label(self, columns: Columns) -> list[Any] | None:
         if self.gives == "chances" and self.label is None:
@@ -101,7 +109,7 @@ class Reader:
             chances = np.stack([1.0 - second, second], axis=1)
         if self.classes is not None and chances.shape[1] != len(self.classes):
             raise RemoteModelError("models.http_probability_count", expected=len(self.classes), received=chances.shape[1])
-        if (chances < -SLACK).any() or (chances > 1 + SLACK).any():
+        if ((chances < -SLACK) | (chances > 1 + SLACK)).any():
             raise RemoteModelError("models.http_probability_range")
         if (np.abs(chances.sum(axis=1) - 1) > SUM_SLACK).any():
             raise RemoteModelError("models.http_probability_sum")
@@ -112,10 +120,9 @@ class Reader:
         if self.classes is None or all(isinstance(name, int) for name in self.classes):
             return labels
         if labels.dtype.kind in "iuf" and (labels == np.round(labels)).all():
-            places = np.clip(labels, -1, len(self.classes)).astype(np.intp)
-            if (places < 0).any() or (places >= len(self.classes)).any():
+            if ((labels < 0) | (labels >= len(self.classes))).any():
                 raise RemoteModelError("models.class_position", expected=len(self.classes) - 1)
-            return _objects([self.classes[place] for place in places])
+            return object_array([self.classes[int(place)] for place in labels])
         return labels
 
 
@@ -151,10 +158,4 @@ def _labels(values: list[Any]) -> Objects:
         raise RemoteModelError("models.missing_label" if type(None) in kinds else "models.http_nested")
     if kinds <= {int, float} or kinds == {bool}:
         return np.array(flat)
-    return _objects(flat)
-
-
-def _objects(values: Sequence[Hashable]) -> Objects:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    return object_array(flat)
