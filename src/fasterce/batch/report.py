@@ -4,7 +4,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from fasterce import artifact
+from fasterce.artifact import OpenedExplainer
 from fasterce.batch.counts import BatchCounts, RecourseCost
 from fasterce.errors import Problem
 from fasterce.explanation import ALREADY_TARGET, INVALID_INPUT
@@ -123,6 +126,21 @@ class BatchReport:
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+
+
+def provenance(opened: OpenedExplainer, model: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what counterfactuals are based on, for people."""
+    explainer = opened.explainer
+    given = {name: value for name, value in options.items() if value not in (None, [], {}, ()) and name != "constraints"}
+    constraints = [constraint.text for constraint in (*explainer.schema_.constraints, *options.get("constraints", ()))]
+    about = {
+        "model": f"{model} ({opened.model_digest or 'no digest'})",
+        "artifact": artifact.digest(explainer),
+        "seed": str(explainer.random_state),
+        "options": ", ".join(f"{name} {value}" for name, value in given.items()),
+        "constraints": "; ".join(constraints),
+    }
+    return {name: text for name, text in about.items() if text}
 
 
 def _costs(cost: RecourseCost) -> JsonObject:

@@ -16,7 +16,7 @@ from fasterce.batch import local, ray
 from fasterce.batch.counts import BatchCounts
 from fasterce.batch.job import Engine, Event, Job, ModelSource, ShardDone, ShardFailed, ShardProgress
 from fasterce.batch.page import page
-from fasterce.batch.report import BatchReport, ShardFailure
+from fasterce.batch.report import BatchReport, ShardFailure, provenance
 from fasterce.batch.shard import ShardWorker
 from fasterce.batch.shards import Extent, Shard, Sources, cut, find_files, identify
 from fasterce.batch.where import check_types
@@ -399,18 +399,11 @@ def _extent(file: str, rows: Rows) -> Extent:
 
 def _about(plan: _Plan) -> dict[str, str]:
     """Return what the report is based on, for people."""
-    job, explainer, files = plan.worker.job, plan.worker.explainer, plan.files
-    given = {name: value for name, value in job.options.items() if value not in (None, [], {}, ()) and name != "constraints"}
-    constraints = [constraint.text for constraint in (*explainer.schema_.constraints, *job.options.get("constraints", ()))]
+    job, files = plan.worker.job, plan.files
     model = job.model.given
-    name = str(model) if isinstance(model, (str, PathLike)) else type(model).__name__
-    shown = {
+    named = str(model) if isinstance(model, (str, PathLike)) else type(model).__name__
+    return {
         "input": f"{files[0]}{f' and {len(files) - 1:,} more files' if len(files) > 1 else ''}",
-        "model": f"{'the one in the artifact' if model is None else name} ({plan.worker.opened.model_digest or 'no digest'})",
-        "artifact": artifacts.digest(explainer),
-        "seed": str(explainer.random_state),
-        "where": job.where or "",
-        "options": ", ".join(f"{name} {value}" for name, value in given.items()),
-        "constraints": "; ".join(constraints),
+        **({"where": job.where} if job.where else {}),
+        **provenance(plan.worker.opened, "the one in the artifact" if model is None else named, job.options),
     }
-    return {name: value for name, value in shown.items() if value}

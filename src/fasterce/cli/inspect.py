@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fasterce import io
 from fasterce.cli import options
-from fasterce.cli.console import be_quiet, say, show
+from fasterce.cli.console import say, show
 from fasterce.cli.exits import guarded
 from fasterce.cli.values import names_of
 from fasterce.data.schema import Feature, Schema
@@ -24,8 +24,10 @@ MANY_CATEGORIES = 50
 
 
 @guarded
+@options.with_options
 def inspect(
     data: Annotated[str, typer.Argument(help="A CSV or Parquet file of training rows; - reads CSV from stdin.")],
+    csv: options.CsvOptions,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the schema to this .yaml or .json file.")] = None,
     drop: Annotated[
         list[str] | None,
@@ -37,15 +39,11 @@ def inspect(
     ] = None,
     freeze: Annotated[list[str] | None, typer.Option("--freeze", help="Columns that cannot change: a,b (or repeat).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing schema file.")] = False,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Infer a schema from a table, show it, and write it as a YAML file to edit."""
-    be_quiet(quiet)
     if out is not None and out.exists() and not force:
         raise InputError("cli.schema_exists", option="out", received=str(out))
-    frame = io.read_table(data, separator=separator, encoding=encoding)
+    frame = io.read_table(data, **vars(csv))
     kept = without(frame, drop or [])
     schema = Schema.infer(
         kept,

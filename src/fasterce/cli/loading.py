@@ -1,10 +1,8 @@
 """What most commands begin with: the model, the explainer, and rows to explain."""
 
 import sys
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +11,7 @@ from fasterce import artifact, io
 from fasterce.artifact import OpenedExplainer
 from fasterce.artifact.folder import MANIFEST, read
 from fasterce.artifact.manifest import parse
+from fasterce.cli.options import CsvOptions, LoadOptions, ModelOptions
 from fasterce.cli.values import Subject, class_names
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
@@ -21,32 +20,24 @@ from fasterce.explainer import FasterCE
 from fasterce.models.files.load import LoadedModel, load_model
 
 
-class LoadArguments(TypedDict):
-    trust_pickle: bool
-    trusted: tuple[str, ...]
-    classes: Sequence[Hashable] | None
+def load_arguments(options: LoadOptions) -> dict[str, Any]:
+    """Return the arguments of `load_model`."""
+    names = class_names(options.classes)
+    return {"trust_pickle": options.trust_pickle, "trusted": tuple(options.trusted or ()), "classes": names}
 
 
-@dataclass(frozen=True)
-class ModelOptions:
-    """The options about a model file."""
+def load(source: str, options: LoadOptions) -> LoadedModel:
+    """Load the model named; modules are looked for in the current folder too."""
+    _import_from_here()
+    return load_model(source, **load_arguments(options))
 
-    trust_pickle: bool = False
-    trusted: Sequence[str] | None = None
-    classes: str | None = None
 
-    def load(self, source: str) -> LoadedModel:
-        """Load the model named; modules are looked for in the current folder too."""
-        _import_from_here()
-        return load_model(source, **self.arguments())
-
-    def arguments(self) -> LoadArguments:
-        """Return the arguments of `load_model`."""
-        return {
-            "trust_pickle": self.trust_pickle,
-            "trusted": tuple(self.trusted or ()),
-            "classes": class_names(self.classes),
-        }
+def open_explainer(folder: Path, options: ModelOptions) -> OpenedExplainer:
+    """Open the explainer of a folder, with the model named or else the one in the folder."""
+    if options.model is None and (options.trust_pickle or options.classes is not None):
+        raise InputError("cli.no_model_file")
+    _import_from_here()
+    return artifact.open_explainer(folder, options.model, **load_arguments(options))
 
 
 def _import_from_here() -> None:
@@ -66,25 +57,12 @@ def read_subject(folder: Path) -> Subject:
     return Subject(Schema.from_dict(manifest["schema"]), manifest["classes"], manifest["numbers"] is not None)
 
 
-def open_explainer(folder: Path, model: str | None, options: ModelOptions) -> OpenedExplainer:
-    """Open the explainer of a folder, with the model named or else the one in the folder."""
-    if model is None and (options.trust_pickle or options.classes is not None):
-        raise InputError("cli.no_model_file")
-    _import_from_here()
-    return artifact.open_explainer(folder, model, **options.arguments())
-
-
 def read_rows(
-    source: str,
-    table: Table,
-    *,
-    separator: str | None,
-    encoding: str | None,
-    ids: str | None = None,
-    limit: int | None = None,
+    source: str, table: Table, options: CsvOptions, *, id_column: str | None = None, limit: int | None = None
 ) -> pd.DataFrame:
     """Read the first `limit` rows for an explainer at once, with the id column as their index."""
-    with io.open_rows(source, table=table, limit=limit, ids=ids, separator=separator, encoding=encoding) as rows:
+    separator, encoding = options.separator, options.encoding
+    with io.open_rows(source, table=table, limit=limit, ids=id_column, separator=separator, encoding=encoding) as rows:
         chunks = [_indexed(chunk) for chunk in rows]
     return pd.concat(chunks) if chunks else table.frame(np.zeros((0, len(table.schema))))
 
