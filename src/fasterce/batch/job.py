@@ -1,28 +1,14 @@
 """What travels between the runner and its workers: the job, and what becomes of each shard."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from fasterce.artifact import OpenedExplainer, open_explainer
 from fasterce.batch.counts import BatchCounts
-from fasterce.batch.shards import Shard
 from fasterce.errors import FasterCEError, Problem
-from fasterce.explainer import FasterCE
-from fasterce.io import Rows, open_rows
 from fasterce.typing import JsonObject
 
 WORKER_DIED = "WorkerDied"
-
-
-@dataclass(frozen=True)
-class ModelSource:
-    """Which model: None for the one in the artifact, a file, import path or address, or the model itself."""
-
-    given: object = None
-    trust_pickle: bool = False
-    trusted: tuple[str, ...] = ()
-    classes: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -31,8 +17,10 @@ class Job:
 
     Attributes
     ----------
-    artifact, model
-        The explainer and its model; each worker loads them once.
+    artifact : str
+        The folder of the explainer; each worker loads it once.
+    model : mapping
+        Further arguments of `open_explainer`: the model, and how to load it.
     output : str
         The folder to write.
     options : mapping
@@ -54,7 +42,7 @@ class Job:
     """
 
     artifact: str
-    model: ModelSource
+    model: Mapping[str, Any]
     output: str
     options: Mapping[str, Any]
     where: str | None = None
@@ -67,25 +55,6 @@ class Job:
     encoding: str | None = None
     records: bool = False
     token: str = ""
-
-    def open(self) -> OpenedExplainer:
-        """Load the artifact and its model."""
-        model = self.model
-        return open_explainer(
-            self.artifact, model.given, trust_pickle=model.trust_pickle, trusted=model.trusted, classes=model.classes
-        )
-
-    def rows(self, source: str, explainer: FasterCE, columns: Sequence[str]) -> Rows:
-        """Open a file of the input, with these columns beside those of the explainer."""
-        return open_rows(
-            source,
-            table=explainer.state_.table,
-            chunk_rows=self.batch_rows,
-            separator=self.separator,
-            encoding=self.encoding,
-            ids=self.id_column,
-            keep=columns,
-        )
 
 
 @dataclass(frozen=True)
@@ -115,12 +84,6 @@ class ShardFailed:
 
 
 Event = ShardProgress | ShardDone | ShardFailed
-
-
-class Engine(Protocol):
-    """Explains every shard, each at most `1 + retries` times, and reports what becomes of it."""
-
-    def __call__(self, job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]: ...
 
 
 def describe_error(error: Exception) -> tuple[str, Problem]:

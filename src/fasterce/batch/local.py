@@ -1,5 +1,10 @@
-"""The engine of one machine: worker processes, each with its own copy of the model; a worker that dies is replaced."""
+"""The engine of one machine: worker processes, each with its own copy of the model; a worker that dies is replaced.
 
+Shards go to a worker over a socket, progress and results come back.
+"""
+
+import gc
+import pickle
 import socket
 import time
 from collections import deque
@@ -7,24 +12,16 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
+from typing import Any
 
-from fasterce.batch.job import (
-    WORKER_DIED,
-    Engine,
-    Event,
-    Job,
-    ShardDone,
-    ShardFailed,
-    ShardProgress,
-    describe_error,
-)
-from fasterce.batch.shard import ShardWorker
+from fasterce.batch.job import WORKER_DIED, Event, Job, ShardDone, ShardFailed, ShardProgress, describe_error
+from fasterce.batch.shard import ShardWorker, limit_threads
 from fasterce.batch.shards import Shard
-from fasterce.batch.worker import DONE, PROGRESS, READY, UNUSABLE, receive_object, send_object
 from fasterce.errors import FasterCEError, ModelError, Problem
-from fasterce.io.processes import EXITED, ForkServer
+from fasterce.io.processes import EXITED, ForkServer, packed, receive
 
-TARGET = "fasterce.batch.worker:run_worker"
+TARGET = "fasterce.batch.local:run_worker"
+READY, UNUSABLE, PROGRESS, DONE, FAILED = "ready", "unusable", "progress", "done", "failed"
 MAX_FAILED_STARTS = 3
 # Seconds: of waiting for an event, and before a failed shard is tried again (doubled each time, up to the second).
 PATIENCE, LONGEST_PAUSE = 0.5, 30.0
@@ -77,27 +74,16 @@ def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Gen
         pool.close()
 
 
-def here(worker: ShardWorker) -> Engine:
-    """Return an engine that explains shard after shard in this process, which a model can hang or end."""
-
-    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
-        own = ShardWorker(job, worker.opened)
-        for shard in shards:
-            for attempt in range(retries + 1):
-                event = _attempt(own, shard, final=attempt == retries)
-                yield event
-                if isinstance(event, ShardDone):
-                    break
+def run_here(worker: ShardWorker, shards: Sequence[Shard], retries: int) -> Generator[Event, None, None]:
+    """Explain shard after shard in this process, which a model can hang or end."""
+    for shard in shards:
+        for attempt in range(retries + 1):
+            try:
+                yield ShardDone(shard.number, worker.explain(shard))
+                break
+            except Exception as error:
+                yield ShardFailed(shard.number, *describe_error(error), final=attempt == retries)
                 time.sleep(PATIENCE)
-
-    return run
-
-
-def _attempt(worker: ShardWorker, shard: Shard, final: bool) -> Event:
-    try:
-        return ShardDone(shard.number, worker.explain(shard))
-    except Exception as error:
-        return ShardFailed(shard.number, *describe_error(error), final)
 
 
 class LocalPool:
@@ -123,7 +109,7 @@ class LocalPool:
             if worker.ready and worker.shard is None:
                 worker.shard = self.queue.take()
                 if worker.shard is not None:
-                    _send(worker.connection, "shard", worker.shard)
+                    self._give(worker.connection, "shard", worker.shard)
         open_workers = {worker.connection: worker for worker in self.workers.values() if worker.connection.fileno() >= 0}
         ready = wait([server.control, *open_workers], timeout=PATIENCE)
         for connection, worker in open_workers.items():
@@ -138,13 +124,18 @@ class LocalPool:
             connection = server.spawn(self.spawned)
         except OSError:  # the server is gone, which its socket reports
             connection = socket.socket()
-        _send(connection, "job", self.job)
+        self._give(connection, "job", self.job)
         self.workers[self.spawned] = PoolWorker(self.spawned, connection)
+
+    @staticmethod
+    def _give(connection: socket.socket, kind: str, value: object) -> None:
+        with suppress(OSError):  # a worker that has died is reaped
+            _send(connection, kind, value)
 
     def _handle(self, worker: PoolWorker) -> Iterator[Event]:
         """Handle one message; a socket at its end is closed, and the exit of its worker is an event of the fork server."""
         try:
-            kind, value = receive_object(worker.connection)
+            kind, value = _receive(worker.connection)
         except (EOFError, OSError):
             worker.connection.close()
             return
@@ -193,6 +184,40 @@ class LocalPool:
         self.workers, self.server = {}, None
 
 
-def _send(connection: socket.socket, kind: str, value: object) -> None:
-    with suppress(OSError):  # a worker that has died is reaped
-        send_object(connection, kind, value)
+def run_worker(connection: socket.socket) -> None:
+    """Load the explainer of the job received, then work on shards until the socket is closed. Runs in a worker process."""
+    gc.enable()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            limit_threads()
+            worker = ShardWorker(_receive(connection)[1])
+        except EOFError:
+            raise
+        except Exception as error:
+            _send(connection, UNUSABLE, describe_error(error))
+            return
+        _send(connection, READY)
+        while True:
+            _explain_shard(worker, _receive(connection)[1], connection)
+
+
+def _explain_shard(worker: ShardWorker, shard: Shard, connection: socket.socket) -> None:
+    try:
+        about = worker.explain(shard, lambda counts: _send(connection, PROGRESS, counts))
+    except (BrokenPipeError, ConnectionResetError):
+        raise
+    except Exception as error:
+        _send(connection, FAILED, describe_error(error))
+    else:
+        _send(connection, DONE, about)
+
+
+def _send(connection: socket.socket, kind: str, value: object = None) -> None:
+    """Send a message with a pickled value: both sides are processes of one run."""
+    connection.sendall(packed({"kind": kind}, pickle.dumps(value)))
+
+
+def _receive(connection: socket.socket) -> tuple[str, Any]:
+    """Wait for a message and return its kind and value; EOFError once the other side is gone."""
+    header, body = receive(connection)
+    return header["kind"], pickle.loads(body)

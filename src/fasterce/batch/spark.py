@@ -9,15 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from fasterce.batch.batches import Batch
-from fasterce.batch.job import Job, ModelSource
+from fasterce.batch.job import Job
 from fasterce.batch.runner import BATCH_ROWS, check_sendable
 from fasterce.batch.shard import ShardWorker, limit_threads
 from fasterce.errors import InputError, MissingExtraError, unknown
-from fasterce.io import frame_of, lines
+from fasterce.io import Chunk, frame_of, lines
+from fasterce.io.cells import column
 from fasterce.io.lines import check_options
-from fasterce.io.parquet import column
-from fasterce.io.source import check_names, table_without_columns
+from fasterce.io.source import check_names
 
 WHERE = "The Spark DataFrame"
 
@@ -55,7 +54,7 @@ def explain_frame(
     check_names("keep", keep)
     job = Job(
         artifact=abspath(artifact),
-        model=ModelSource(model, trust_pickle, tuple(trusted), None if classes is None else tuple(classes)),
+        model={"model": model, "trust_pickle": trust_pickle, "trusted": trusted, "classes": classes},
         output="",
         options=dict(options or {}),
         where=where,
@@ -75,7 +74,7 @@ def explain_frame(
 def explain_partition(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Explain a partition in an executor, which loads the explainer once per process."""
     worker = _worker(pickle.dumps(job))
-    read = (_batch(worker, pa.Table.from_batches([batch])) for batch in batches if batch.num_rows)
+    read = (_chunk(worker, pa.Table.from_batches([batch])) for batch in batches if batch.num_rows)
     for _, _, made in worker.explain_batches(read):
         yield from made.drop_columns(["row"]).combine_chunks().to_batches()
 
@@ -90,12 +89,11 @@ def _other_columns(worker: ShardWorker) -> list[str]:
     return [*worker.columns, *([] if worker.job.id_column is None else [worker.job.id_column])]
 
 
-def _batch(worker: ShardWorker, table: pa.Table) -> Batch:
+def _chunk(worker: ShardWorker, table: pa.Table) -> Chunk:
     found = {name: column(table, table.column_names.index(name)) for name in _other_columns(worker)}
-    kept = [found[name] for name in worker.columns]
-    columns = pa.Table.from_arrays(kept, names=worker.columns) if kept else table_without_columns(len(table))
+    kept = {name: found[name] for name in worker.columns}
     ids = None if worker.job.id_column is None else found[worker.job.id_column]
-    return Batch.make(0, frame_of(table, worker.explainer.state_.table, WHERE), ids, columns)
+    return Chunk.make(0, frame_of(table, worker.explainer.state_.table, WHERE), ids, kept)
 
 
 def _fields(worker: ShardWorker, given: pa.Schema) -> pa.Schema:

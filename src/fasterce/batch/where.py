@@ -1,16 +1,30 @@
-"""Evaluate a filter (`--where`) on Arrow columns. A comparison with a missing value is neither true nor false, as in SQL."""
+"""Filters of a batch (`--where`), evaluated on Arrow columns and on what the model predicts.
+
+A comparison with a missing value is neither true nor false, as in SQL.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from fasterce.constraints.filter import And, ColumnName, Compare, CompareFormulas, Condition, IsNull, Not, Or, leaves
-from fasterce.errors import InputError, unknown
-from fasterce.io import cells
+from fasterce.config import BatchConfig
+from fasterce.constraints import filter as filters
+from fasterce.constraints.filter import And, ColumnName, Compare, CompareFormulas, Condition, IsNull, Not, Or
+from fasterce.errors import InputError, ModelError, Problem, unknown
+from fasterce.explainer import FasterCE
+from fasterce.io import Chunk, cells
+from fasterce.models.predictions import FAILED
+from fasterce.models.predictor import Predictor
 from fasterce.typing import Floats, Mask
 
+FEWEST_FAILED = BatchConfig().min_failed_rows
 OPERATIONS = {
     "==": pc.equal,
     "!=": pc.not_equal,
@@ -22,6 +36,115 @@ OPERATIONS = {
 BOOLEANS = ("true", "false")
 
 Column = Callable[[ColumnName], pa.Array]
+# The lowest and highest value of a column in a row group, None if not known.
+Bounds = Callable[[str], tuple[Any, Any] | None]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition on rows, as a part on columns of the input and a part that needs the model.
+
+    `position` is the class whose probability `score` is.
+    """
+
+    of_input: Condition | None = None
+    of_model: Condition | None = None
+    position: int = 0
+
+    @classmethod
+    def parse(cls, text: str | None, explainer: FasterCE, target: object) -> "Filter":
+        """Parse a condition and check it against the model."""
+        if text is None:
+            return cls()
+        of_input, of_model = filters.split(filters.parse_filter(text))
+        if of_model is None:
+            return cls(of_input)
+        if explainer.state_.numbers is None:
+            of_model = filters.with_classes(of_model, explainer.classes_)
+        uses_score = filters.SCORE in {name.text for name in filters.names_of(of_model)}
+        return cls(of_input, of_model, _class_position(explainer, target) if uses_score else 0)
+
+    @property
+    def parts(self) -> list[Condition]:
+        return [part for part in (self.of_input, self.of_model) if part is not None]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the input it needs."""
+        return sorted({name.text for part in self.parts for name in filters.names_of(part) if not name.from_model})
+
+    def select(self, batch: Chunk, predictor: Predictor) -> Chunk:
+        """Return the rows for which the condition is true.
+
+        A row that cannot be read or evaluated is kept, to be reported by its status.
+        """
+        if self.of_input is not None:
+            batch = batch.take(_true(evaluate(self.of_input, lambda name: batch.column(name.text))))
+        if self.of_model is None or not len(batch):
+            return batch
+        reading = predictor.table.read(batch.frame)
+        readable = np.ones(len(batch), dtype=bool)
+        readable[list(reading.problems)] = False
+        evaluated = _ModelColumns(predictor, predictor.table.frame(reading.codes[readable]), self.position)
+        part = batch.take(readable)
+
+        def column(name: ColumnName) -> pa.Array:
+            return evaluated.column(name.text) if name.from_model else part.column(name.text)
+
+        keep, unfiltered = np.ones(len(batch), dtype=bool), np.zeros(len(batch), dtype=bool)
+        keep[readable] = _true(evaluate(self.of_model, column)) | evaluated.failed
+        check_model_is_up(evaluated.failed, predictor.error().problem)
+        unfiltered[readable] = evaluated.failed
+        return replace(batch, unfiltered=unfiltered).take(keep)
+
+
+class _ModelColumns:
+    """Predictions and scores of rows, evaluated when they are first needed."""
+
+    def __init__(self, predictor: Predictor, frame: pd.DataFrame, position: int) -> None:
+        self.predictor, self.frame, self.position = predictor, frame, position
+        self.failed: Mask = np.zeros(len(frame), dtype=bool)
+        self.known: dict[str, pa.Array] = {}
+
+    def column(self, name: str) -> pa.Array:
+        if name not in self.known:
+            raw = name == filters.SCORE or self.predictor.numbers is not None
+            predictions = self.predictor.verify(self.frame, raw)
+            failed = predictions.classes == FAILED
+            self.failed |= failed
+            if raw:
+                place = 0 if self.predictor.numbers is not None else self.position
+                missing = np.full((len(self.frame), place + 1), np.nan)
+                values = missing if predictions.values is None else predictions.values
+                self.known[name] = pa.array(values[:, place], mask=failed)
+            else:
+                labels = np.array([*map(str, self.predictor.classes), ""], dtype=object)
+                self.known[name] = pa.array(labels[predictions.classes], pa.string(), mask=failed)
+        return self.known[name]
+
+
+def check_model_is_up(failed: Mask, reason: Problem | str) -> None:
+    """Raise if a model fails on every one of many rows; a model that fails on some gives them a status."""
+    if len(failed) >= FEWEST_FAILED and failed.all():
+        raise ModelError("batch.model_down", rows=len(failed), reason=reason)
+
+
+def _true(found: pa.Array) -> Mask:
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _class_position(explainer: FasterCE, target: object) -> int:
+    """Return the class whose probability `score` is: the target, or the second of two."""
+    if explainer.state_.numbers is not None:
+        return 0
+    predictor = explainer._predictor()
+    if not (predictor.use_scores and predictor.has_chances):
+        raise InputError("batch.no_scores", option="where")
+    if target is not None and target in explainer.classes_:
+        return predictor.position(target)
+    if len(explainer.classes_) != 2:
+        raise InputError("batch.score_needs_target", option="where")
+    return 1
 
 
 def evaluate(condition: Condition, column: Column) -> pa.Array:
@@ -43,7 +166,7 @@ def evaluate(condition: Condition, column: Column) -> pa.Array:
 
 def check_types(condition: Condition, types: Mapping[str, pa.DataType], source: str) -> None:
     """Check that the columns of a filter exist in `source` and can be compared with what they are compared with."""
-    for leaf in leaves(condition):
+    for leaf in filters.leaves(condition):
         names = [name for _, name in leaf.names] if isinstance(leaf, CompareFormulas) else [leaf.name]
         for name in names:
             if name.from_model:
@@ -58,13 +181,13 @@ def check_types(condition: Condition, types: Mapping[str, pa.DataType], source: 
 
 def _holds_numbers(kind: pa.DataType) -> bool:
     """Return whether values of this type can be read as numbers; text can, cell by cell."""
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    inner = cells.plain_type(kind)
     is_number = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
     return bool(is_number or cells.is_text(inner) or pa.types.is_null(inner))
 
 
 def _check_comparable(leaf: Compare, kind: pa.DataType) -> None:
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    inner = cells.plain_type(kind)
     if cells.is_text(inner) or pa.types.is_null(inner):
         return
     is_boolean = isinstance(leaf.value, bool)
@@ -114,3 +237,51 @@ def _numbers(array: pa.Array) -> tuple[Floats, Mask]:
         return np.asarray(numbers, dtype=np.float64), np.asarray(known)
     numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return numbers, ~np.isnan(numbers)
+
+
+def unwanted_groups(metadata: pq.FileMetaData, condition: Condition) -> set[int]:
+    """Return the row groups of a Parquet file in which a filter on columns of the input holds for no row."""
+    columns = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
+    return {
+        group
+        for group in range(metadata.num_row_groups)
+        if not _possible(condition, partial(_bounds, metadata.row_group(group), columns))
+    }
+
+
+def _bounds(group: pq.RowGroupMetaData, columns: Mapping[str, int], name: str) -> tuple[Any, Any] | None:
+    statistics = group.column(columns[name]).statistics if name in columns else None
+    return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
+
+
+def _possible(condition: Condition, bounds: Bounds) -> bool:
+    """Return whether the filter may hold for some row; true where nothing is known."""
+    match condition:
+        case And(left, right):
+            return _possible(left, bounds) and _possible(right, bounds)
+        case Or(left, right):
+            return _possible(left, bounds) or _possible(right, bounds)
+        case Compare(name) if (known := bounds(name.text)) is not None:
+            return _within(condition, *known)
+        case _:
+            return True
+
+
+def _within(leaf: Compare, low: Any, high: Any) -> bool:
+    value: Any = leaf.value
+    # A bound and a value of different kinds (text that is read as a number) cannot be compared.
+    if isinstance(value, str) != isinstance(low, str) or isinstance(value, bool) != isinstance(low, bool):
+        return True
+    try:
+        possible = {
+            "==": low <= value <= high,
+            # Bounds of long texts may be cut short: equal bounds do not mean that all values are equal.
+            "!=": True,
+            "<": low < value,
+            "<=": low <= value,
+            ">": high > value,
+            ">=": high >= value,
+        }
+    except TypeError:
+        return True
+    return bool(possible[leaf.op])

@@ -66,6 +66,10 @@ def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, 
         The problems of lines that could not be split into cells, by position.
     """
     rows = len(columns[0])
+    if malformed:
+        # The columns of their cells are unknown.
+        bad = pa.array(np.isin(np.arange(rows), list(malformed)))
+        columns = [pc.if_else(bad, pa.scalar(None, array.type), array) for array in columns]
     codes = np.zeros((rows, len(table.schema)))
     exceptions: dict[int, Objects] = {}
     for j, array in enumerate(columns):
@@ -108,6 +112,17 @@ def decoded(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+def column(table: pa.Table, place: int) -> pa.Array:
+    """Return one column in one piece, with dictionaries decoded."""
+    pieces = [decoded(piece) for piece in table.column(place).chunks]
+    return pa.concat_arrays(pieces) if pieces else pa.array([], type=plain_type(table.schema.field(place).type))
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values of a dictionary, or the type itself."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
@@ -116,7 +131,7 @@ def check_types(names: Sequence[Hashable], fields: pa.Schema, places: Sequence[i
     """Raise for a column of dates or nested values: cells are text, numbers or booleans."""
     for name, place in zip(names, places, strict=True):
         kind = fields.field(place).type
-        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        inner = plain_type(kind)
         numeric = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
         if not (numeric or is_text(inner) or pa.types.is_boolean(inner) or pa.types.is_null(inner)):
             code = "io.date_column" if pa.types.is_temporal(inner) else "io.column_type"

@@ -25,37 +25,28 @@ def find(
 ) -> ColumnPositions:
     """Return the positions of all columns needed; other columns are ignored."""
     names = [str(name) for name in features]
-    if repeated := _repeated(names):
-        raise InputError("io.same_column_text", received=repeated)
+    if same := repeated(names):
+        raise InputError("io.same_column_text", received=same)
     others = [*keep, *([] if identity is None else [identity])]
-    by_name = _by_name(header, [*names, *others])
-    missing = [name for name in names if name not in by_name]
+    bare = [cell.strip() for cell in header]
+    # A name with spaces around it stands for the bare name where that is not a column.
+    cells = {name: header if name in header else bare for name in (*names, *others)}
+    missing = [name for name in names if name not in cells[name]]
     if missing:
-        spare = [cell for cell in header if cell.strip() not in names]
-        near = suggestion(missing[0], spare)
+        near = suggestion(missing[0], [cell for cell in header if cell.strip() not in names])
         code = "io.missing_columns" if near is None else "io.misspelt_columns"
         raise InputError(code, source=source, missing=missing, received=list(header), near=near)
     for name in others:
-        if name not in by_name:
+        if name not in cells[name]:
             raise InputError(unknown("io.unknown_column", name, header, source=source))
-    cells, bare = list(header), [cell.strip() for cell in header]
-    unclear = [
-        name
-        for name in dict.fromkeys([*names, *others])
-        if cells.count(name) > 1 or (name not in cells and bare.count(name) > 1)
-    ]
+    unclear = [name for name, among in cells.items() if among.count(name) > 1]
     if unclear:
         raise InputError("io.repeated_columns", source=source, received=unclear)
-    kept = tuple(by_name[name] for name in keep)
-    return ColumnPositions(tuple(by_name[name] for name in names), None if identity is None else by_name[identity], kept)
+    place = {name: among.index(name) for name, among in cells.items()}
+    kept = tuple(place[name] for name in keep)
+    return ColumnPositions(tuple(place[name] for name in names), None if identity is None else place[identity], kept)
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
+def repeated(names: Sequence[str]) -> list[str]:
+    """Return the names that occur more than once."""
     return [name for name in dict.fromkeys(names) if names.count(name) > 1]
-
-
-def _by_name(header: Sequence[str], wanted: Sequence[str]) -> dict[str, int]:
-    """Return positions by name; a name with spaces around it stands for the bare name where that is not a column."""
-    exact = {name: place for place, name in reversed(list(enumerate(header)))}
-    bare = {name.strip(): place for place, name in reversed(list(enumerate(header)))}
-    return {name: exact[name] if name in exact else bare[name] for name in wanted if name in exact or name in bare}

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fasterce.data.dtypes import Dtype, is_single
 from fasterce.data.schema import Feature
 from fasterce.data.table import Table
 from fasterce.explanation import Explanation
+from fasterce.io.source import Positions
 from fasterce.options import check_known, defaults
 from fasterce.search.target import ANY_OTHER
 from fasterce.typing import Floats, Indices, JsonObject, Mask, Objects
@@ -28,7 +28,6 @@ PREFIX = "cf_"
 # Digits of the model's numbers: the last bits of its sums may depend on how many rows it evaluates at once.
 DIGITS = 9
 MEASURES = ("distance", "new_score", "nn_ratio", "robust", "ensemble_agreement")
-Positions = NDArray[np.int64]
 
 
 def explain_chunk(

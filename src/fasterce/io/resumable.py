@@ -142,16 +142,6 @@ class ResumableFolder:
         piece = {"token": self.token, "number": number, "about": about, "files": files}
         self.publish(self._piece(number), lambda file: atomic.write_json(file, piece))
 
-    def begin_attempt(self, number: int) -> int:
-        """Note that a piece is begun; return how many earlier attempts never ended."""
-        with self._attempts(number).open("ab") as file:
-            before = file.tell()
-            file.write(b".")
-        return before
-
-    def end_attempt(self, number: int) -> None:
-        self._attempts(number).unlink(missing_ok=True)
-
     def publish(self, target: Path, write: Write) -> None:
         """Replace one of the outputs, or a file of the folder, at once."""
         inside = target.is_relative_to(self.path)
@@ -179,9 +169,6 @@ class ResumableFolder:
 
     def _piece(self, number: int) -> Path:
         return self.path / PIECES / f"{number:06d}.json"
-
-    def _attempts(self, number: int) -> Path:
-        return self.path / STAGING / f"{number:06d}.attempts"
 
     def _check_current(self) -> None:
         """A worker that was taken for dead must not write into the run that replaced it."""

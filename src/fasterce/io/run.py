@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,13 +28,20 @@ if TYPE_CHECKING:
 PIPE = "-"
 
 Progress = Callable[[int, int | None, int, float], object]
-Records = Sequence[Mapping[str, object]]
-RecordMaker = Callable[..., Records]
+RecordMaker = Callable[..., Sequence[Mapping[str, object]]]
 
 
 @dataclass(frozen=True)
 class FileJob:
-    """How chunks are explained, and how their lines and records are written."""
+    """How chunks are explained and written.
+
+    Attributes
+    ----------
+    records : Path or None
+        Where records are written beside the lines.
+    only_records : bool
+        Whether the target itself holds records instead of lines.
+    """
 
     explainer: "FasterCE"
     options: Mapping[str, object]
@@ -45,8 +52,24 @@ class FileJob:
 
     @property
     def only_records(self) -> bool:
-        """Whether the target itself holds records instead of lines."""
-        return isinstance(self.format, formats.JsonLines) and self.record_maker is not None and self.records is None
+        return isinstance(self.format, formats.Records)
+
+    def explain(self, chunk: Chunk) -> "ExplainedChunk":
+        """Explain a chunk, and make its records if they are wanted."""
+        found = lines.explain(self.explainer, chunk.frame, self.options)
+        made = lines.to_lines(self.explainer, found, lines.with_ids(chunk.passthrough, chunk.ids), chunk.first)
+        summary = Summary.of(found, len(made))
+        if self.record_maker is None or not (self.only_records or self.records):
+            return ExplainedChunk(made, None, summary)
+        records = self.record_maker(self.explainer, found, ids=lines.record_ids(chunk.positions.tolist(), chunk.ids))
+        if len(records) != len(found):
+            raise InputError("io.records_per_row", expected=len(found), received=len(records))
+        return ExplainedChunk(records if self.only_records else made, None if self.only_records else records, summary)
+
+    def fields(self, rows: Rows) -> pa.Schema:
+        """Return the columns of the lines."""
+        extra = ([] if rows.identity is None else [pa.field("id", rows.identity)]) + list(rows.extra)
+        return lines.schema(self.explainer, self.options, pa.schema(extra))
 
     def report(self, total: Summary, rows: int | None) -> None:
         if self.progress is not None:
@@ -55,10 +78,10 @@ class FileJob:
 
 @dataclass(frozen=True)
 class ExplainedChunk:
-    """The lines of a chunk, its records if there are any, and counts."""
+    """What is written to the target, the records beside it if there are any, and counts."""
 
-    lines: pa.Table
-    records: Records | None
+    content: pa.Table | Sequence[Mapping[str, object]]
+    records: Sequence[Mapping[str, object]] | None
     summary: Summary
 
 
@@ -134,8 +157,9 @@ def run(
     chosen = formats.choose(format, target)
     _check_files(source, target, records, record_maker)
     lines.check_options(explainer, given)
-    beside = None if records is None else Path(records)
-    job = FileJob(explainer, given, formats.FORMATS[chosen], record_maker, beside, progress)
+    only_records = chosen == "jsonl" and record_maker is not None and records is None
+    written = formats.Records() if only_records else formats.FORMATS[chosen]
+    job = FileJob(explainer, given, written, record_maker, None if records is None else Path(records), progress)
     reading: dict[str, Json] = {
         "chunk_rows": chunk_rows,
         "separator": separator,
@@ -166,21 +190,22 @@ def run(
 def _to_pipe(job: FileJob, rows: Rows) -> Summary:
     """Write chunk by chunk to standard output; a reader that goes away ends the run quietly."""
     total, output = Summary(), sys.stdout.buffer
-    try:
-        writer = job.format.writer(output, _fields(job, rows))
+
+    def contents() -> Iterator[object]:
+        nonlocal total
         for chunk in rows:
-            done = _explain(job, chunk)
-            if job.only_records:
-                formats.write_objects(output, done.records or ())
-                output.flush()
-            else:
-                writer.write(done.lines)
+            done = job.explain(chunk)
+            yield done.content
             total += done.summary
             job.report(total, rows.total)
-        writer.close()
+
+    try:
+        job.format.write(output, job.fields(rows), contents())
         output.flush()
     except BrokenPipeError:
-        _discard_stdout()
+        # What Python flushes at its end must not fail again.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return replace(total, complete=False)
     return total
 
@@ -196,13 +221,17 @@ def _to_file(job: FileJob, rows: Rows, target: Path, identity: Mapping[str, Json
             job.report(total, rows.total)
         for chunk in rows.chunks(total.chunks):
             _check_rows(total, chunk.first)
-            done = _explain(job, chunk)
+            done = job.explain(chunk)
             folder.commit(chunk.number, _files(job, chunk.number, done), done.summary.to_dict())
             total += done.summary
             job.report(total, rows.total)
         rows.check_unchanged()
         _check_rows(total, total.rows if rows.total is None else rows.total)
-        _publish(job, folder, target, total.chunks, _fields(job, rows))
+        names = [_names(job, number) for number in range(total.chunks)]
+        parts, records = ([folder.path / pair[k] for pair in names] for k in (0, 1))
+        folder.publish(target, lambda file: job.format.join(file, job.fields(rows), parts))
+        if job.records is not None:
+            folder.publish(job.records, lambda file: formats.Records().join(file, pa.schema([]), records))
         folder.remove()
     return total
 
@@ -215,49 +244,18 @@ def _finished(folder: ResumableFolder) -> Summary:
     return replace(total, resumed=total.chunks)
 
 
-def _publish(job: FileJob, folder: ResumableFolder, target: Path, chunks: int, fields: pa.Schema) -> None:
-    numbers = range(chunks)
-    parts = [folder.path / _part(number, job.format.suffix) for number in numbers]
-    folder.publish(target, lambda file: job.format.join(parts, file, fields))
-    if job.records is not None:
-        records = [folder.path / _record_part(number) for number in numbers]
-        folder.publish(job.records, lambda file: formats.JsonLines().join(records, file, pa.schema([])))
-
-
-def _part(number: int, suffix: str) -> str:
-    return f"part-{number:06d}{suffix}"
-
-
-def _record_part(number: int) -> str:
-    return f"{RECORDS}/{_part(number, formats.JsonLines.suffix)}"
+def _names(job: FileJob, number: int) -> tuple[str, str]:
+    """Return the names of the files of a chunk: what goes to the target, and its records."""
+    return f"part-{number:06d}{job.format.suffix}", f"{RECORDS}/part-{number:06d}{formats.Records.suffix}"
 
 
 def _files(job: FileJob, number: int, done: ExplainedChunk) -> dict[str, Write]:
     """Return what writes each file of a chunk."""
-    records, name = done.records, _part(number, job.format.suffix)
-    if job.only_records:
-        return {name: lambda file: formats.write_objects(file, records or ())}
-    files: dict[str, Write] = {name: lambda file: job.format.write_part(file, done.lines)}
-    if records is not None:
-        files[_record_part(number)] = lambda file: formats.write_objects(file, records)
+    name, records_name = _names(job, number)
+    files: dict[str, Write] = {name: lambda file: job.format.write_part(file, done.content)}
+    if done.records is not None:
+        files[records_name] = lambda file: formats.Records().write_part(file, done.records or ())
     return files
-
-
-def _explain(job: FileJob, chunk: Chunk) -> ExplainedChunk:
-    found = lines.explain(job.explainer, chunk.frame, job.options)
-    made = lines.to_lines(job.explainer, found, lines.with_ids(chunk.passthrough, chunk.ids), chunk.first)
-    records = None
-    if job.record_maker is not None and (job.only_records or job.records):
-        positions = range(chunk.first, chunk.first + len(found))
-        records = job.record_maker(job.explainer, found, ids=lines.record_ids(positions, chunk.ids))
-        if len(records) != len(found):
-            raise InputError("io.records_per_row", expected=len(found), received=len(records))
-    return ExplainedChunk(made, records, Summary.of(found, len(made)))
-
-
-def _fields(job: FileJob, rows: Rows) -> pa.Schema:
-    extra = ([] if rows.identity is None else [pa.field("id", rows.identity)]) + list(rows.extra)
-    return lines.schema(job.explainer, job.options, pa.schema(extra))
 
 
 def _check_rows(total: Summary, expected: int) -> None:
@@ -278,9 +276,3 @@ def _check_files(source: Source, target: Source, records: Source | None, record_
     every = outputs + ([] if str(source) == PIPE or locations.is_address(source) else [Path(source).resolve()])
     if len(set(every)) < len(every):
         raise InputError("io.same_file", received=[str(path) for path in every])
-
-
-def _discard_stdout() -> None:
-    """What Python flushes at its end must not fail again."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
