@@ -6,7 +6,7 @@ An actor that is lost with its process or machine is replaced. Which shards are 
 import logging
 import os
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fasterce.batch import local
-from fasterce.batch.job import WORKER_DIED, Event, Job, ShardDone, ShardFailed, describe_error
-from fasterce.batch.local import MAX_FAILED_STARTS, ShardQueue
+from fasterce.batch.job import WORKER_DIED, Event, Job, ShardDone, describe_error
+from fasterce.batch.local import MAX_FAILED_STARTS, Pool
 from fasterce.batch.shard import ShardWorker, limit_threads
 from fasterce.batch.shards import Shard
 from fasterce.errors import FasterCEError, InputError, MissingExtraError, Problem
@@ -51,29 +51,26 @@ class ShardActor:
         return None
 
 
-class ActorPool:
+class ActorPool(Pool):
     """The actors of a run. Work is given only to actors that have started, for there may be no room for the others."""
 
-    def __init__(self, ray: Any, job: Job, size: int, queue: ShardQueue, retries: int) -> None:
-        self.ray, self.job, self.size, self.queue, self.retries = ray, job, size, queue, retries
-        self.folder = ResumableFolder(Path(job.output), job.token)
+    def __init__(self, ray: Any, job: Job, shards: Sequence[Shard], size: int, retries: int) -> None:
+        super().__init__(job, shards, size, retries)
+        self.ray, self.folder = ray, ResumableFolder(Path(job.output), job.token)
         self.idle: list[Any] = []
         # By the result awaited: the actor, and its shard or None while it starts.
         self.awaited: dict[Any, tuple[Any, Shard | None]] = {}
-        self.deaths: dict[int, int] = {}
-        self.failed_starts = 0
+        self.deaths: Counter[int] = Counter()
 
     @property
-    def explaining(self) -> int:
+    def busy(self) -> int:
         return sum(shard is not None for _, shard in self.awaited.values())
 
     def step(self) -> Iterator[Event]:
-        """Fill the pool, hand out shards, and yield what became of some."""
-        needed = len(self.queue.shards) + self.explaining
-        while len(self.idle) + len(self.awaited) < min(self.size, needed):
+        while len(self.idle) + len(self.awaited) < self.needed:
             actor = self.ray.remote(num_cpus=1)(ShardActor).remote(self.job)
             self.awaited[actor.start.remote()] = actor, None
-        while self.idle and (next_shard := self.queue.take()) is not None:
+        while self.idle and (next_shard := self.take()) is not None:
             actor = self.idle.pop()
             self.awaited[actor.explain.remote(next_shard)] = actor, next_shard
         if not self.awaited:
@@ -94,8 +91,8 @@ class ActorPool:
     def _died(self, shard: Shard | None, error: Exception) -> Failure | None:
         """Return the failure of the shard an actor died with; raise if actors never start."""
         if shard is not None:
-            times = self.deaths[shard.number] = self.deaths.get(shard.number, 0) + 1
-            return WORKER_DIED, Problem("batch.actor_died", details={"times": times})
+            self.deaths[shard.number] += 1
+            return WORKER_DIED, Problem("batch.actor_died", details={"times": self.deaths[shard.number]})
         self.failed_starts += 1
         if self.failed_starts >= MAX_FAILED_STARTS:
             raise FasterCEError("batch.ray_failed", text=" ".join(str(error).split())[:300]) from error
@@ -106,8 +103,7 @@ class ActorPool:
         about = self.folder.finished(shard.number)
         if about is not None:
             return ShardDone(shard.number, about)
-        kind, problem = failure or ("InputError", Problem("batch.files_changed"))
-        return ShardFailed(shard.number, kind, problem, final=not self.queue.put_back(shard, self.retries))
+        return self.failed(shard, *(failure or ("InputError", Problem("batch.files_changed"))))
 
     def close(self) -> None:
         for actor in (*self.idle, *(actor for actor, _ in self.awaited.values())):
@@ -121,12 +117,7 @@ def run(
     ray = find_ray(address)
     with _connected(ray, address, workers):
         size = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        pool = ActorPool(ray, job, size, ShardQueue(deque(shards)), retries)
-        try:
-            while pool.queue.shards or pool.explaining:
-                yield from pool.step()
-        finally:
-            pool.close()
+        yield from ActorPool(ray, job, shards, size, retries).run()
 
 
 @contextmanager

@@ -213,7 +213,7 @@ class Engine:
         if self.name == "ray":
             return ray.run(job, shards, workers=self.workers, retries=self.retries, address=self.address)
         if self.workers:
-            return local.run(job, shards, workers=self.workers, retries=self.retries)
+            return local.LocalPool(job, shards, self.workers, self.retries).run()
         return local.run_here(ShardWorker(job, worker.opened), shards, self.retries)
 
 

@@ -70,21 +70,22 @@ class Csv(TextFormat):
         file.write(_csv_lines(zip(*columns, strict=True)))
 
 
+class JsonLines(TextFormat):
+    """One JSON object per line; `changes` is a list, and a missing value is null."""
+
+    suffix = ".jsonl"
+
+    def write_part(self, file: IO[bytes], chunk: pa.Table) -> None:
+        file.write(_json_lines(map(_json_line, chunk.to_pylist())))
+
+
 class Records(TextFormat):
     """One JSON object per line, for chunks that are lists of records."""
 
     suffix = ".jsonl"
 
     def write_part(self, file: IO[bytes], chunk: Iterable[Mapping[str, object]]) -> None:
-        lines = (json.dumps(one, ensure_ascii=False, default=str, allow_nan=False) + "\n" for one in chunk)
-        file.write("".join(lines).encode())
-
-
-class JsonLines(Records):
-    """One JSON object per line; `changes` is a list, and a missing value is null."""
-
-    def write_part(self, file: IO[bytes], chunk: pa.Table) -> None:
-        super().write_part(file, map(_json_line, chunk.to_pylist()))
+        file.write(_json_lines(chunk))
 
 
 class Parquet(Format):
@@ -154,6 +155,10 @@ def _csv_values(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
     if pa.types.is_float32(kind):
         values = [None if value is None else str(np.float32(value)) for value in values]
     return values
+
+
+def _json_lines(objects: Iterable[Mapping[str, object]]) -> bytes:
+    return "".join(json.dumps(one, ensure_ascii=False, default=str, allow_nan=False) + "\n" for one in objects).encode()
 
 
 def _json_line(line: JsonObject) -> JsonObject:

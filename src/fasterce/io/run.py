@@ -5,8 +5,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -32,39 +33,44 @@ RecordMaker = Callable[..., Sequence[Mapping[str, object]]]
 
 
 @dataclass(frozen=True)
-class FileJob:
-    """How chunks are explained and written.
+class Output:
+    """A file to write: its format, and the folder of its parts while the run is not finished."""
 
-    Attributes
-    ----------
-    records : Path or None
-        Where records are written beside the lines.
-    only_records : bool
-        Whether the target itself holds records instead of lines.
-    """
+    path: Path
+    format: formats.Format
+    folder: str = ""
+
+    @property
+    def of_records(self) -> bool:
+        """Whether it holds records instead of lines."""
+        return isinstance(self.format, formats.Records)
+
+    def part(self, number: int) -> str:
+        """Return the name of one chunk."""
+        return f"{self.folder}part-{number:06d}{self.format.suffix}"
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """How chunks are explained, and where they are written."""
 
     explainer: "FasterCE"
     options: Mapping[str, object]
-    format: formats.Format
+    outputs: Sequence[Output]
     record_maker: RecordMaker | None
-    records: Path | None
     progress: Progress | None
 
-    @property
-    def only_records(self) -> bool:
-        return isinstance(self.format, formats.Records)
-
-    def explain(self, chunk: Chunk) -> "ExplainedChunk":
-        """Explain a chunk, and make its records if they are wanted."""
+    def explain(self, chunk: Chunk) -> tuple[list[Any], Summary]:
+        """Explain a chunk; return what goes to each output, and counts."""
         found = lines.explain(self.explainer, chunk.frame, self.options)
         made = lines.to_lines(self.explainer, found, lines.with_ids(chunk.passthrough, chunk.ids), chunk.first)
-        summary = Summary.of(found, len(made))
-        if self.record_maker is None or not (self.only_records or self.records):
-            return ExplainedChunk(made, None, summary)
-        records = self.record_maker(self.explainer, found, ids=lines.record_ids(chunk.positions.tolist(), chunk.ids))
-        if len(records) != len(found):
-            raise InputError("io.records_per_row", expected=len(found), received=len(records))
-        return ExplainedChunk(records if self.only_records else made, None if self.only_records else records, summary)
+        records: Sequence[Mapping[str, object]] = ()
+        if self.record_maker is not None and any(output.of_records for output in self.outputs):
+            records = self.record_maker(self.explainer, found, ids=lines.record_ids(chunk.positions.tolist(), chunk.ids))
+            if len(records) != len(found):
+                raise InputError("io.records_per_row", expected=len(found), received=len(records))
+        contents = [records if output.of_records else made for output in self.outputs]
+        return contents, Summary.of(found, len(made))
 
     def fields(self, rows: Rows) -> pa.Schema:
         """Return the columns of the lines."""
@@ -74,15 +80,6 @@ class FileJob:
     def report(self, total: Summary, rows: int | None) -> None:
         if self.progress is not None:
             self.progress(total.rows, rows, total.found, total.seconds)
-
-
-@dataclass(frozen=True)
-class ExplainedChunk:
-    """What is written to the target, the records beside it if there are any, and counts."""
-
-    content: pa.Table | Sequence[Mapping[str, object]]
-    records: Sequence[Mapping[str, object]] | None
-    summary: Summary
 
 
 def run(
@@ -158,8 +155,10 @@ def run(
     _check_files(source, target, records, record_maker)
     lines.check_options(explainer, given)
     only_records = chosen == "jsonl" and record_maker is not None and records is None
-    written = formats.Records() if only_records else formats.FORMATS[chosen]
-    job = FileJob(explainer, given, written, record_maker, None if records is None else Path(records), progress)
+    outputs = [Output(Path(target), formats.Records() if only_records else formats.FORMATS[chosen])]
+    if records is not None:
+        outputs.append(Output(Path(records), formats.Records(), f"{RECORDS}/"))
+    job = FileJob(explainer, given, outputs, record_maker, progress)
     reading: dict[str, Json] = {
         "chunk_rows": chunk_rows,
         "separator": separator,
@@ -172,7 +171,7 @@ def run(
         if str(target) == PIPE:
             return _to_pipe(job, rows)
         if str(source) == PIPE:
-            return _to_file(job, rows, Path(target), {}, resume=False)
+            return _to_file(job, rows, {}, resume=False)
         identity = {
             "source": file_digest(source),
             "explainer": artifact.digest(explainer),
@@ -184,7 +183,7 @@ def run(
             **{name: list(value) if name == "keep" else plain(value) for name, value in reading.items()},
             **job_options(given),
         }
-        return _to_file(job, rows, Path(target), identity, resume)
+        return _to_file(job, rows, identity, resume)
 
 
 def _to_pipe(job: FileJob, rows: Rows) -> Summary:
@@ -194,13 +193,13 @@ def _to_pipe(job: FileJob, rows: Rows) -> Summary:
     def contents() -> Iterator[object]:
         nonlocal total
         for chunk in rows:
-            done = job.explain(chunk)
-            yield done.content
-            total += done.summary
+            (content,), summary = job.explain(chunk)
+            yield content
+            total += summary
             job.report(total, rows.total)
 
     try:
-        job.format.write(output, job.fields(rows), contents())
+        job.outputs[0].format.write(output, job.fields(rows), contents())
         output.flush()
     except BrokenPipeError:
         # What Python flushes at its end must not fail again.
@@ -210,10 +209,10 @@ def _to_pipe(job: FileJob, rows: Rows) -> Summary:
     return total
 
 
-def _to_file(job: FileJob, rows: Rows, target: Path, identity: Mapping[str, Json], resume: bool) -> Summary:
+def _to_file(job: FileJob, rows: Rows, identity: Mapping[str, Json], resume: bool) -> Summary:
     """Write finished chunks to a folder beside the target and join them at the end."""
-    outputs = [target] if job.records is None else [target, job.records]
-    folder = ResumableFolder(target.with_name(f".{target.name}.parts"), outputs=outputs)
+    target = job.outputs[0].path
+    folder = ResumableFolder(target.with_name(f".{target.name}.parts"), outputs=[output.path for output in job.outputs])
     with folder.locked():
         folder.begin(identity, fresh=not resume, discard=True)
         total = _finished(folder)
@@ -221,17 +220,19 @@ def _to_file(job: FileJob, rows: Rows, target: Path, identity: Mapping[str, Json
             job.report(total, rows.total)
         for chunk in rows.chunks(total.chunks):
             _check_rows(total, chunk.first)
-            done = job.explain(chunk)
-            folder.commit(chunk.number, _files(job, chunk.number, done), done.summary.to_dict())
-            total += done.summary
+            contents, summary = job.explain(chunk)
+            files: dict[str, Path | Write] = {
+                output.part(chunk.number): partial(output.format.write_part, chunk=content)
+                for output, content in zip(job.outputs, contents, strict=True)
+            }
+            folder.commit(chunk.number, files, summary.to_dict())
+            total += summary
             job.report(total, rows.total)
         rows.check_unchanged()
         _check_rows(total, total.rows if rows.total is None else rows.total)
-        names = [_names(job, number) for number in range(total.chunks)]
-        parts, records = ([folder.path / pair[k] for pair in names] for k in (0, 1))
-        folder.publish(target, lambda file: job.format.join(file, job.fields(rows), parts))
-        if job.records is not None:
-            folder.publish(job.records, lambda file: formats.Records().join(file, pa.schema([]), records))
+        for output in job.outputs:
+            parts = [folder.path / output.part(number) for number in range(total.chunks)]
+            folder.publish(output.path, partial(output.format.join, fields=job.fields(rows), parts=parts))
         folder.remove()
     return total
 
@@ -242,20 +243,6 @@ def _finished(folder: ResumableFolder) -> Summary:
     while (known := folder.finished(total.chunks)) is not None:
         total += Summary.from_dict(known)
     return replace(total, resumed=total.chunks)
-
-
-def _names(job: FileJob, number: int) -> tuple[str, str]:
-    """Return the names of the files of a chunk: what goes to the target, and its records."""
-    return f"part-{number:06d}{job.format.suffix}", f"{RECORDS}/part-{number:06d}{formats.Records.suffix}"
-
-
-def _files(job: FileJob, number: int, done: ExplainedChunk) -> dict[str, Write]:
-    """Return what writes each file of a chunk."""
-    name, records_name = _names(job, number)
-    files: dict[str, Write] = {name: lambda file: job.format.write_part(file, done.content)}
-    if done.records is not None:
-        files[records_name] = lambda file: formats.Records().write_part(file, done.records or ())
-    return files
 
 
 def _check_rows(total: Summary, expected: int) -> None:
