@@ -15,8 +15,17 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any
 
-from fasterce.batch.job import WORKER_DIED, Event, Job, ShardDone, ShardFailed, ShardProgress, describe_error
-from fasterce.batch.shard import ShardWorker, limit_threads
+from fasterce.batch.shard import (
+    WORKER_DIED,
+    Event,
+    Job,
+    ShardDone,
+    ShardFailed,
+    ShardProgress,
+    ShardWorker,
+    describe_error,
+    limit_threads,
+)
 from fasterce.batch.shards import Shard
 from fasterce.errors import FasterCEError, ModelError, Problem
 from fasterce.io.processes import EXITED, ForkServer, packed, receive
@@ -28,7 +37,7 @@ MAX_FAILED_STARTS = 3
 PATIENCE, LONGEST_PAUSE = 0.5, 30.0
 
 
-class Pool(ABC):
+class ShardPool(ABC):
     """Workers that explain every shard, each at most `1 + retries` times; which worker does what changes no result."""
 
     def __init__(self, job: Job, shards: Sequence[Shard], size: int, retries: int) -> None:
@@ -98,7 +107,7 @@ class PoolWorker:
             _send(self.connection, kind, value)
 
 
-class LocalPool(Pool):
+class LocalPool(ShardPool):
     """The worker processes of a run."""
 
     server: ForkServer | None = None

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fasterce.batch import local
-from fasterce.batch.job import WORKER_DIED, Event, Job, ShardDone, describe_error
-from fasterce.batch.local import MAX_FAILED_STARTS, Pool
-from fasterce.batch.shard import ShardWorker, limit_threads
+from fasterce.batch.local import MAX_FAILED_STARTS, ShardPool
+from fasterce.batch.shard import WORKER_DIED, Event, Job, ShardDone, ShardWorker, describe_error, limit_threads
 from fasterce.batch.shards import Shard
 from fasterce.errors import FasterCEError, InputError, MissingExtraError, Problem
 from fasterce.io.resumable import ResumableFolder
@@ -51,7 +50,7 @@ class ShardActor:
         return None
 
 
-class ActorPool(Pool):
+class ActorPool(ShardPool):
     """The actors of a run. Work is given only to actors that have started, for there may be no room for the others."""
 
     def __init__(self, ray: Any, job: Job, shards: Sequence[Shard], size: int, retries: int) -> None:

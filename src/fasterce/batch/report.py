@@ -12,6 +12,9 @@ from fasterce.batch.counts import BatchCounts, RecourseCost
 from fasterce.errors import Problem
 from fasterce.explanation import ALREADY_TARGET, INVALID_INPUT
 from fasterce.typing import JsonObject
+from fasterce.viz import html, templates
+from fasterce.viz.batch import NOTICE
+from fasterce.viz.formatting import cut, measure, number, percent, text
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,31 @@ class BatchReport:
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+
+    def to_html(self) -> str:
+        """Return a self-contained page: totals, what changes most, cost by group, rows without recourse and why."""
+        formatting = {"cut": cut, "measure": measure, "number": number, "percent": percent, "text": text}
+        part = templates.macros("batch.html.j2", **formatting)
+        counts, lost = self.counts, sum(one.rows for one in self.failed)
+        others = {"filtered out": counts.filtered, "in shards that failed": lost}
+        statuses = [*counts.summary.statuses.items(), *((name, count) for name, count in others.items() if count)]
+        sections = [("At a glance", part.glance(self, NOTICE))]
+        if self.failed:
+            sections.append(("Shards that failed", part.failed(self)))
+        sections.append(("What became of the rows", part.bars("status", statuses)))
+        if counts.cost.found:
+            sizes = sorted(counts.sizes.items(), key=lambda one: int(one[0]))
+            sections += [
+                ("What changes most", part.changes(self)),
+                ("How many features change", part.bars("features", sizes)),
+            ]
+        if counts.groups:
+            sections.append((f"Cost by {text(self.group)}", part.groups(self)))
+        if counts.blocking:
+            sections.append(("Constraints that block", part.bars("constraint", list(counts.blocking.items()))))
+        about = [(name, text(value)) for name, value in self.about.items()]
+        sections += [("Time and model calls", part.work(self)), ("What it is based on", templates.part("definitions", about))]
+        return html.page("What would have had to be different?", sections)
 
 
 def provenance(opened: OpenedExplainer, model: str, options: Mapping[str, Any]) -> dict[str, str]:

@@ -14,10 +14,8 @@ from fasterce import artifact as artifacts
 from fasterce.artifact.manifest import versions
 from fasterce.batch import local, ray
 from fasterce.batch.counts import BatchCounts
-from fasterce.batch.job import Event, Job, ShardDone, ShardFailed, ShardProgress
-from fasterce.batch.page import page
 from fasterce.batch.report import BatchReport, ShardFailure, provenance
-from fasterce.batch.shard import ShardWorker
+from fasterce.batch.shard import Event, Job, ShardDone, ShardFailed, ShardProgress, ShardWorker
 from fasterce.batch.shards import Extent, Shard, Sources, cut, find_files, identify
 from fasterce.batch.where import check_types
 from fasterce.batch.write import check_partitions
@@ -188,13 +186,10 @@ def explain(
     with folder.locked():
         folder.begin(identity, fresh=not resume)
         run = _Run(shards, folder, started, progress)
-        if run.left:
-            with closing(chosen.events(worker, replace(job, token=folder.token), run.left)) as events:
-                for event in events:
-                    run.record(event)
+        run.execute(chosen, worker)
         report = run.report(worker, files, chosen)
         folder.publish(folder.path / REPORT_JSON, lambda file: file.write(report.to_json().encode()))
-        folder.publish(folder.path / REPORT_PAGE, lambda file: file.write(page(report).encode()))
+        folder.publish(folder.path / REPORT_PAGE, lambda file: file.write(report.to_html().encode()))
         folder.complete(report.complete)
     return report
 
@@ -270,7 +265,7 @@ class _Run:
     def __init__(
         self, shards: Sequence[Shard], folder: ResumableFolder, started: float, progress: ProgressCallback | None
     ) -> None:
-        self.shards, self.started, self.progress = shards, started, progress
+        self.shards, self.token, self.started, self.progress = shards, folder.token, started, progress
         self.done: dict[int, BatchCounts] = {}
         self.underway: dict[int, BatchCounts] = {}
         self.failed: dict[int, ShardFailed] = {}
@@ -290,6 +285,14 @@ class _Run:
     @property
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
+
+    def execute(self, engine: Engine, worker: ShardWorker) -> None:
+        """Explain the shards that are left."""
+        if self.left:
+            job = replace(worker.job, token=self.token)
+            with closing(engine.events(worker, job, self.left)) as events:
+                for event in events:
+                    self.record(event)
 
     def record(self, event: Event) -> None:
         """Take in what became of a shard."""

@@ -1,11 +1,12 @@
-"""Explain one shard and write it to the output folder: what every engine calls."""
+"""Explain one shard and write it to the output folder: what every engine calls, and what it is told and reports."""
 
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
@@ -13,10 +14,10 @@ from threadpoolctl import threadpool_limits
 from fasterce import records
 from fasterce.artifact import OpenedExplainer, open_explainer
 from fasterce.batch.counts import BatchCounts
-from fasterce.batch.job import Job
 from fasterce.batch.shards import Shard
 from fasterce.batch.where import Filter, check_model_is_up, unwanted_groups
 from fasterce.batch.write import ShardWriter
+from fasterce.errors import FasterCEError, Problem
 from fasterce.explanation import INVALID_INPUT, MODEL_ERROR, Explanation
 from fasterce.io import Chunk, Rows, Summary, lines, open_rows
 from fasterce.io.resumable import ResumableFolder
@@ -25,7 +26,93 @@ from fasterce.typing import JsonObject
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "FASTERCE_THREADS")
 
+WORKER_DIED = "WorkerDied"
+
 Report = Callable[[BatchCounts], object]
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a worker needs to know.
+
+    Attributes
+    ----------
+    artifact : str
+        The folder of the explainer; each worker loads it once.
+    model : mapping
+        Further arguments of `open_explainer`: the model, and how to load it.
+    output : str
+        The folder to write.
+    options : mapping
+        Arguments of `explain`.
+    where : str or None
+        Which rows to explain.
+    id_column : str or None
+        A column that names the rows.
+    keep, partition_by : tuple of str
+        Columns to copy to the output, and columns of the output that make folders.
+    group : str or None
+        The column by whose values cost is summed up.
+    batch_rows : int
+        Rows explained at a time.
+    records : bool
+        Whether audit records are written too.
+    token : str
+        Which run of the output folder this is.
+    """
+
+    artifact: str
+    model: Mapping[str, Any]
+    output: str
+    options: Mapping[str, Any]
+    where: str | None = None
+    id_column: str | None = None
+    keep: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    group: str | None = None
+    batch_rows: int = 5000
+    separator: str | None = None
+    encoding: str | None = None
+    records: bool = False
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class ShardProgress:
+    """The counts of a shard so far."""
+
+    number: int
+    counts: BatchCounts
+
+
+@dataclass(frozen=True)
+class ShardDone:
+    """A finished shard, with its description in the output folder."""
+
+    number: int
+    about: JsonObject
+
+
+@dataclass(frozen=True)
+class ShardFailed:
+    """A failed attempt; `kind` is the name of the exception, `final` whether the shard is given up."""
+
+    number: int
+    kind: str
+    problem: Problem
+    final: bool
+
+
+Event = ShardProgress | ShardDone | ShardFailed
+
+
+def describe_error(error: Exception) -> tuple[str, Problem]:
+    """Return the kind of an error and its problem, which any process can read."""
+    kind = type(error).__name__
+    if isinstance(error, FasterCEError):
+        # As plain data: what was received may be an object of the user's that cannot be pickled.
+        return kind, Problem.from_dict(error.problem.to_dict())
+    return kind, Problem("batch.unexpected_error", details={"kind": kind, "text": " ".join(str(error).split())[:300]})
 
 
 class ShardWorker:

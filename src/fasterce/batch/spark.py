@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fasterce.batch.job import Job
 from fasterce.batch.runner import BATCH_ROWS, check_sendable
-from fasterce.batch.shard import ShardWorker, limit_threads
+from fasterce.batch.shard import Job, ShardWorker, limit_threads
 from fasterce.errors import InputError, MissingExtraError, unknown
 from fasterce.io import Chunk, frame_of, lines
 from fasterce.io.cells import column
@@ -51,6 +50,10 @@ def explain_frame(
     Spark DataFrame
         The lines of `fasterce batch` without `row`: rows of Spark have no position; `id_column` names them.
     """
+    try:
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415 - not even an extra
+    except ImportError as error:
+        raise MissingExtraError("pyspark", "spark", "Explaining a Spark DataFrame") from error
     check_names("keep", keep)
     job = Job(
         artifact=abspath(artifact),
@@ -65,7 +68,6 @@ def explain_frame(
     worker = ShardWorker(job)
     check_options(worker.explainer, job.options)
     check_sendable(job)
-    from_arrow_schema, to_arrow_schema = _conversions()
     fields = _fields(worker, to_arrow_schema(frame.schema))
     used = [*map(str, worker.explainer.state_.table.schema.names), *_other_columns(worker)]
     return frame.select(*dict.fromkeys(used)).mapInArrow(partial(explain_partition, job), from_arrow_schema(fields))
@@ -106,11 +108,3 @@ def _fields(worker: ShardWorker, given: pa.Schema) -> pa.Schema:
     ids = [] if job.id_column is None else [given.field(job.id_column).with_name("id")]
     whole = lines.schema(worker.explainer, job.options, pa.schema([*ids, *(given.field(name) for name in job.keep)]))
     return whole.remove(whole.get_field_index("row"))
-
-
-def _conversions() -> tuple[Any, Any]:
-    try:
-        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415 - not even an extra
-    except ImportError as error:
-        raise MissingExtraError("pyspark", "spark", "Explaining a Spark DataFrame") from error
-    return from_arrow_schema, to_arrow_schema

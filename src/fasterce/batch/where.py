@@ -173,32 +173,15 @@ def check_types(condition: Condition, types: Mapping[str, pa.DataType], source: 
                 continue
             if name.text not in types:
                 raise InputError(unknown("batch.where_unknown_column", name.text, types, option="where", source=source))
-            if isinstance(leaf, Compare):
-                _check_comparable(leaf, types[name.text])
-            elif isinstance(leaf, CompareFormulas) and not _holds_numbers(types[name.text]):
-                raise InputError("batch.where_not_numbers", option="where", column=name.text, received=str(types[name.text]))
-
-
-def _holds_numbers(kind: pa.DataType) -> bool:
-    """Return whether values of this type can be read as numbers; text can, cell by cell."""
-    inner = cells.plain_type(kind)
-    is_number = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
-    return bool(is_number or cells.is_text(inner) or pa.types.is_null(inner))
-
-
-def _check_comparable(leaf: Compare, kind: pa.DataType) -> None:
-    inner = cells.plain_type(kind)
-    if cells.is_text(inner) or pa.types.is_null(inner):
-        return
-    is_boolean = isinstance(leaf.value, bool)
-    column, value = leaf.name.text, leaf.value
-    if pa.types.is_boolean(inner):
-        if not is_boolean:
-            raise InputError("batch.where_boolean_column", option="where", column=column, received=value)
-    elif not _holds_numbers(kind):
-        raise InputError("batch.where_unsupported_column", option="where", column=column, received=str(kind))
-    elif is_boolean or not isinstance(value, (int, float)):
-        raise InputError("batch.where_number_column", option="where", column=column, received=value)
+            kind, details = cells.kind_of(types[name.text]), {"option": "where", "column": name.text}
+            if isinstance(leaf, CompareFormulas) and kind not in ("number", "text", "null"):
+                raise InputError("batch.where_not_numbers", received=str(types[name.text]), **details)
+            if isinstance(leaf, Compare) and kind in ("date", "other"):
+                raise InputError("batch.where_unsupported_column", received=str(types[name.text]), **details)
+            if isinstance(leaf, Compare) and kind == "boolean" and not isinstance(leaf.value, bool):
+                raise InputError("batch.where_boolean_column", received=leaf.value, **details)
+            if isinstance(leaf, Compare) and kind == "number" and isinstance(leaf.value, (bool, str)):
+                raise InputError("batch.where_number_column", received=leaf.value, **details)
 
 
 def _compare(leaf: Compare, array: pa.Array) -> pa.Array:

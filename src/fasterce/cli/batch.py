@@ -12,7 +12,7 @@ from fasterce.batch.report import BatchReport
 from fasterce.cli import options
 from fasterce.cli.console import say
 from fasterce.cli.exits import EXITS, Exit, guarded, show_error
-from fasterce.cli.loading import load_arguments, read_subject
+from fasterce.cli.loading import Subject, load_arguments
 from fasterce.cli.progress import batch_bar
 from fasterce.viz.formatting import counted
 
@@ -61,7 +61,7 @@ def batch(
     The input is cut into shards; each is explained, written whole or not at all, and skipped by a later run. A shard that
     fails is tried again, then reported: the command ends with an error and there is no _SUCCESS in the folder.
     """
-    arguments = read_subject(artifact).arguments(given)
+    arguments = Subject.read(artifact).arguments(given)
     with batch_bar("Explaining") as advance:
         report = batches.explain(
             artifact,

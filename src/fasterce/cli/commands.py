@@ -15,7 +15,7 @@ EPILOG = (
 # In the order of use; a function is a command, a Typer a group of them.
 COMMANDS = {
     "demo": "fasterce.cli.demo:demo",
-    "inspect": "fasterce.cli.inspect:inspect",
+    "inspect": "fasterce.cli.fit:inspect",
     "fit": "fasterce.cli.fit:fit",
     "explain": "fasterce.cli.explain:explain",
     "batch": "fasterce.cli.batch:batch",

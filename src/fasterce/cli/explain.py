@@ -15,27 +15,23 @@ from fasterce.batch.report import provenance
 from fasterce.cli import options
 from fasterce.cli.console import say, show
 from fasterce.cli.exits import guarded
-from fasterce.cli.loading import open_explainer, read_rows, subject_of
+from fasterce.cli.loading import Subject, open_explainer, read_rows
 from fasterce.cli.progress import rows_bar
 from fasterce.errors import InputError
 from fasterce.explanation import Explanation
+from fasterce.io import formats
 from fasterce.io.atomic import replace_file
 from fasterce.viz import batch, html
 from fasterce.viz.formatting import counted
 
 Format = Literal["table", "csv", "json", "parquet", "html"]
+# The format of `io.run` for those that are written chunk by chunk.
+STREAMED: dict[Format, str] = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
 SUFFIXES: dict[str, Format] = {
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".pq": "parquet",
+    **{suffix: format for suffix, name in formats.SUFFIXES.items() for format in STREAMED if STREAMED[format] == name},
     ".html": "html",
     ".txt": "table",
 }
-# The format of `io.run` for those that are written chunk by chunk.
-STREAMED = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
 STDOUT = "-"
 TITLE = "What would have to be different?"
 MOST_SHOWN = 10_000
@@ -67,7 +63,7 @@ def explain(
     out = resolve_output(out)
     chosen = choose_format(format, out)
     opened = open_explainer(artifact, model)
-    arguments = subject_of(opened.explainer).arguments(texts)
+    arguments = Subject.of(opened.explainer).arguments(texts)
     if chosen not in STREAMED:
         _show(explain_few(opened, rows, arguments, reading), out, chosen)
         return
@@ -108,7 +104,7 @@ def report(
     """Explain up to 10,000 rows and write a page: what changes most, how much, and every row."""
     out = resolve_output(out)
     opened = open_explainer(artifact, model)
-    arguments = subject_of(opened.explainer).arguments(texts)
+    arguments = Subject.of(opened.explainer).arguments(texts)
     found = explain_few(opened, rows, arguments, reading)
     about = {"rows": rows, **provenance(opened, opened.model_source, arguments)}
     write_text(out, batch.page(found, title=title, about=about, fit_report=str(opened.explainer.report_), most=shown))

@@ -123,6 +123,19 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def kind_of(type: pa.DataType) -> str:
+    """Return what values of a type are: "text", "number", "boolean", "null", "date", else "other"."""
+    inner = plain_type(type)
+    kinds = {
+        "text": is_text(inner),
+        "number": pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner),
+        "boolean": pa.types.is_boolean(inner),
+        "null": pa.types.is_null(inner),
+        "date": pa.types.is_temporal(inner),
+    }
+    return next((name for name, holds in kinds.items() if holds), "other")
+
+
 def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
@@ -130,12 +143,10 @@ def is_text(kind: pa.DataType) -> bool:
 def check_types(names: Sequence[Hashable], fields: pa.Schema, places: Sequence[int], source: str) -> None:
     """Raise for a column of dates or nested values: cells are text, numbers or booleans."""
     for name, place in zip(names, places, strict=True):
-        kind = fields.field(place).type
-        inner = plain_type(kind)
-        numeric = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
-        if not (numeric or is_text(inner) or pa.types.is_boolean(inner) or pa.types.is_null(inner)):
-            code = "io.date_column" if pa.types.is_temporal(inner) else "io.column_type"
-            raise InputError(code, column=name, source=source, type=str(kind))
+        type = fields.field(place).type
+        if kind_of(type) in ("date", "other"):
+            code = "io.date_column" if kind_of(type) == "date" else "io.column_type"
+            raise InputError(code, column=name, source=source, type=str(type))
 
 
 def _read(table: Table, j: int, array: pa.Array) -> tuple[Floats, Objects | None]:

@@ -125,9 +125,8 @@ class DelimitedFile:
         code = _record_error(error)
         if code:
             return Problem("io.malformed_line", details={"line": line, "fault": Problem(code)})
-        too_long = CELL_TOO_LONG in str(error)
-        details = {"source": self.name, "line": line, "limit": csv.field_size_limit()}
-        raise InputError("io.cell_too_long" if too_long else "io.open_quote", **details) from error
+        worse = "io.cell_too_long" if CELL_TOO_LONG in str(error) else "io.open_quote"
+        raise InputError(worse, source=self.name, line=line, limit=csv.field_size_limit()) from error
 
 
 def _record_error(error: csv.Error) -> str:
@@ -142,9 +141,12 @@ class TextLines:
         self.read = 0
 
     def decode(self) -> Iterator[str]:
-        first = self._block()
-        decoder = self._decoder()
-        block, rest = first, ""
+        try:
+            decoder = codecs.getincrementaldecoder(self.encoding or "utf-8-sig")("strict")
+        except LookupError as error:
+            raise InputError("io.unknown_encoding", option="encoding", received=self.encoding) from error
+        first = block = self._block()
+        rest = ""
         while True:
             before = decoder.getstate()[0]
             try:
@@ -162,12 +164,6 @@ class TextLines:
             block = self._block()
         if rest:
             yield rest
-
-    def _decoder(self) -> codecs.IncrementalDecoder:
-        try:
-            return codecs.getincrementaldecoder(self.encoding or "utf-8-sig")("strict")
-        except LookupError as error:
-            raise InputError("io.unknown_encoding", option="encoding", received=self.encoding) from error
 
     def _block(self) -> bytes:
         try:

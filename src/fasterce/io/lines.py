@@ -136,7 +136,7 @@ def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table 
         "reason": [reason or None for reason in found.reason],
         "prediction": _rounded(found.prediction.to_numpy()),
         "score": np.full(len(found), np.nan) if found.score is None else _rounded(found.score.to_numpy()),
-        "target": [_interval(value) if isinstance(value, tuple) else value for value in found.target],
+        "target": [_target(value) for value in found.target],
     }
     per_counterfactual = {
         "rank": arrays.rank,
@@ -199,8 +199,9 @@ def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind, from_pandas=True)
 
 
-def _interval(bounds: Sequence[float]) -> str:
-    return json.dumps([bound if np.isfinite(bound) else None for bound in bounds])
+def _target(value: Any) -> Any:
+    """Return a target class, or a target interval as JSON."""
+    return json.dumps([bound if np.isfinite(bound) else None for bound in value]) if isinstance(value, tuple) else value
 
 
 def _type_of(values: Sequence[Any]) -> pa.DataType:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fasterce.config import BatchConfig
 from fasterce.data.table import Table
-from fasterce.errors import InputError
-from fasterce.io import cells, header, locations, parquet
+from fasterce.errors import InputError, suggestion, unknown
+from fasterce.io import cells, locations, parquet
 from fasterce.io.delimited import DelimitedFile, RawRows
 from fasterce.io.locations import Source
 from fasterce.typing import Mask
@@ -26,6 +26,52 @@ ROWS = BatchConfig().chunk_rows
 Positions = NDArray[np.int64]
 # Separator and encoding; None for what is detected.
 CsvFormat = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True)
+class ColumnPositions:
+    """The positions of the features, the id and the columns kept in the header of a file."""
+
+    features: tuple[int, ...]
+    identity: int | None
+    kept: tuple[int, ...]
+
+    @property
+    def used(self) -> list[int]:
+        extra = [] if self.identity is None else [self.identity]
+        return sorted({*self.features, *extra, *self.kept})
+
+
+def find_columns(
+    header: Sequence[str], features: Sequence[Hashable], identity: str | None, keep: Sequence[str], source: str
+) -> ColumnPositions:
+    """Return the positions of all columns needed; other columns are ignored."""
+    names = [str(name) for name in features]
+    if same := repeated(names):
+        raise InputError("io.same_column_text", received=same)
+    others = [*keep, *([] if identity is None else [identity])]
+    bare = [cell.strip() for cell in header]
+    # A name with spaces around it stands for the bare name where that is not a column.
+    cells = {name: header if name in header else bare for name in (*names, *others)}
+    missing = [name for name in names if name not in cells[name]]
+    if missing:
+        near = suggestion(missing[0], [cell for cell in header if cell.strip() not in names])
+        code = "io.missing_columns" if near is None else "io.misspelt_columns"
+        raise InputError(code, source=source, missing=missing, received=list(header), near=near)
+    for name in others:
+        if name not in cells[name]:
+            raise InputError(unknown("io.unknown_column", name, header, source=source))
+    unclear = [name for name, among in cells.items() if among.count(name) > 1]
+    if unclear:
+        raise InputError("io.repeated_columns", source=source, received=unclear)
+    place = {name: among.index(name) for name, among in cells.items()}
+    kept = tuple(place[name] for name in keep)
+    return ColumnPositions(tuple(place[name] for name in names), None if identity is None else place[identity], kept)
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
 class TableFile(Protocol):
@@ -136,7 +182,7 @@ class Rows:
         self._opened = self._stamp()
         self.file = file = open_table(source, *csv, table.schema.names)
         self.total = None if file.metadata is None else int(min(file.count(), limit))
-        self.places = header.find(file.fields.names, table.schema.names, ids, keep, file.name)
+        self.places = find_columns(file.fields.names, table.schema.names, ids, keep, file.name)
         cells.check_types(table.schema.names, file.fields, self.places.features, file.name)
         types = [cells.plain_type(field.type) for field in file.fields]
         self.identity = None if self.places.identity is None else types[self.places.identity]
@@ -215,7 +261,7 @@ def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The b
         How messages name the batch.
     """
     whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-    places = header.find(whole.column_names, table.schema.names, None, (), where).features
+    places = find_columns(whole.column_names, table.schema.names, None, (), where).features
     cells.check_types(table.schema.names, whole.schema, places, where)
     return cells.to_frame(table, [cells.column(whole, place) for place in places])
 

@@ -12,9 +12,9 @@ from fasterce.data.dtypes import Dtype
 from fasterce.data.schema import Feature, Schema
 from fasterce.data.table import Table
 from fasterce.errors import InputError
-from fasterce.io import cells, header, parquet
+from fasterce.io import cells, parquet
 from fasterce.io.locations import Source
-from fasterce.io.source import TableFile, open_table
+from fasterce.io.source import TableFile, find_columns, open_table, repeated
 from fasterce.typing import Objects
 
 # Rows read at a time, before they are joined.
@@ -51,10 +51,11 @@ def read_table(
         return _guessed(path, separator, encoding)
     features = schema.schema if isinstance(schema, Table) else schema
     with closing(open_table(path, separator, encoding, features.names)) as file:
-        places = header.find(file.fields.names, features.names, None, (), file.name).features
+        places = find_columns(file.fields.names, features.names, None, (), file.name).features
         cells.check_types(features.names, file.fields, places, file.name)
         columns = _columns(file, places)
-    table = schema if isinstance(schema, Table) else _table(schema, columns)
+    # The types pandas would give the columns if it knew the schema.
+    table = schema if isinstance(schema, Table) else Table(schema, tuple(map(_dtype, schema.features, columns)))
     frame = cells.to_frame(table, columns)
     problem = table.read(frame).first_problem
     if problem is not None and problem.row is not None:
@@ -71,8 +72,8 @@ def _guessed(path: Source, separator: str | None, encoding: str | None) -> pd.Da
             return found.cast(floats.with_metadata(found.schema.metadata)).to_pandas()
         names = [name.strip() or f"column {k + 1}" for k, name in enumerate(file.fields.names)]
         columns = _columns(file, range(len(names)))
-    if repeated := header.repeated(names):
-        raise InputError("io.repeated_columns", source=file.name, received=repeated)
+    if same := repeated(names):
+        raise InputError("io.repeated_columns", source=file.name, received=same)
     return pd.DataFrame({name: _guess(array) for name, array in zip(names, columns, strict=True)}, columns=names)
 
 
@@ -97,22 +98,13 @@ def _guess(texts: pa.Array) -> pd.Series | Objects:
         return values if not missing.any() else pd.Series(np.where(missing, np.nan, values.astype(object)), dtype=object)
     if not missing.any() and _all(there, PLAIN_WHOLE):
         return np.fromiter(map(int, texts.to_pylist()), np.int64, len(texts))
-    if _all(there, cells.NUMBER) and not _any(there, NOT_A_QUANTITY):
+    if _all(there, cells.NUMBER) and not pc.any(pc.match_substring_regex(there, NOT_A_QUANTITY)).as_py():
         return cells.numbers_of(texts)[0]
     return pd.Series(pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), texts).to_pandas(), dtype=TEXT)
 
 
 def _all(texts: pa.Array, pattern: str) -> bool:
     return len(texts) > 0 and bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _any(texts: pa.Array, pattern: str) -> bool:
-    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _table(schema: Schema, columns: Sequence[pa.Array]) -> Table:
-    """Return the types pandas would give the columns if it knew the schema."""
-    return Table(schema, tuple(_dtype(feature, array) for feature, array in zip(schema.features, columns, strict=True)))
 
 
 def _dtype(feature: Feature, array: pa.Array) -> Dtype:
