@@ -4,7 +4,6 @@ Shards go to a worker over a socket, progress and results come back.
 """
 
 import gc
-import pickle
 import socket
 import time
 from abc import ABC, abstractmethod
@@ -12,8 +11,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait
-from typing import Any
+from multiprocessing.connection import Connection, wait
 
 from fasterce.batch.shard import (
     WORKER_DIED,
@@ -28,7 +26,7 @@ from fasterce.batch.shard import (
 )
 from fasterce.batch.shards import Shard
 from fasterce.errors import FasterCEError, ModelError, Problem
-from fasterce.io.processes import EXITED, ForkServer, packed, receive
+from fasterce.io.processes import EXITED, ForkServer
 
 TARGET = "fasterce.batch.local:run_worker"
 READY, UNUSABLE, PROGRESS, DONE, FAILED = "ready", "unusable", "progress", "done", "failed"
@@ -98,13 +96,13 @@ class PoolWorker:
     """A worker process by its number, the socket to it, and its current shard."""
 
     number: int
-    connection: socket.socket
+    connection: Connection
     ready: bool = False
     shard: Shard | None = None
 
-    def send(self, kind: str, value: object) -> None:
+    def send(self, value: Job | Shard) -> None:
         with suppress(OSError):  # a worker that has died is reaped
-            _send(self.connection, kind, value)
+            self.connection.send(value)
 
 
 class LocalPool(ShardPool):
@@ -129,8 +127,8 @@ class LocalPool(ShardPool):
             if worker.ready and worker.shard is None:
                 worker.shard = self.take()
                 if worker.shard is not None:
-                    worker.send("shard", worker.shard)
-        open_workers = {worker.connection: worker for worker in self.workers.values() if worker.connection.fileno() >= 0}
+                    worker.send(worker.shard)
+        open_workers = {worker.connection: worker for worker in self.workers.values() if not worker.connection.closed}
         ready = wait([server.control, *open_workers], timeout=PATIENCE)
         for connection, worker in open_workers.items():
             if connection in ready:
@@ -144,13 +142,13 @@ class LocalPool(ShardPool):
             connection = server.spawn(self.spawned)
         except OSError:  # the server is gone, which its socket reports
             connection = socket.socket()
-        worker = self.workers[self.spawned] = PoolWorker(self.spawned, connection)
-        worker.send("job", self.job)
+        worker = self.workers[self.spawned] = PoolWorker(self.spawned, Connection(connection.detach()))
+        worker.send(self.job)
 
     def _handle(self, worker: PoolWorker) -> Iterator[Event]:
         """Handle one message; a socket at its end is closed, and the exit of its worker is an event of the fork server."""
         try:
-            kind, value = _receive(worker.connection)
+            kind, value = worker.connection.recv()
         except (EOFError, OSError):
             worker.connection.close()
             return
@@ -176,7 +174,7 @@ class LocalPool(ShardPool):
 
     def _reap(self, worker: PoolWorker, code: int) -> Iterator[Event]:
         """Remove a worker that has exited, after its last messages; its shard is explained again."""
-        while worker.connection.fileno() >= 0:
+        while not worker.connection.closed:
             yield from self._handle(worker)
         del self.workers[worker.number]
         how = Problem("batch.ended_by_signal" if code < 0 else "batch.ended_with_code", details={"code": abs(code)})
@@ -207,40 +205,27 @@ def run_here(worker: ShardWorker, shards: Sequence[Shard], retries: int) -> Gene
                 time.sleep(PATIENCE)
 
 
-def run_worker(connection: socket.socket) -> None:
+def run_worker(control: socket.socket) -> None:
     """Load the explainer of the job received, then work on shards until the socket is closed. Runs in a worker process."""
     gc.enable()
+    connection = Connection(control.detach())
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             limit_threads()
-            worker = ShardWorker(_receive(connection)[1])
+            worker = ShardWorker(connection.recv())
         except EOFError:
             raise
         except Exception as error:
-            _send(connection, UNUSABLE, describe_error(error))
+            connection.send((UNUSABLE, describe_error(error)))
             return
-        _send(connection, READY)
+        connection.send((READY, None))
         while True:
-            _explain_shard(worker, _receive(connection)[1], connection)
-
-
-def _explain_shard(worker: ShardWorker, shard: Shard, connection: socket.socket) -> None:
-    try:
-        about = worker.explain(shard, lambda counts: _send(connection, PROGRESS, counts))
-    except (BrokenPipeError, ConnectionResetError):
-        raise
-    except Exception as error:
-        _send(connection, FAILED, describe_error(error))
-    else:
-        _send(connection, DONE, about)
-
-
-def _send(connection: socket.socket, kind: str, value: object = None) -> None:
-    """Send a message with a pickled value: both sides are processes of one run."""
-    connection.sendall(packed({"kind": kind}, pickle.dumps(value)))
-
-
-def _receive(connection: socket.socket) -> tuple[str, Any]:
-    """Wait for a message and return its kind and value; EOFError once the other side is gone."""
-    header, body = receive(connection)
-    return header["kind"], pickle.loads(body)
+            shard = connection.recv()
+            try:
+                about = worker.explain(shard, lambda counts: connection.send((PROGRESS, counts)))
+            except (BrokenPipeError, ConnectionResetError):
+                raise
+            except Exception as error:
+                connection.send((FAILED, describe_error(error)))
+            else:
+                connection.send((DONE, about))

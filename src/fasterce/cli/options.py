@@ -18,20 +18,13 @@ FILES, MODEL, SEARCH = "Files", "Model", "Counterfactuals"
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
-# How the text of an option is given on the command line, by the kind of its value.
-TYPES = {
-    Kind.TARGET: str | None,
-    Kind.BOUNDS: str | None,
-    Kind.COLUMNS: list[str] | None,
-    Kind.RANGES: list[str] | None,
-    Kind.CONSTRAINTS: Path | None,
-}
-FORMATS = {
-    Kind.TARGET: "A class, or LOW:HIGH.",
-    Kind.BOUNDS: "LOW:HIGH, either end may be left out.",
-    Kind.COLUMNS: "a,b (or repeat).",
-    Kind.RANGES: "hours=20:40, hours=:40 or housing=own,rent (repeat).",
-    Kind.CONSTRAINTS: "A .yaml or .json file, see docs/constraints.md.",
+# How an option is given as text on the command line, by the kind of its value: the type for Typer, and the format for people.
+FORMS = {
+    Kind.TARGET: (str | None, "A class, or LOW:HIGH."),
+    Kind.BOUNDS: (str | None, "LOW:HIGH, either end may be left out."),
+    Kind.COLUMNS: (list[str] | None, "a,b (or repeat)."),
+    Kind.RANGES: (list[str] | None, "hours=20:40, hours=:40 or housing=own,rent (repeat)."),
+    Kind.CONSTRAINTS: (Path | None, "A .yaml or .json file, see docs/constraints.md."),
 }
 
 
@@ -141,11 +134,11 @@ def with_options(
 
 def parameter(option: Option, panel: str | None) -> inspect.Parameter:
     """Return the parameter of a command for one declared option."""
-    annotation = TYPES.get(option.kind, option.annotation)
+    annotation, form = FORMS.get(option.kind, (option.annotation, ""))
     if option.kind is Kind.FACTORS:
         annotation = Literal[option.choices]
-    default = None if option.kind in TYPES else option.default
-    help = " ".join(part for part in (option.help, FORMATS.get(option.kind, "")) if part)
+    default = None if option.kind in FORMS else option.default
+    help = f"{option.help} {form}".strip()
     described = typer.Option(*option.cli, help=help, rich_help_panel=panel)
     return _keyword(option.name, default, getitem(Annotated, (annotation, described)))
 

@@ -16,8 +16,10 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any, NoReturn
 
 # A command: what, and the number of the worker. An event: what, the number, and a process id or an exit code.
@@ -156,15 +158,35 @@ def run_fork_server(descriptor: int, target: str, modules: Sequence[str]) -> NoR
         signal.signal(number, signal.SIG_IGN)
     # Garbage collection takes a fifth of the import time, and there is no garbage yet.
     gc.disable()
-    # Hides PyTorch from libraries that look for it: workers seldom need it, and it is large.
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    for name in modules:
-        with suppress(ImportError):
-            importlib.import_module(name)
-    del sys.modules["torch"]
+    with _without_torch():
+        for name in modules:
+            with suppress(ImportError):
+                importlib.import_module(name)
     gc.freeze()
     _Server(socket.socket(fileno=descriptor), target).run()
     os._exit(0)
+
+
+class _TorchHidden:
+    """A finder that hides PyTorch from libraries that look for it: workers seldom need it, and it is large.
+
+    None in `sys.modules` does not do: SciPy takes what is there for PyTorch.
+    """
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name == "torch":
+            raise ModuleNotFoundError("PyTorch is not imported in advance.", name=name)
+        return None
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    finder = _TorchHidden()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 class _Server:
