@@ -10,8 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from fasterce import artifact as artifacts
-from fasterce.artifact.manifest import versions
 from fasterce.batch import local, ray
 from fasterce.batch.counts import BatchCounts
 from fasterce.batch.report import BatchReport, ShardFailure, provenance
@@ -23,7 +21,8 @@ from fasterce.config import BatchConfig
 from fasterce.errors import InputError, Problem, unknown
 from fasterce.io import locations
 from fasterce.io.lines import check_options
-from fasterce.io.resumable import REPORT_JSON, REPORT_PAGE, ResumableFolder, job_options
+from fasterce.io.resumable import REPORT_JSON, REPORT_PAGE, ResumableFolder
+from fasterce.io.run import results_depend_on
 from fasterce.io.source import check_count, check_names
 from fasterce.typing import JsonObject
 
@@ -247,15 +246,11 @@ def _identity(worker: ShardWorker, files: Sequence[str]) -> JsonObject:
     job = worker.job
     return {
         "input": [identify(file) for file in files],
-        "artifact": artifacts.digest(worker.explainer),
-        "compiled": worker.explainer.state_.compiled is not None,
-        "model": worker.opened.model_digest,
-        "fasterce": versions()["fasterce"],
         "id": job.id_column,
         "keep": list(job.keep),
         "partition_by": list(job.partition_by),
         **{name: getattr(job, name) for name in ("where", "group", "records", "separator", "encoding")},
-        **job_options(job.options),
+        **results_depend_on(worker.explainer, worker.opened.model_digest, job.options),
     }
 
 

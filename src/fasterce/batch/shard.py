@@ -146,9 +146,7 @@ class ShardWorker:
 
     def fields(self, rows: Rows) -> pa.Schema:
         """Return the columns of the output, the same for every shard."""
-        named = [] if rows.identity is None else [pa.field("id", rows.identity)]
-        kept = [rows.extra.field(name) for name in self.job.keep]
-        return lines.schema(self.explainer, self.job.options, pa.schema([*named, *kept]))
+        return lines.schema(self.explainer, self.job.options, rows.copied(self.job.keep))
 
     def explain(self, shard: Shard, report: Report | None = None) -> JsonObject:
         """Explain a shard and write it, unless it is finished; return its description."""
@@ -186,8 +184,7 @@ class ShardWorker:
             evaluated = (found.status != INVALID_INPUT).to_numpy() & ~batch.unfiltered
             failed = (found.status == MODEL_ERROR).to_numpy()
             check_model_is_up(failed[evaluated], next(iter(found.reason[failed]), ""))
-            kept = lines.with_ids(batch.passthrough.select(list(self.job.keep)), batch.ids)
-            yield batch, found, lines.to_lines(self.explainer, found, kept, batch.positions)
+            yield batch, found, lines.to_lines(self.explainer, found, batch.copied(self.job.keep), batch.positions)
 
     def _read(self, shard: Shard, rows: Rows) -> Iterator[Chunk]:
         for start, most in spans(shard, self._excluded(rows)):
@@ -206,8 +203,7 @@ class ShardWorker:
     def _records(self, found: Explanation, batch: Chunk) -> Sequence[Mapping[str, object]] | None:
         if not self.job.records:
             return None
-        ids = lines.record_ids(batch.positions.tolist(), batch.ids)
-        return records.make(self.explainer, found, ids=ids, model_digest=self.opened.model_digest)
+        return records.make(self.explainer, found, ids=batch.record_ids(), model_digest=self.opened.model_digest)
 
 
 def rebatch(chunks: Iterable[Chunk], rows: int) -> Iterator[Chunk]:

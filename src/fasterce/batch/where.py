@@ -22,7 +22,7 @@ from fasterce.explainer import FasterCE
 from fasterce.io import Chunk, cells
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import Predictor
-from fasterce.typing import Floats, Mask
+from fasterce.typing import Mask
 
 FEWEST_FAILED = BatchConfig().min_failed_rows
 OPERATIONS = {
@@ -199,27 +199,18 @@ def _compare(leaf: Compare, array: pa.Array) -> pa.Array:
         words = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
         known = pc.is_in(words, value_set=pa.array(BOOLEANS))
         return operation(pc.if_else(known, pc.equal(words, "true"), None), value)
-    numbers, known = _numbers(array)
+    numbers, known = cells.numbers_of(array)
     return operation(pa.array(numbers, mask=~known), float(value))
 
 
 def _compare_formulas(leaf: CompareFormulas, column: Column) -> pa.Array:
     """Return null where a value is missing or no number, or a formula has no finite value."""
-    read = {alias: _numbers(cells.decoded(column(name))) for alias, name in leaf.names}
+    read = {alias: cells.numbers_of(cells.decoded(column(name))) for alias, name in leaf.names}
     columns = {alias: numbers for alias, (numbers, _) in read.items()}
     left, right = leaf.comparison.left.evaluate(columns), leaf.comparison.right.evaluate(columns)
     known = np.logical_and.reduce([known for _, known in read.values()]) & np.isfinite(left) & np.isfinite(right)
     left, right = (pa.array(np.broadcast_to(side, known.shape), mask=~known) for side in (left, right))
     return OPERATIONS[leaf.comparison.op](left, right)
-
-
-def _numbers(array: pa.Array) -> tuple[Floats, Mask]:
-    """Return values as numbers, and which of them are numbers."""
-    if cells.is_text(array.type):
-        numbers, known = cells.numbers_of(cells.as_text(array))
-        return np.asarray(numbers, dtype=np.float64), np.asarray(known)
-    numbers = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return numbers, ~np.isnan(numbers)
 
 
 def unwanted_groups(metadata: pq.FileMetaData, condition: Condition) -> set[int]:

@@ -73,20 +73,6 @@ def check_options(explainer: "FasterCE", options: Mapping[str, Any]) -> None:
     explainer.explain(table.frame(np.zeros((0, len(table.schema)))), **options)
 
 
-def with_ids(kept: pa.Table, ids: pa.Array | None) -> pa.Table:
-    """Return the columns to copy to the output, with the ids first."""
-    if ids is None:
-        return kept
-    return pa.Table.from_arrays([ids, *kept.columns], names=["id", *kept.column_names])
-
-
-def record_ids(positions: Iterable[int], ids: pa.Array | None) -> list[str]:
-    """Return what names each row in its record: its id, or its position where it has none."""
-    numbers = [str(position) for position in positions]
-    named = [None] * len(numbers) if ids is None else ids.to_pylist()
-    return [number if name is None else str(name) for number, name in zip(numbers, named, strict=True)]
-
-
 def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extra: pa.Schema | None = None) -> pa.Schema:
     """Return the columns of the lines, which do not depend on the rows.
 

@@ -56,6 +56,7 @@ class FileJob:
 
     explainer: "FasterCE"
     options: Mapping[str, object]
+    keep: Sequence[str]
     outputs: Sequence[Output]
     record_maker: RecordMaker | None
     progress: Progress | None
@@ -63,10 +64,10 @@ class FileJob:
     def explain(self, chunk: Chunk) -> tuple[list[Any], Summary]:
         """Explain a chunk; return what goes to each output, and counts."""
         found = lines.explain(self.explainer, chunk.frame, self.options)
-        made = lines.to_lines(self.explainer, found, lines.with_ids(chunk.passthrough, chunk.ids), chunk.first)
+        made = lines.to_lines(self.explainer, found, chunk.copied(self.keep), chunk.first)
         records: Sequence[Mapping[str, object]] = ()
         if self.record_maker is not None and any(output.of_records for output in self.outputs):
-            records = self.record_maker(self.explainer, found, ids=lines.record_ids(chunk.positions.tolist(), chunk.ids))
+            records = self.record_maker(self.explainer, found, ids=chunk.record_ids())
             if len(records) != len(found):
                 raise InputError("io.records_per_row", expected=len(found), received=len(records))
         contents = [records if output.of_records else made for output in self.outputs]
@@ -74,8 +75,7 @@ class FileJob:
 
     def fields(self, rows: Rows) -> pa.Schema:
         """Return the columns of the lines."""
-        extra = ([] if rows.identity is None else [pa.field("id", rows.identity)]) + list(rows.extra)
-        return lines.schema(self.explainer, self.options, pa.schema(extra))
+        return lines.schema(self.explainer, self.options, rows.copied(self.keep))
 
     def report(self, total: Summary, rows: int | None) -> None:
         if self.progress is not None:
@@ -158,7 +158,7 @@ def run(
     outputs = [Output(Path(target), formats.Records() if only_records else formats.FORMATS[chosen])]
     if records is not None:
         outputs.append(Output(Path(records), formats.Records(), f"{RECORDS}/"))
-    job = FileJob(explainer, given, outputs, record_maker, progress)
+    job = FileJob(explainer, given, keep, outputs, record_maker, progress)
     reading: dict[str, Json] = {
         "chunk_rows": chunk_rows,
         "separator": separator,
@@ -174,16 +174,23 @@ def run(
             return _to_file(job, rows, {}, resume=False)
         identity = {
             "source": file_digest(source),
-            "explainer": artifact.digest(explainer),
-            "compiled": explainer.state_.compiled is not None,
-            "model": model_digest,
-            "fasterce": versions()["fasterce"],
             "format": chosen,
             "records": records is not None,
             **{name: list(value) if name == "keep" else plain(value) for name, value in reading.items()},
-            **job_options(given),
+            **results_depend_on(explainer, model_digest, given),
         }
         return _to_file(job, rows, identity, resume)
+
+
+def results_depend_on(explainer: "FasterCE", model_digest: str | None, options: Mapping[str, object]) -> dict[str, Json]:
+    """Return what identifies a job beside its input and output: explainer, model, version and options of `explain`."""
+    return {
+        "explainer": artifact.digest(explainer),
+        "compiled": explainer.state_.compiled is not None,
+        "model": model_digest,
+        "fasterce": versions()["fasterce"],
+        **job_options(options),
+    }
 
 
 def _to_pipe(job: FileJob, rows: Rows) -> Summary:

@@ -155,6 +155,16 @@ class Chunk:
         frame = self.frame[rows].reset_index(drop=True)
         return Chunk(self.number, self.positions[rows], frame, ids, table, self.unfiltered[rows])
 
+    def copied(self, keep: Sequence[str]) -> pa.Table:
+        """Return what is copied to the output: the ids and some of the columns kept."""
+        kept = self.passthrough.select(list(keep))
+        return kept if self.ids is None else pa.Table.from_arrays([self.ids, *kept.columns], names=["id", *keep])
+
+    def record_ids(self) -> list[str]:
+        """Return what names each row in its record: its id, or its position where it has none."""
+        named = [None] * len(self) if self.ids is None else self.ids.to_pylist()
+        return [str(place if name is None else name) for place, name in zip(self.positions.tolist(), named, strict=True)]
+
     def column(self, name: str) -> pa.Array:
         """Return a column kept."""
         return cells.column(self.passthrough, self.passthrough.column_names.index(name))
@@ -187,6 +197,11 @@ class Rows:
         types = [cells.plain_type(field.type) for field in file.fields]
         self.identity = None if self.places.identity is None else types[self.places.identity]
         self.extra = pa.schema([(name, types[place]) for name, place in zip(keep, self.places.kept, strict=True)])
+
+    def copied(self, keep: Sequence[str]) -> pa.Schema:
+        """Return the columns of `Chunk.copied`."""
+        identity = [] if self.identity is None else [pa.field("id", self.identity)]
+        return pa.schema([*identity, *map(self.extra.field, keep)])
 
     def _stamp(self) -> tuple[int, int] | None:
         return None if str(self.source) == "-" else locations.stamp(self.source)
