@@ -168,7 +168,11 @@ class ShardWorker:
     def _write(self, shard: Shard, rows: Rows, writer: ShardWriter, report: Report | None) -> BatchCounts:
         counts, self.predictor.usage = BatchCounts(read=shard.rows), ModelUsage()
         for batch, found, made in self.explain_batches(self._read(shard, rows)):
-            writer.write(made, self._records(found, batch))
+            written: Sequence[Mapping[str, object]] = ()
+            if self.job.records:
+                digest = self.opened.model_digest
+                written = records.make(self.explainer, found, ids=batch.record_ids(), model_digest=digest)
+            writer.write(made, written)
             counts += BatchCounts.of(found, len(made), None if self.job.group is None else batch.column(self.job.group))
             if report is not None:
                 report(counts)
@@ -199,11 +203,6 @@ class ShardWorker:
         counts = rows.file.group_rows
         firsts = [0, *accumulate(counts)]
         return [(firsts[group], counts[group]) for group in sorted(unwanted_groups(metadata, self.filter.of_input))]
-
-    def _records(self, found: Explanation, batch: Chunk) -> Sequence[Mapping[str, object]] | None:
-        if not self.job.records:
-            return None
-        return records.make(self.explainer, found, ids=batch.record_ids(), model_digest=self.opened.model_digest)
 
 
 def rebatch(chunks: Iterable[Chunk], rows: int) -> Iterator[Chunk]:

@@ -85,42 +85,37 @@ class Filter:
         reading = predictor.table.read(batch.frame)
         readable = np.ones(len(batch), dtype=bool)
         readable[list(reading.problems)] = False
-        evaluated = _ModelColumns(predictor, predictor.table.frame(reading.codes[readable]), self.position)
-        part = batch.take(readable)
+        part, names = batch.take(readable), {name.text for name in filters.names_of(self.of_model) if name.from_model}
+        predicted, failed = _predict(predictor, predictor.table.frame(reading.codes[readable]), names, self.position)
 
         def column(name: ColumnName) -> pa.Array:
-            return evaluated.column(name.text) if name.from_model else part.column(name.text)
+            return predicted[name.text] if name.from_model else part.column(name.text)
 
         keep, unfiltered = np.ones(len(batch), dtype=bool), np.zeros(len(batch), dtype=bool)
-        keep[readable] = _true(evaluate(self.of_model, column)) | evaluated.failed
-        check_model_is_up(evaluated.failed, predictor.error().problem)
-        unfiltered[readable] = evaluated.failed
+        keep[readable] = _true(evaluate(self.of_model, column)) | failed
+        check_model_is_up(failed, predictor.error().problem)
+        unfiltered[readable] = failed
         return replace(batch, unfiltered=unfiltered).take(keep)
 
 
-class _ModelColumns:
-    """Predictions and scores of rows, evaluated when they are first needed."""
-
-    def __init__(self, predictor: Predictor, frame: pd.DataFrame, position: int) -> None:
-        self.predictor, self.frame, self.position = predictor, frame, position
-        self.failed: Mask = np.zeros(len(frame), dtype=bool)
-        self.known: dict[str, pa.Array] = {}
-
-    def column(self, name: str) -> pa.Array:
-        if name not in self.known:
-            raw = name == filters.SCORE or self.predictor.numbers is not None
-            predictions = self.predictor.verify(self.frame, raw)
-            failed = predictions.classes == FAILED
-            self.failed |= failed
-            if raw:
-                place = 0 if self.predictor.numbers is not None else self.position
-                missing = np.full((len(self.frame), place + 1), np.nan)
-                values = missing if predictions.values is None else predictions.values
-                self.known[name] = pa.array(values[:, place], mask=failed)
-            else:
-                labels = np.array([*map(str, self.predictor.classes), ""], dtype=object)
-                self.known[name] = pa.array(labels[predictions.classes], pa.string(), mask=failed)
-        return self.known[name]
+def _predict(predictor: Predictor, frame: pd.DataFrame, names: set[str], position: int) -> tuple[dict[str, pa.Array], Mask]:
+    """Return predictions and scores of rows by name, and the rows the model failed on."""
+    columns: dict[str, pa.Array] = {}
+    any_failed: Mask = np.zeros(len(frame), dtype=bool)
+    for name in sorted(names):
+        raw = name == filters.SCORE or predictor.numbers is not None
+        predictions = predictor.verify(frame, raw)
+        failed = predictions.classes == FAILED
+        if raw:
+            place = 0 if predictor.numbers is not None else position
+            missing = np.full((len(frame), place + 1), np.nan)
+            values = missing if predictions.values is None else predictions.values
+            columns[name] = pa.array(values[:, place], mask=failed)
+        else:
+            labels = np.array([*map(str, predictor.classes), ""], dtype=object)
+            columns[name] = pa.array(labels[predictions.classes], pa.string(), mask=failed)
+        any_failed |= failed
+    return columns, any_failed
 
 
 def check_model_is_up(failed: Mask, reason: Problem | str) -> None:

@@ -53,12 +53,12 @@ class ShardWriter:
         if not by:
             self._writer(f"{self.name}.parquet")
 
-    def write(self, lines: pa.Table, records: Sequence[Mapping[str, object]] | None) -> None:
+    def write(self, lines: pa.Table, records: Sequence[Mapping[str, object]]) -> None:
         with atomic.write_errors(self.folder.path):
             for name, part in self._by_file(lines):
                 self._writer(name).write(part)
             if self.records is not None:
-                formats.Records().write_part(self.records, records or ())
+                formats.Records().write_part(self.records, records)
 
     def close(self) -> dict[str, Path]:
         """Finish the files, still under other names."""

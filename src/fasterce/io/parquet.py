@@ -1,7 +1,9 @@
 """Parquet read in batches of any size, with the needed columns only."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,7 +76,9 @@ class ParquetFile:
         self.file.close()
 
     def _tables(self, names: list[str], size: int, start: int) -> Iterator[pa.Table]:
-        groups, left_out = self._groups_from(start)
+        ends = [0, *accumulate(self.group_rows)]
+        first = bisect_right(ends, start) - 1
+        groups, left_out = list(range(first, len(self.group_rows))), start - ends[first]
         waiting: list[pa.Table] = []
         for batch in self.file.iter_batches(batch_size=size, row_groups=groups, columns=names, use_threads=False):
             # For the column "a" Arrow also returns "a.b".
@@ -86,11 +90,3 @@ class ParquetFile:
                 waiting = [joined.slice(size)]
         if sum(map(len, waiting)):
             yield pa.concat_tables(waiting)
-
-    def _groups_from(self, start: int) -> tuple[list[int], int]:
-        """Return the row groups from row `start` on, and how many rows of the first to skip."""
-        for group, size in enumerate(self.group_rows):
-            if start < size:
-                return list(range(group, len(self.group_rows))), start
-            start -= size
-        return [], 0

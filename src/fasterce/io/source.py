@@ -5,12 +5,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fasterce.config import BatchConfig
@@ -24,6 +23,7 @@ from fasterce.typing import Mask
 ROWS = BatchConfig().chunk_rows
 
 Positions = NDArray[np.int64]
+TableFile = DelimitedFile | parquet.ParquetFile
 # Separator and encoding; None for what is detected.
 CsvFormat = tuple[str | None, str | None]
 
@@ -72,24 +72,6 @@ def find_columns(
 def repeated(names: Sequence[str]) -> list[str]:
     """Return the names that occur more than once."""
     return [name for name in dict.fromkeys(names) if names.count(name) > 1]
-
-
-class TableFile(Protocol):
-    """A CSV or Parquet file: names and types of its columns, and its rows piece by piece.
-
-    A CSV file has no metadata and no row groups.
-    """
-
-    name: str
-    fields: pa.Schema
-    metadata: pq.FileMetaData | None
-    group_rows: tuple[int, ...]
-
-    def read(self, places: Sequence[int], size: int, start: int = 0) -> Iterator[RawRows]: ...
-
-    def count(self) -> int: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
