@@ -93,7 +93,7 @@ def _other_columns(worker: ShardWorker) -> list[str]:
 
 def _chunk(worker: ShardWorker, table: pa.Table) -> Chunk:
     found = {name: column(table, table.column_names.index(name)) for name in _other_columns(worker)}
-    kept = {name: found[name] for name in worker.columns}
+    kept = [(name, found[name]) for name in worker.columns]
     ids = None if worker.job.id_column is None else found[worker.job.id_column]
     return Chunk.make(0, frame_of(table, worker.explainer.state_.table, WHERE), ids, kept)
 

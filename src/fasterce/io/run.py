@@ -56,7 +56,6 @@ class FileJob:
 
     explainer: "FasterCE"
     options: Mapping[str, object]
-    keep: Sequence[str]
     outputs: Sequence[Output]
     record_maker: RecordMaker | None
     progress: Progress | None
@@ -64,7 +63,7 @@ class FileJob:
     def explain(self, chunk: Chunk) -> tuple[list[Any], Summary]:
         """Explain a chunk; return what goes to each output, and counts."""
         found = lines.explain(self.explainer, chunk.frame, self.options)
-        made = lines.to_lines(self.explainer, found, chunk.copied(self.keep), chunk.first)
+        made = lines.to_lines(self.explainer, found, chunk.copied(), chunk.first)
         records: Sequence[Mapping[str, object]] = ()
         if self.record_maker is not None and any(output.of_records for output in self.outputs):
             records = self.record_maker(self.explainer, found, ids=chunk.record_ids())
@@ -75,7 +74,7 @@ class FileJob:
 
     def fields(self, rows: Rows) -> pa.Schema:
         """Return the columns of the lines."""
-        return lines.schema(self.explainer, self.options, rows.copied(self.keep))
+        return lines.schema(self.explainer, self.options, rows.copied())
 
     def report(self, total: Summary, rows: int | None) -> None:
         if self.progress is not None:
@@ -158,7 +157,7 @@ def run(
     outputs = [Output(Path(target), formats.Records() if only_records else formats.FORMATS[chosen])]
     if records is not None:
         outputs.append(Output(Path(records), formats.Records(), f"{RECORDS}/"))
-    job = FileJob(explainer, given, keep, outputs, record_maker, progress)
+    job = FileJob(explainer, given, outputs, record_maker, progress)
     reading: dict[str, Json] = {
         "chunk_rows": chunk_rows,
         "separator": separator,

@@ -1,7 +1,7 @@
 """Rows of a CSV or Parquet file, chunk by chunk, in the types the explainer was fitted with."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
@@ -23,6 +23,7 @@ from fasterce.typing import Mask
 ROWS = BatchConfig().chunk_rows
 
 Positions = NDArray[np.int64]
+Columns = Sequence[tuple[str, pa.Array]]
 TableFile = DelimitedFile | parquet.ParquetFile
 # Separator and encoding; None for what is detected.
 CsvFormat = tuple[str | None, str | None]
@@ -52,19 +53,19 @@ def find_columns(
     others = [*keep, *([] if identity is None else [identity])]
     bare = [cell.strip() for cell in header]
     # A name with spaces around it stands for the bare name where that is not a column.
-    cells = {name: header if name in header else bare for name in (*names, *others)}
-    missing = [name for name in names if name not in cells[name]]
+    columns = {name: header if name in header else bare for name in (*names, *others)}
+    missing = [name for name in names if name not in columns[name]]
     if missing:
         near = suggestion(missing[0], [cell for cell in header if cell.strip() not in names])
         code = "io.missing_columns" if near is None else "io.misspelt_columns"
         raise InputError(code, source=source, missing=missing, received=list(header), near=near)
     for name in others:
-        if name not in cells[name]:
+        if name not in columns[name]:
             raise InputError(unknown("io.unknown_column", name, header, source=source))
-    unclear = [name for name, among in cells.items() if among.count(name) > 1]
+    unclear = [name for name, among in columns.items() if among.count(name) > 1]
     if unclear:
         raise InputError("io.repeated_columns", source=source, received=unclear)
-    place = {name: among.index(name) for name, among in cells.items()}
+    place = {name: among.index(name) for name, among in columns.items()}
     kept = tuple(place[name] for name in keep)
     return ColumnPositions(tuple(place[name] for name in names), None if identity is None else place[identity], kept)
 
@@ -102,9 +103,10 @@ class Chunk:
     unfiltered: Mask
 
     @classmethod
-    def make(cls, first: int, frame: pd.DataFrame, ids: pa.Array | None, kept: Mapping[str, pa.Array]) -> "Chunk":
-        """Return consecutive rows, the first at position `first`."""
-        passthrough = pa.table(dict(kept)) if kept else table_without_columns(len(frame))
+    def make(cls, first: int, frame: pd.DataFrame, ids: pa.Array | None, kept: Columns) -> "Chunk":
+        """Return consecutive rows, the first at position `first`; `kept` are names and values of the columns kept."""
+        arrays, names = [array for _, array in kept], [name for name, _ in kept]
+        passthrough = pa.Table.from_arrays(arrays, names=names) if kept else table_without_columns(len(frame))
         return cls(0, np.arange(first, first + len(frame)), frame, ids, passthrough, np.zeros(len(frame), dtype=bool))
 
     @classmethod
@@ -137,10 +139,12 @@ class Chunk:
         frame = self.frame[rows].reset_index(drop=True)
         return Chunk(self.number, self.positions[rows], frame, ids, table, self.unfiltered[rows])
 
-    def copied(self, keep: Sequence[str]) -> pa.Table:
-        """Return what is copied to the output: the ids and some of the columns kept."""
-        kept = self.passthrough.select(list(keep))
-        return kept if self.ids is None else pa.Table.from_arrays([self.ids, *kept.columns], names=["id", *keep])
+    def copied(self, keep: Sequence[str] | None = None) -> pa.Table:
+        """Return what is copied to the output: the ids, and all or some of the columns kept."""
+        kept = self.passthrough if keep is None else self.passthrough.select(list(keep))
+        if self.ids is None:
+            return kept
+        return pa.Table.from_arrays([self.ids, *kept.columns], names=["id", *kept.column_names])
 
     def record_ids(self) -> list[str]:
         """Return what names each row in its record: its id, or its position where it has none."""
@@ -180,10 +184,10 @@ class Rows:
         self.identity = None if self.places.identity is None else types[self.places.identity]
         self.extra = pa.schema([(name, types[place]) for name, place in zip(keep, self.places.kept, strict=True)])
 
-    def copied(self, keep: Sequence[str]) -> pa.Schema:
+    def copied(self, keep: Sequence[str] | None = None) -> pa.Schema:
         """Return the columns of `Chunk.copied`."""
         identity = [] if self.identity is None else [pa.field("id", self.identity)]
-        return pa.schema([*identity, *map(self.extra.field, keep)])
+        return pa.schema([*identity, *(self.extra if keep is None else map(self.extra.field, keep))])
 
     def _stamp(self) -> tuple[int, int] | None:
         return None if str(self.source) == "-" else locations.stamp(self.source)
@@ -214,7 +218,7 @@ class Rows:
     def _chunk(self, first: int, raw: RawRows) -> Chunk:
         frame = cells.to_frame(self.table, [raw.columns[place] for place in self.places.features], raw.malformed)
         ids = None if self.places.identity is None else raw.columns[self.places.identity]
-        kept = {name: raw.columns[place] for name, place in zip(self.extra.names, self.places.kept, strict=True)}
+        kept = [(name, raw.columns[place]) for name, place in zip(self.extra.names, self.places.kept, strict=True)]
         return Chunk.make(first, frame, ids, kept)
 
     def __iter__(self) -> Iterator[Chunk]:
