@@ -43,7 +43,7 @@ postgres:  ## install PostgreSQL for the tests of the store, if possible
 	scripts/install_postgres.sh
 
 demo-serve: $(VENV)/.serve  ## the service and its page on two bundled datasets, http://127.0.0.1:8000
-	$(BIN)/python -m fasterce.cli.serve_demo $(ARGS)
+	$(BIN)/python scripts/serve_demo.py $(ARGS)
 
 chromium:  ## install a browser for the tests of the page, if possible
 	scripts/install_chromium.sh

@@ -145,8 +145,7 @@ def prepared(folder: Path) -> Path:
     if not made.exists():
         made.parent.mkdir(parents=True, exist_ok=True)
         code = (
-            "import sys, pathlib; from fasterce.cli.serve_demo import served; "
-            "served(pathlib.Path(sys.argv[1]), 'german_credit')"
+            "import sys, pathlib; from scripts.serve_demo import served; served(pathlib.Path(sys.argv[1]), 'german_credit')"
         )
         subprocess.run([sys.executable, "-c", code, str(folder)], check=True, cwd=ROOT)
     return made

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasterce.batch import where
-from fasterce.batch.pruning import unwanted_groups
+from fasterce.batch.where import unwanted_groups
 from fasterce.constraints.filter import parse_filter, split, with_classes
 from fasterce.errors import InputError
 

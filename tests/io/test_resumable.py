@@ -88,12 +88,6 @@ def test_a_folder_with_foreign_files_is_refused(folder: ResumableFolder, name: s
     assert (error.value.problem.code, error.value.problem.received) == ("io.foreign_files", [name])
 
 
-def test_unfinished_attempts_are_counted(folder: ResumableFolder) -> None:
-    assert [folder.begin_attempt(3) for _ in range(3)] == [0, 1, 2]
-    folder.end_attempt(3)
-    assert folder.begin_attempt(3) == 0
-
-
 def test_options_are_compared_as_json() -> None:
     options = {"permitted_range": {3: (1, 2)}, "target": "good"}
     assert job_options(options) == json.loads('{"option permitted_range": {"3": [1, 2]}, "option target": "good"}')

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from fasterce.config import BatchConfig
 from fasterce.explanation import FOUND, NONE_FOUND, STOPPED, Explanation
 from fasterce.io import Summary
 from fasterce.io.cells import decoded
-from fasterce.io.summary import sum_counts
+from fasterce.io.summary import add, in_order
 from fasterce.typing import Json, JsonObject, Mask
 
 MOST_GROUPS = BatchConfig().max_groups
@@ -40,7 +40,7 @@ class RecourseCost:
     changed: int = 0
 
     def __add__(self, more: "RecourseCost") -> "RecourseCost":
-        return RecourseCost(*(getattr(self, one.name) + getattr(more, one.name) for one in fields(self)))
+        return add(self, more)
 
     @property
     def without(self) -> float:
@@ -96,26 +96,11 @@ class BatchCounts:
     blocking: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, more: "BatchCounts") -> "BatchCounts":
-        every, none = sorted({*self.moved, *more.moved}), RecourseCost()
-        groups = {*self.groups, *more.groups}
-        return BatchCounts(
-            self.summary + more.summary,
-            self.read + more.read,
-            self.filtered + more.filtered,
-            self.cost + more.cost,
-            _limited({name: self.groups.get(name, none) + more.groups.get(name, none) for name in groups}),
-            {name: sum_counts(self.moved.get(name, {}), more.moved.get(name, {})) for name in every},
-            sum_counts(self.sizes, more.sizes),
-            sum_counts(self.blocking, more.blocking),
-        )
+        total = add(self, more)
+        return replace(total, groups=_limited(total.groups))
 
     def to_dict(self) -> JsonObject:
-        return {
-            **vars(self),
-            "summary": self.summary.to_dict(),
-            "cost": vars(self.cost),
-            "groups": {name: vars(cost) for name, cost in self.groups.items()},
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> "BatchCounts":
@@ -136,8 +121,8 @@ class BatchCounts:
             cost=_cost(found, np.ones(len(found), dtype=bool)),
             groups={} if group is None else _by_group(found, group),
             moved=_moved(found),
-            sizes=sum_counts(sizes, {}),
-            blocking=sum_counts(blocking, {}),
+            sizes=in_order(sizes),
+            blocking=in_order(blocking),
         )
 
 

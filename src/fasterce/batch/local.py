@@ -1,33 +1,94 @@
-"""The engine of one machine: worker processes, each with its own copy of the model; a worker that dies is replaced."""
+"""The engine of one machine: worker processes, each with its own copy of the model; a worker that dies is replaced.
 
+Shards go to a worker over a socket, progress and results come back.
+"""
+
+import gc
 import socket
 import time
-from collections import deque
+from abc import ABC, abstractmethod
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from multiprocessing.connection import wait
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 
-from fasterce.batch.job import (
+from fasterce.batch.shard import (
     WORKER_DIED,
-    Engine,
     Event,
     Job,
     ShardDone,
     ShardFailed,
     ShardProgress,
+    ShardWorker,
     describe_error,
+    limit_threads,
 )
-from fasterce.batch.shard import ShardWorker
 from fasterce.batch.shards import Shard
-from fasterce.batch.worker import DONE, PROGRESS, READY, UNUSABLE, receive_object, send_object
 from fasterce.errors import FasterCEError, ModelError, Problem
 from fasterce.io.processes import EXITED, ForkServer
 
-TARGET = "fasterce.batch.worker:run_worker"
+TARGET = "fasterce.batch.local:run_worker"
+READY, UNUSABLE, PROGRESS, DONE, FAILED = "ready", "unusable", "progress", "done", "failed"
 MAX_FAILED_STARTS = 3
 # Seconds: of waiting for an event, and before a failed shard is tried again (doubled each time, up to the second).
 PATIENCE, LONGEST_PAUSE = 0.5, 30.0
+
+
+class ShardPool(ABC):
+    """Workers that explain every shard, each at most `1 + retries` times; which worker does what changes no result."""
+
+    def __init__(self, job: Job, shards: Sequence[Shard], size: int, retries: int) -> None:
+        self.job, self.size, self.retries = job, size, retries
+        self.waiting = deque(shards)
+        self.attempts: Counter[int] = Counter()
+        self.earliest: dict[int, float] = {}
+        self.failed_starts = 0
+
+    def run(self) -> Generator[Event, None, None]:
+        """Explain the shards and yield what becomes of each."""
+        try:
+            while self.waiting or self.busy:
+                yield from self.step()
+        finally:
+            self.close()
+
+    @property
+    def needed(self) -> int:
+        """How many workers there is work for."""
+        return min(self.size, len(self.waiting) + self.busy)
+
+    def take(self) -> Shard | None:
+        """Return the next shard that may be tried now."""
+        now = time.monotonic()
+        for _ in range(len(self.waiting)):
+            shard = self.waiting.popleft()
+            if self.earliest.get(shard.number, 0.0) <= now:
+                return shard
+            self.waiting.append(shard)
+        return None
+
+    def failed(self, shard: Shard, kind: str, problem: Problem) -> ShardFailed:
+        """Queue a failed shard again, if it has attempts left."""
+        self.attempts[shard.number] += 1
+        attempts = self.attempts[shard.number]
+        if attempts <= self.retries:
+            self.earliest[shard.number] = time.monotonic() + min(PATIENCE * 2**attempts, LONGEST_PAUSE)
+            self.waiting.append(shard)
+        return ShardFailed(shard.number, kind, problem, final=attempts > self.retries)
+
+    @property
+    @abstractmethod
+    def busy(self) -> int:
+        """Number of shards being explained."""
+
+    @abstractmethod
+    def step(self) -> Iterator[Event]:
+        """Start workers, hand out shards, and yield what the workers report."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all workers."""
 
 
 @dataclass
@@ -35,96 +96,39 @@ class PoolWorker:
     """A worker process by its number, the socket to it, and its current shard."""
 
     number: int
-    connection: socket.socket
+    connection: Connection
     ready: bool = False
     shard: Shard | None = None
 
-
-@dataclass
-class ShardQueue:
-    """Shards to do, the number of failed attempts of each, and the earliest time of its next attempt."""
-
-    shards: deque[Shard]
-    attempts: dict[int, int] = field(default_factory=dict)
-    earliest: dict[int, float] = field(default_factory=dict)
-
-    def take(self) -> Shard | None:
-        now = time.monotonic()
-        for _ in range(len(self.shards)):
-            shard = self.shards.popleft()
-            if self.earliest.get(shard.number, 0.0) <= now:
-                return shard
-            self.shards.append(shard)
-        return None
-
-    def put_back(self, shard: Shard, retries: int) -> bool:
-        """Queue a failed shard again; False if it has no attempts left."""
-        attempts = self.attempts[shard.number] = self.attempts.get(shard.number, 0) + 1
-        if attempts > retries:
-            return False
-        self.earliest[shard.number] = time.monotonic() + min(PATIENCE * 2**attempts, LONGEST_PAUSE)
-        self.shards.append(shard)
-        return True
+    def send(self, value: Job | Shard) -> None:
+        with suppress(OSError):  # a worker that has died is reaped
+            self.connection.send(value)
 
 
-def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
-    """Explain every shard in worker processes; the result does not depend on which worker does what."""
-    pool = LocalPool(job, min(workers, max(len(shards), 1)), ShardQueue(deque(shards)), retries)
-    try:
-        while pool.busy:
-            yield from pool.step()
-    finally:
-        pool.close()
-
-
-def here(worker: ShardWorker) -> Engine:
-    """Return an engine that explains shard after shard in this process, which a model can hang or end."""
-
-    def run(job: Job, shards: Sequence[Shard], *, workers: int, retries: int) -> Generator[Event, None, None]:
-        own = ShardWorker(job, worker.opened)
-        for shard in shards:
-            for attempt in range(retries + 1):
-                event = _attempt(own, shard, final=attempt == retries)
-                yield event
-                if isinstance(event, ShardDone):
-                    break
-                time.sleep(PATIENCE)
-
-    return run
-
-
-def _attempt(worker: ShardWorker, shard: Shard, final: bool) -> Event:
-    try:
-        return ShardDone(shard.number, worker.explain(shard))
-    except Exception as error:
-        return ShardFailed(shard.number, *describe_error(error), final)
-
-
-class LocalPool:
+class LocalPool(ShardPool):
     """The worker processes of a run."""
 
-    def __init__(self, job: Job, size: int, queue: ShardQueue, retries: int) -> None:
-        self.job, self.size, self.queue, self.retries = job, size, queue, retries
-        self.server: ForkServer | None = None
+    server: ForkServer | None = None
+    spawned = 0
+
+    def __init__(self, job: Job, shards: Sequence[Shard], size: int, retries: int) -> None:
+        super().__init__(job, shards, size, retries)
         self.workers: dict[int, PoolWorker] = {}
-        self.spawned = self.failed_starts = 0
 
     @property
-    def busy(self) -> bool:
-        return bool(self.queue.shards) or any(worker.shard for worker in self.workers.values())
+    def busy(self) -> int:
+        return sum(worker.shard is not None for worker in self.workers.values())
 
     def step(self) -> Iterator[Event]:
-        """Fill the pool, hand out shards, and yield what the workers report."""
         server = self.server = self.server or ForkServer(TARGET)
-        needed = len(self.queue.shards) + sum(worker.shard is not None for worker in self.workers.values())
-        while len(self.workers) < min(self.size, needed):
+        while len(self.workers) < self.needed:
             self._spawn(server)
         for worker in self.workers.values():
             if worker.ready and worker.shard is None:
-                worker.shard = self.queue.take()
+                worker.shard = self.take()
                 if worker.shard is not None:
-                    _send(worker.connection, "shard", worker.shard)
-        open_workers = {worker.connection: worker for worker in self.workers.values() if worker.connection.fileno() >= 0}
+                    worker.send(worker.shard)
+        open_workers = {worker.connection: worker for worker in self.workers.values() if not worker.connection.closed}
         ready = wait([server.control, *open_workers], timeout=PATIENCE)
         for connection, worker in open_workers.items():
             if connection in ready:
@@ -138,13 +142,13 @@ class LocalPool:
             connection = server.spawn(self.spawned)
         except OSError:  # the server is gone, which its socket reports
             connection = socket.socket()
-        _send(connection, "job", self.job)
-        self.workers[self.spawned] = PoolWorker(self.spawned, connection)
+        worker = self.workers[self.spawned] = PoolWorker(self.spawned, Connection(connection.detach()))
+        worker.send(self.job)
 
     def _handle(self, worker: PoolWorker) -> Iterator[Event]:
         """Handle one message; a socket at its end is closed, and the exit of its worker is an event of the fork server."""
         try:
-            kind, value = receive_object(worker.connection)
+            kind, value = worker.connection.recv()
         except (EOFError, OSError):
             worker.connection.close()
             return
@@ -156,10 +160,7 @@ class LocalPool:
             yield ShardProgress(worker.shard.number, value)
         elif worker.shard is not None:
             shard, worker.shard = worker.shard, None
-            yield ShardDone(shard.number, value) if kind == DONE else self._failed(shard, *value)
-
-    def _failed(self, shard: Shard, kind: str, problem: Problem) -> ShardFailed:
-        return ShardFailed(shard.number, kind, problem, not self.queue.put_back(shard, self.retries))
+            yield ShardDone(shard.number, value) if kind == DONE else self.failed(shard, *value)
 
     def _reap_exited(self, server: ForkServer) -> Iterator[Event]:
         events = server.events()
@@ -173,7 +174,7 @@ class LocalPool:
 
     def _reap(self, worker: PoolWorker, code: int) -> Iterator[Event]:
         """Remove a worker that has exited, after its last messages; its shard is explained again."""
-        while worker.connection.fileno() >= 0:
+        while not worker.connection.closed:
             yield from self._handle(worker)
         del self.workers[worker.number]
         how = Problem("batch.ended_by_signal" if code < 0 else "batch.ended_with_code", details={"code": abs(code)})
@@ -182,7 +183,7 @@ class LocalPool:
             if self.failed_starts >= MAX_FAILED_STARTS:
                 raise FasterCEError("batch.workers_never_start", times=self.failed_starts, how=how)
         if worker.shard is not None:
-            yield self._failed(worker.shard, WORKER_DIED, Problem("batch.worker_died", details={"how": how}))
+            yield self.failed(worker.shard, WORKER_DIED, Problem("batch.worker_died", details={"how": how}))
 
     def close(self) -> None:
         for worker in self.workers.values():
@@ -190,9 +191,41 @@ class LocalPool:
         if self.server is not None:
             self.server.close()
             self.server.process.wait()
-        self.workers, self.server = {}, None
 
 
-def _send(connection: socket.socket, kind: str, value: object) -> None:
-    with suppress(OSError):  # a worker that has died is reaped
-        send_object(connection, kind, value)
+def run_here(worker: ShardWorker, shards: Sequence[Shard], retries: int) -> Generator[Event, None, None]:
+    """Explain shard after shard in this process, which a model can hang or end."""
+    for shard in shards:
+        for attempt in range(retries + 1):
+            try:
+                yield ShardDone(shard.number, worker.explain(shard))
+                break
+            except Exception as error:
+                yield ShardFailed(shard.number, *describe_error(error), final=attempt == retries)
+                time.sleep(PATIENCE)
+
+
+def run_worker(control: socket.socket) -> None:
+    """Load the explainer of the job received, then work on shards until the socket is closed. Runs in a worker process."""
+    gc.enable()
+    connection = Connection(control.detach())
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            limit_threads()
+            worker = ShardWorker(connection.recv())
+        except EOFError:
+            raise
+        except Exception as error:
+            connection.send((UNUSABLE, describe_error(error)))
+            return
+        connection.send((READY, None))
+        while True:
+            shard = connection.recv()
+            try:
+                about = worker.explain(shard, lambda counts: connection.send((PROGRESS, counts)))
+            except (BrokenPipeError, ConnectionResetError):
+                raise
+            except Exception as error:
+                connection.send((FAILED, describe_error(error)))
+            else:
+                connection.send((DONE, about))

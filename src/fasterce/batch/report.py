@@ -4,11 +4,17 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from fasterce import artifact
+from fasterce.artifact import OpenedExplainer
 from fasterce.batch.counts import BatchCounts, RecourseCost
 from fasterce.errors import Problem
 from fasterce.explanation import ALREADY_TARGET, INVALID_INPUT
 from fasterce.typing import JsonObject
+from fasterce.viz import html, templates
+from fasterce.viz.batch import NOTICE
+from fasterce.viz.formatting import cut, measure, number, percent, text
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,46 @@ class BatchReport:
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+
+    def to_html(self) -> str:
+        """Return a self-contained page: totals, what changes most, cost by group, rows without recourse and why."""
+        formatting = {"cut": cut, "measure": measure, "number": number, "percent": percent, "text": text}
+        part = templates.macros("batch.html.j2", **formatting)
+        counts, lost = self.counts, sum(one.rows for one in self.failed)
+        others = {"filtered out": counts.filtered, "in shards that failed": lost}
+        statuses = [*counts.summary.statuses.items(), *((name, count) for name, count in others.items() if count)]
+        sections = [("At a glance", part.glance(self, NOTICE))]
+        if self.failed:
+            sections.append(("Shards that failed", part.failed(self)))
+        sections.append(("What became of the rows", part.bars("status", statuses)))
+        if counts.cost.found:
+            sizes = sorted(counts.sizes.items(), key=lambda one: int(one[0]))
+            sections += [
+                ("What changes most", part.changes(self)),
+                ("How many features change", part.bars("features", sizes)),
+            ]
+        if counts.groups:
+            sections.append((f"Cost by {text(self.group)}", part.groups(self)))
+        if counts.blocking:
+            sections.append(("Constraints that block", part.bars("constraint", list(counts.blocking.items()))))
+        about = [(name, text(value)) for name, value in self.about.items()]
+        sections += [("Time and model calls", part.work(self)), ("What it is based on", templates.part("definitions", about))]
+        return html.page("What would have had to be different?", sections)
+
+
+def provenance(opened: OpenedExplainer, model: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what counterfactuals are based on, for people."""
+    explainer = opened.explainer
+    given = {name: value for name, value in options.items() if value not in (None, [], {}, ()) and name != "constraints"}
+    constraints = [constraint.text for constraint in (*explainer.schema_.constraints, *options.get("constraints", ()))]
+    about = {
+        "model": f"{model} ({opened.model_digest or 'no digest'})",
+        "artifact": artifact.digest(explainer),
+        "seed": str(explainer.random_state),
+        "options": ", ".join(f"{name} {value}" for name, value in given.items()),
+        "constraints": "; ".join(constraints),
+    }
+    return {name: text for name, text in about.items() if text}
 
 
 def _costs(cost: RecourseCost) -> JsonObject:

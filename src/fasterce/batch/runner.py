@@ -3,21 +3,17 @@
 import os
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from fasterce import artifact as artifacts
-from fasterce.artifact.manifest import versions
 from fasterce.batch import local, ray
 from fasterce.batch.counts import BatchCounts
-from fasterce.batch.job import Engine, Event, Job, ModelSource, ShardDone, ShardFailed, ShardProgress
-from fasterce.batch.page import page
-from fasterce.batch.report import BatchReport, ShardFailure
-from fasterce.batch.shard import ShardWorker
+from fasterce.batch.report import BatchReport, ShardFailure, provenance
+from fasterce.batch.shard import Event, Job, ShardDone, ShardFailed, ShardProgress, ShardWorker
 from fasterce.batch.shards import Extent, Shard, Sources, cut, find_files, identify
 from fasterce.batch.where import check_types
 from fasterce.batch.write import check_partitions
@@ -25,8 +21,9 @@ from fasterce.config import BatchConfig
 from fasterce.errors import InputError, Problem, unknown
 from fasterce.io import locations
 from fasterce.io.lines import check_options
-from fasterce.io.resumable import REPORT_JSON, REPORT_PAGE, ResumableFolder, job_options
-from fasterce.io.source import ParquetRows, Rows, check_count, check_names
+from fasterce.io.resumable import REPORT_JSON, REPORT_PAGE, ResumableFolder
+from fasterce.io.run import results_depend_on
+from fasterce.io.source import check_count, check_names
 from fasterce.typing import JsonObject
 
 SHARD_ROWS, BATCH_ROWS = BatchConfig().shard_rows, BatchConfig().batch_rows
@@ -66,44 +63,7 @@ class BatchProgress:
     done_before: int
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is explained: the files, cut into shards, and what identifies the job."""
-
-    worker: ShardWorker
-    files: list[str]
-    shards: list[Shard]
-    identity: JsonObject
-
-
-@dataclass(frozen=True)
-class _EngineChoice:
-    """Who does the work."""
-
-    name: str
-    address: str | None
-    workers: int
-    retries: int
-
-    @classmethod
-    def make(cls, name: str, address: str | None, workers: int | None, retries: int) -> "_EngineChoice":
-        check_count("retries", retries, 0)
-        if workers is not None:
-            check_count("workers", workers, 0)
-        if name not in ENGINES:
-            raise InputError(unknown("batch.unknown_engine", name, ENGINES, option="engine"))
-        if name == "local" and address is not None:
-            raise InputError("batch.address_without_ray", option="address", received=address)
-        if name == "ray":
-            if workers == 0:
-                raise InputError("batch.ray_workers", option="workers", received=0)
-            ray.find_ray(address)
-        return cls(name, address, _worker_count(workers, address), int(retries))
-
-    def engine(self, worker: ShardWorker) -> Engine:
-        if self.name == "ray":
-            return ray.engine(self.address)
-        return local.run if self.workers else local.here(worker)
+ProgressCallback = Callable[[BatchProgress], object]
 
 
 def explain(
@@ -132,7 +92,7 @@ def explain(
     trust_pickle: bool = False,
     trusted: Sequence[str] = (),
     classes: Sequence[Any] | None = None,
-    progress: Callable[[BatchProgress], object] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> BatchReport:
     """Explain every row of many files and write a folder of Parquet, shard by shard.
 
@@ -195,15 +155,14 @@ def explain(
     started = time.monotonic()
     check_count("shard_rows", shard_rows)
     check_count("batch_rows", batch_rows)
+    check_count("retries", retries, 0)
     check_count("limit", 1 if limit is None else limit)
     check_names("keep", keep)
     check_names("partition_by", partition_by)
-    choice = _EngineChoice.make(engine, address, workers, retries)
-    if locations.is_address(str(output)):
-        raise InputError("batch.output_address", option="output", received=str(output))
+    chosen = Engine(engine, address, _worker_count(engine, address, workers), int(retries))
     job = Job(
         artifact=os.path.abspath(artifact),
-        model=ModelSource(model, trust_pickle, tuple(trusted), None if classes is None else tuple(classes)),
+        model={"model": model, "trust_pickle": trust_pickle, "trusted": trusted, "classes": classes},
         output=os.path.abspath(output),
         options=dict(options or {}),
         where=where,
@@ -216,85 +175,122 @@ def explain(
         encoding=encoding,
         records=bool(records),
     )
-    plan = _make_plan(job, source, int(shard_rows), None if limit is None else int(limit))
-    return _execute(plan, choice, _Run(plan.shards, started, progress), resume)
-
-
-def _make_plan(job: Job, source: Sources, shard_rows: int, limit: int | None) -> _Plan:
-    """Check everything that can be wrong, and cut the input into shards."""
-    files = [file if locations.is_address(file) else os.path.abspath(file) for file in find_files(source)]
-    output = Path(job.output).resolve()
-    inside = [file for file in files if not locations.is_address(file) and Path(file).resolve().is_relative_to(output)]
-    if inside:
-        raise InputError("batch.output_holds_input", option="output", path=job.output, received=inside[:3])
+    files = _find_input(source, output)
     worker = ShardWorker(job)
     check_options(worker.explainer, job.options)
-    shards = cut(_extents(worker, files), shard_rows, limit)
+    shards = cut(_extents(worker, files), int(shard_rows), None if limit is None else int(limit))
     check_sendable(job)
-    # Neither engine, workers nor batch_rows change a result.
-    identity = {
-        "input": [identify(file) for file in files],
-        "artifact": artifacts.digest(worker.explainer),
-        "compiled": worker.explainer.state_.compiled is not None,
-        "model": worker.opened.model_digest,
-        "fasterce": versions()["fasterce"],
-        "shard_rows": shard_rows,
-        "limit": limit,
-        "id": job.id_column,
-        "keep": list(job.keep),
-        "partition_by": list(job.partition_by),
-        **{name: getattr(job, name) for name in ("where", "group", "records", "separator", "encoding")},
-        **job_options(job.options),
-    }
-    return _Plan(worker, files, shards, identity)
-
-
-def _execute(plan: _Plan, choice: _EngineChoice, run: "_Run", resume: bool) -> BatchReport:
-    """Explain the shards that are not finished, and write the report."""
-    job = plan.worker.job
+    identity = {"shard_rows": shard_rows, "limit": limit, **_identity(worker, files)}
     folder = ResumableFolder(Path(job.output))
     with folder.locked():
-        folder.begin(plan.identity, fresh=not resume)
-        run.resume(folder)
-        if run.left:
-            engine = choice.engine(plan.worker)
-            sent = replace(job, token=folder.token)
-            with closing(engine(sent, run.left, workers=choice.workers, retries=choice.retries)) as events:
-                for event in events:
-                    run.record(event)
-        report = run.report(plan, choice)
+        folder.begin(identity, fresh=not resume)
+        run = _Run(shards, folder, started, progress)
+        run.execute(chosen, worker)
+        report = run.report(worker, files, chosen)
         folder.publish(folder.path / REPORT_JSON, lambda file: file.write(report.to_json().encode()))
-        folder.publish(folder.path / REPORT_PAGE, lambda file: file.write(page(report).encode()))
+        folder.publish(folder.path / REPORT_PAGE, lambda file: file.write(report.to_html().encode()))
         folder.complete(report.complete)
     return report
 
 
-class _Run:
-    """Which shards of a run are finished, their counts, and which failed."""
+@dataclass(frozen=True)
+class Engine:
+    """Who does the work: worker processes, this process (no workers), or actors on Ray."""
 
-    def __init__(self, shards: Sequence[Shard], started: float, progress: Callable[[BatchProgress], object] | None) -> None:
-        self.shards, self.started, self.progress = list(shards), started, progress
-        self.rows = sum(shard.rows for shard in shards)
+    name: str
+    address: str | None
+    workers: int
+    retries: int
+
+    def events(self, worker: ShardWorker, job: Job, shards: Sequence[Shard]) -> Generator[Event, None, None]:
+        """Explain every shard, each at most `1 + retries` times, and report what becomes of it."""
+        if self.name == "ray":
+            return ray.run(job, shards, workers=self.workers, retries=self.retries, address=self.address)
+        if self.workers:
+            return local.LocalPool(job, shards, self.workers, self.retries).run()
+        return local.run_here(ShardWorker(job, worker.opened), shards, self.retries)
+
+
+def _worker_count(engine: str, address: str | None, workers: int | None) -> int:
+    """Check the engine; return how many work at once, 0 for all a Ray cluster has."""
+    if engine not in ENGINES:
+        raise InputError(unknown("batch.unknown_engine", engine, ENGINES, option="engine"))
+    if engine == "local" and address is not None:
+        raise InputError("batch.address_without_ray", option="address", received=address)
+    if engine == "ray":
+        if workers == 0:
+            raise InputError("batch.ray_workers", option="workers", received=0)
+        ray.find_ray(address)
+    if workers is not None:
+        check_count("workers", workers, 0)
+        return int(workers)
+    if address is not None:
+        return 0
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _find_input(source: Sources, output: str | PathLike[str]) -> list[str]:
+    """Return the files of the input, none of which may be inside the output."""
+    if locations.is_address(str(output)):
+        raise InputError("batch.output_address", option="output", received=str(output))
+    files = [file if locations.is_address(file) else os.path.abspath(file) for file in find_files(source)]
+    folder = Path(output).resolve()
+    inside = [file for file in files if not locations.is_address(file) and Path(file).resolve().is_relative_to(folder)]
+    if inside:
+        raise InputError("batch.output_holds_input", option="output", path=os.path.abspath(output), received=inside[:3])
+    return files
+
+
+def _identity(worker: ShardWorker, files: Sequence[str]) -> JsonObject:
+    """Return what results depend on: neither engine, workers nor batch_rows."""
+    job = worker.job
+    return {
+        "input": [identify(file) for file in files],
+        "id": job.id_column,
+        "keep": list(job.keep),
+        "partition_by": list(job.partition_by),
+        **{name: getattr(job, name) for name in ("where", "group", "records", "separator", "encoding")},
+        **results_depend_on(worker.explainer, worker.opened.model_digest, job.options),
+    }
+
+
+class _Run:
+    """Which shards of a run are finished, their counts, and which failed; what an earlier run has finished is taken over."""
+
+    def __init__(
+        self, shards: Sequence[Shard], folder: ResumableFolder, started: float, progress: ProgressCallback | None
+    ) -> None:
+        self.shards, self.token, self.started, self.progress = shards, folder.token, started, progress
         self.done: dict[int, BatchCounts] = {}
         self.underway: dict[int, BatchCounts] = {}
         self.failed: dict[int, ShardFailed] = {}
         self.so_far = BatchCounts()
-        self.retried = self.resumed = self.done_before = 0
-
-    @property
-    def left(self) -> list[Shard]:
-        return [shard for shard in self.shards if shard.number not in self.done]
-
-    def resume(self, folder: ResumableFolder) -> None:
-        """Take over what an earlier run has finished."""
-        for shard in self.shards:
+        self.retried = 0
+        for shard in shards:
             about = folder.finished(shard.number)
             if about is not None:
                 self._finish(shard.number, about)
         self.resumed, self.done_before = len(self.done), self.so_far.read
         self._report_progress()
 
+    @property
+    def left(self) -> list[Shard]:
+        return [shard for shard in self.shards if shard.number not in self.done]
+
+    @property
+    def rows(self) -> int:
+        return sum(shard.rows for shard in self.shards)
+
+    def execute(self, engine: Engine, worker: ShardWorker) -> None:
+        """Explain the shards that are left."""
+        if self.left:
+            job = replace(worker.job, token=self.token)
+            with closing(engine.events(worker, job, self.left)) as events:
+                for event in events:
+                    self.record(event)
+
     def record(self, event: Event) -> None:
+        """Take in what became of a shard."""
         if isinstance(event, ShardProgress):
             self.underway[event.number] = event.counts
         elif isinstance(event, ShardDone):
@@ -331,10 +327,10 @@ class _Run:
             )
         )
 
-    def report(self, plan: _Plan, choice: _EngineChoice) -> BatchReport:
-        job = plan.worker.job
+    def report(self, worker: ShardWorker, files: Sequence[str], engine: Engine) -> BatchReport:
+        """Return the report of a run that has ended."""
         return BatchReport(
-            output=job.output,
+            output=worker.job.output,
             counts=sum((self.done[number] for number in sorted(self.done)), BatchCounts()),
             rows=self.rows,
             shards=len(self.shards),
@@ -342,24 +338,16 @@ class _Run:
             failed=tuple(self._failure(shard) for shard in self.left),
             retried=self.retried,
             seconds=time.monotonic() - self.started,
-            workers=choice.workers,
-            engine=choice.name,
-            group=job.group,
-            about=_about(plan),
+            workers=engine.workers,
+            engine=engine.name,
+            group=worker.job.group,
+            about=_about(worker, files),
         )
 
     def _failure(self, shard: Shard) -> ShardFailure:
         failed = self.failed.get(shard.number)
         kind, problem = ("NotDone", Problem("batch.not_done")) if failed is None else (failed.kind, failed.problem)
         return ShardFailure(shard.number, shard.source, shard.first, shard.rows, kind, problem)
-
-
-def _worker_count(given: int | None, address: str | None) -> int:
-    if given is not None:
-        return int(given)
-    if address is not None:
-        return 0
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_sendable(job: Job) -> None:
@@ -385,32 +373,17 @@ def _extents(worker: ShardWorker, files: Sequence[str]) -> list[Extent]:
                 raise InputError("batch.different_types", columns=differing, file=file, first=files[0])
             types = {field.name: field.type for field in rows.extra}
             for part in worker.filter.parts:
-                check_types(part, types, rows.name)
-            extents.append(_extent(file, rows))
+                check_types(part, types, rows.file.name)
+            extents.append(Extent(file, rows.count(), rows.file.group_rows))
     return extents
 
 
-def _extent(file: str, rows: Rows) -> Extent:
-    if not isinstance(rows, ParquetRows):
-        return Extent(file, rows.count())
-    metadata = rows.file.metadata
-    return Extent(file, rows.count(), tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)))
-
-
-def _about(plan: _Plan) -> dict[str, str]:
+def _about(worker: ShardWorker, files: Sequence[str]) -> dict[str, str]:
     """Return what the report is based on, for people."""
-    job, explainer, files = plan.worker.job, plan.worker.explainer, plan.files
-    given = {name: value for name, value in job.options.items() if value not in (None, [], {}, ()) and name != "constraints"}
-    constraints = [constraint.text for constraint in (*explainer.schema_.constraints, *job.options.get("constraints", ()))]
-    model = job.model.given
-    name = str(model) if isinstance(model, (str, PathLike)) else type(model).__name__
-    shown = {
+    model = worker.job.model["model"]
+    named = str(model) if isinstance(model, (str, PathLike)) else type(model).__name__
+    return {
         "input": f"{files[0]}{f' and {len(files) - 1:,} more files' if len(files) > 1 else ''}",
-        "model": f"{'the one in the artifact' if model is None else name} ({plan.worker.opened.model_digest or 'no digest'})",
-        "artifact": artifacts.digest(explainer),
-        "seed": str(explainer.random_state),
-        "where": job.where or "",
-        "options": ", ".join(f"{name} {value}" for name, value in given.items()),
-        "constraints": "; ".join(constraints),
+        **({"where": worker.job.where} if worker.job.where else {}),
+        **provenance(worker.opened, "the one in the artifact" if model is None else named, worker.job.options),
     }
-    return {name: value for name, value in shown.items() if value}

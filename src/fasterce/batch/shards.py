@@ -87,9 +87,6 @@ def _ranges(extent: Extent, most: int) -> Iterator[tuple[int, int]]:
         while waiting > most:
             yield start, most
             start, waiting = start + most, waiting - most
-        if waiting == most:
-            yield start, waiting
-            start, waiting = start + waiting, 0
     if waiting:
         yield start, waiting
 

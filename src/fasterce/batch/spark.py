@@ -9,15 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from fasterce.batch.batches import Batch
-from fasterce.batch.job import Job, ModelSource
 from fasterce.batch.runner import BATCH_ROWS, check_sendable
-from fasterce.batch.shard import ShardWorker, limit_threads
+from fasterce.batch.shard import Job, ShardWorker, limit_threads
 from fasterce.errors import InputError, MissingExtraError, unknown
-from fasterce.io import frame_of, lines
+from fasterce.io import Chunk, frame_of, lines
+from fasterce.io.cells import column
 from fasterce.io.lines import check_options
-from fasterce.io.parquet import column
-from fasterce.io.source import check_names, table_without_columns
+from fasterce.io.source import check_names
 
 WHERE = "The Spark DataFrame"
 
@@ -52,10 +50,14 @@ def explain_frame(
     Spark DataFrame
         The lines of `fasterce batch` without `row`: rows of Spark have no position; `id_column` names them.
     """
+    try:
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415 - not even an extra
+    except ImportError as error:
+        raise MissingExtraError("pyspark", "spark", "Explaining a Spark DataFrame") from error
     check_names("keep", keep)
     job = Job(
         artifact=abspath(artifact),
-        model=ModelSource(model, trust_pickle, tuple(trusted), None if classes is None else tuple(classes)),
+        model={"model": model, "trust_pickle": trust_pickle, "trusted": trusted, "classes": classes},
         output="",
         options=dict(options or {}),
         where=where,
@@ -66,7 +68,6 @@ def explain_frame(
     worker = ShardWorker(job)
     check_options(worker.explainer, job.options)
     check_sendable(job)
-    from_arrow_schema, to_arrow_schema = _conversions()
     fields = _fields(worker, to_arrow_schema(frame.schema))
     used = [*map(str, worker.explainer.state_.table.schema.names), *_other_columns(worker)]
     return frame.select(*dict.fromkeys(used)).mapInArrow(partial(explain_partition, job), from_arrow_schema(fields))
@@ -75,7 +76,7 @@ def explain_frame(
 def explain_partition(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Explain a partition in an executor, which loads the explainer once per process."""
     worker = _worker(pickle.dumps(job))
-    read = (_batch(worker, pa.Table.from_batches([batch])) for batch in batches if batch.num_rows)
+    read = (_chunk(worker, pa.Table.from_batches([batch])) for batch in batches if batch.num_rows)
     for _, _, made in worker.explain_batches(read):
         yield from made.drop_columns(["row"]).combine_chunks().to_batches()
 
@@ -90,12 +91,11 @@ def _other_columns(worker: ShardWorker) -> list[str]:
     return [*worker.columns, *([] if worker.job.id_column is None else [worker.job.id_column])]
 
 
-def _batch(worker: ShardWorker, table: pa.Table) -> Batch:
+def _chunk(worker: ShardWorker, table: pa.Table) -> Chunk:
     found = {name: column(table, table.column_names.index(name)) for name in _other_columns(worker)}
-    kept = [found[name] for name in worker.columns]
-    columns = pa.Table.from_arrays(kept, names=worker.columns) if kept else table_without_columns(len(table))
+    kept = [(name, found[name]) for name in worker.columns]
     ids = None if worker.job.id_column is None else found[worker.job.id_column]
-    return Batch.make(0, frame_of(table, worker.explainer.state_.table, WHERE), ids, columns)
+    return Chunk.make(0, frame_of(table, worker.explainer.state_.table, WHERE), ids, kept)
 
 
 def _fields(worker: ShardWorker, given: pa.Schema) -> pa.Schema:
@@ -108,11 +108,3 @@ def _fields(worker: ShardWorker, given: pa.Schema) -> pa.Schema:
     ids = [] if job.id_column is None else [given.field(job.id_column).with_name("id")]
     whole = lines.schema(worker.explainer, job.options, pa.schema([*ids, *(given.field(name) for name in job.keep)]))
     return whole.remove(whole.get_field_index("row"))
-
-
-def _conversions() -> tuple[Any, Any]:
-    try:
-        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415 - not even an extra
-    except ImportError as error:
-        raise MissingExtraError("pyspark", "spark", "Explaining a Spark DataFrame") from error
-    return from_arrow_schema, to_arrow_schema

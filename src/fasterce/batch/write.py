@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from fasterce.config import BatchConfig
 from fasterce.errors import InputError, unknown
@@ -19,25 +20,45 @@ GROUP_LINES, MOST_PARTITIONS = BatchConfig().row_group_lines, BatchConfig().max_
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
+class GroupWriter:
+    """Writes row groups of GROUP_LINES lines, however many come at a time."""
+
+    def __init__(self, file: pq.ParquetWriter) -> None:
+        self.file = file
+        self.waiting: list[pa.Table] = []
+
+    def write(self, lines: pa.Table) -> None:
+        self.waiting.append(lines)
+        while sum(map(len, self.waiting)) >= GROUP_LINES:
+            joined = pa.concat_tables(self.waiting)
+            formats.write_group(self.file, joined.slice(0, GROUP_LINES))
+            self.waiting = [joined.slice(GROUP_LINES)]
+
+    def close(self) -> None:
+        if sum(map(len, self.waiting)):
+            formats.write_group(self.file, pa.concat_tables(self.waiting))
+        self.file.close()
+
+
 class ShardWriter:
     """The files of one shard, staged; `close` returns them by their names in the folder."""
 
     def __init__(self, folder: ResumableFolder, number: int, fields: pa.Schema, by: Sequence[str], records: bool) -> None:
         self.folder, self.name, self.by = folder, f"part-{number:06d}", tuple(by)
         self.inner = pa.schema([field for field in fields if field.name not in by])
-        self.writers: dict[str, formats.ParquetWriter] = {}
+        self.writers: dict[str, GroupWriter] = {}
         self.staged: dict[str, Path] = {}
         self.files = ExitStack()
         self.records = self._open(f"{RECORDS}/{self.name}.jsonl") if records else None
         if not by:
             self._writer(f"{self.name}.parquet")
 
-    def write(self, lines: pa.Table, records: Sequence[Mapping[str, object]] | None) -> None:
+    def write(self, lines: pa.Table, records: Sequence[Mapping[str, object]]) -> None:
         with atomic.write_errors(self.folder.path):
             for name, part in self._by_file(lines):
                 self._writer(name).write(part)
             if self.records is not None:
-                formats.write_objects(self.records, records or ())
+                formats.Records().write_part(self.records, records)
 
     def close(self) -> dict[str, Path]:
         """Finish the files, still under other names."""
@@ -51,7 +72,7 @@ class ShardWriter:
         """Remove what was not finished."""
         for writer in self.writers.values():
             with suppress(OSError, ValueError, pa.ArrowException):
-                writer.discard()
+                writer.file.close()
         with suppress(OSError, ValueError):
             self.files.close()
         for path in self.staged.values():
@@ -68,13 +89,13 @@ class ShardWriter:
             here = pc.equal(encoded.indices, place)
             yield f"{key}/{self.name}.parquet", lines.filter(here).select(self.inner.names)
 
-    def _writer(self, name: str) -> formats.ParquetWriter:
+    def _writer(self, name: str) -> GroupWriter:
         if name not in self.writers:
             if len(self.writers) >= MOST_PARTITIONS:
                 raise InputError(
                     "batch.too_many_partitions", option="partition_by", expected=MOST_PARTITIONS, columns=self.by
                 )
-            self.writers[name] = formats.ParquetWriter(self._open(name), self.inner, GROUP_LINES)
+            self.writers[name] = GroupWriter(formats.parquet_writer(self._open(name), self.inner))
         return self.writers[name]
 
     def _open(self, name: str) -> IO[bytes]:

@@ -1,20 +1,19 @@
 """`fasterce batch`: many files, many workers, a folder of counterfactuals."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from fasterce import batch as batches
 from fasterce.batch.report import BatchReport
-from fasterce.batch.runner import BATCH_ROWS, SHARD_ROWS
 from fasterce.cli import options
-from fasterce.cli.console import be_quiet, say
+from fasterce.cli.console import say
 from fasterce.cli.exits import EXITS, Exit, guarded, show_error
-from fasterce.cli.loading import read_subject
+from fasterce.cli.loading import Subject, load_arguments
 from fasterce.cli.progress import batch_bar
-from fasterce.cli.values import class_names
 from fasterce.viz.formatting import counted
 
 MOST_FAILURES_SHOWN = 5
@@ -22,8 +21,22 @@ MOST_FAILURES_SHOWN = 5
 work_option: Any = options.in_panel("Work")
 
 
+# Parameters of `fasterce.batch.explain` that are options of the same name.
+WORK = {
+    "engine": work_option("--engine", help="Processes on this machine, or actors on Ray."),
+    "address": work_option("--address", help="Of a running Ray cluster; without it one is started here."),
+    "workers": work_option("--workers", "-w", min=0, help="Number of workers; all cores if left out."),
+    "retries": work_option("--retries", min=0, help="How often a shard that failed is tried again."),
+    "shard_rows": work_option("--shard-rows", min=1, help="Largest number of rows per shard, the unit of resuming."),
+    "batch_rows": work_option("--batch-rows", min=1, help="Rows explained at a time."),
+    "where": work_option("--where", help='Which rows: "prediction = \'bad\' and age >= 30", "score < 0.4".'),
+    "group": options.file_option("--group", help="A column by whose values the report groups the distance."),
+    "records": options.file_option("--records", help="Write one audit record per row too, into _records/."),
+}
+
+
 @guarded
-@options.with_options
+@partial(options.with_options, more=options.parameters_of(batches.explain, WORK))
 def batch(
     artifact: Annotated[Path, typer.Argument(help="Folder written by `fasterce fit`.")],
     source: Annotated[
@@ -33,80 +46,36 @@ def batch(
         ),
     ],
     output: Annotated[str, options.file_option("--output", "-o", help="Folder to write; an existing run is resumed.")],
-    model: options.Model = None,
-    engine: Annotated[
-        Literal["local", "ray"], work_option("--engine", help="Processes on this machine, or actors on Ray.")
-    ] = "local",
-    address: Annotated[
-        str | None, work_option("--address", help="Of a running Ray cluster; without it one is started here.")
-    ] = None,
-    workers: Annotated[
-        int | None, work_option("--workers", "-w", min=0, help="Number of workers; all cores if left out.")
-    ] = None,
-    retries: Annotated[int, work_option("--retries", min=0, help="How often a shard that failed is tried again.")] = 2,
-    shard_rows: Annotated[
-        int, work_option("--shard-rows", min=1, help="Largest number of rows per shard, the unit of resuming.")
-    ] = SHARD_ROWS,
-    batch_rows: Annotated[int, work_option("--batch-rows", min=1, help="Rows explained at a time.")] = BATCH_ROWS,
-    where: Annotated[
-        str | None, work_option("--where", help='Which rows: "prediction = \'bad\' and age >= 30", "score < 0.4".')
-    ] = None,
-    id_column: options.IdColumn = None,
+    model: options.ModelOptions,
+    reading: options.RowOptions,
     keep: options.Keep = None,
     partition_by: Annotated[
         list[str] | None,
         options.file_option("--partition-by", help="A column of the output that makes folders, column=value (repeat)."),
     ] = None,
-    group: Annotated[
-        str | None, options.file_option("--group", help="A column by whose values the report groups the distance.")
-    ] = None,
-    records: Annotated[
-        bool, options.file_option("--records", help="Write one audit record per row too, into _records/.")
-    ] = False,
-    limit: options.Limit = None,
     fresh: Annotated[bool, options.file_option("--fresh", help="Start again instead of resuming.")] = False,
-    trust_pickle: options.TrustPickle = False,
-    trusted: options.Trusted = None,
-    classes: options.Classes = None,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
-    quiet: options.Quiet = False,
-    **texts: object,
+    **given: Any,
 ) -> None:
     """Explain every row of many files, on all cores or a Ray cluster.
 
     The input is cut into shards; each is explained, written whole or not at all, and skipped by a later run. A shard that
     fails is tried again, then reported: the command ends with an error and there is no _SUCCESS in the folder.
     """
-    be_quiet(quiet)
-    arguments = read_subject(artifact).arguments(texts)
+    arguments = Subject.read(artifact).arguments(given)
     with batch_bar("Explaining") as advance:
         report = batches.explain(
             artifact,
             source,
             output,
-            model=model,
-            engine=engine,
-            workers=workers,
-            address=address,
+            model=model.model,
             options=arguments,
-            where=where,
-            id_column=id_column,
             keep=keep or (),
             partition_by=[name.strip() for text in partition_by or [] for name in text.split(",")],
-            group=group,
-            shard_rows=shard_rows,
-            batch_rows=batch_rows,
-            records=records,
-            retries=retries,
-            limit=limit,
             resume=not fresh,
-            separator=separator,
-            encoding=encoding,
-            trust_pickle=trust_pickle,
-            trusted=trusted or (),
-            classes=class_names(classes),
             progress=advance,
+            **load_arguments(model),
+            **vars(reading),
+            **{name: given[name] for name in WORK},
         )
     _show(report)
 

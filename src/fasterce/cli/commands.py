@@ -15,15 +15,15 @@ EPILOG = (
 # In the order of use; a function is a command, a Typer a group of them.
 COMMANDS = {
     "demo": "fasterce.cli.demo:demo",
-    "inspect": "fasterce.cli.inspect:inspect",
+    "inspect": "fasterce.cli.fit:inspect",
     "fit": "fasterce.cli.fit:fit",
     "explain": "fasterce.cli.explain:explain",
     "batch": "fasterce.cli.batch:batch",
-    "report": "fasterce.cli.report:report",
+    "report": "fasterce.cli.explain:report",
     "check": "fasterce.cli.check:check",
-    "replay": "fasterce.cli.replay:replay",
+    "replay": "fasterce.cli.check:replay",
     "serve": "fasterce.cli.serve:serve",
-    "bench": "fasterce.cli.bench:bench",
+    "bench": "fasterce.cli.demo:bench",
     "keys": "fasterce.cli.keys:keys",
 }
 PASS_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

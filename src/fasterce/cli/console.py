@@ -26,7 +26,3 @@ def say(*parts: object, always: bool = False) -> None:
 def show(*parts: object) -> None:
     """Print a result on stdout."""
     Console(file=sys.stdout, highlight=False).print(*parts)
-
-
-def in_terminal() -> bool:
-    return sys.stdout.isatty()

@@ -62,7 +62,9 @@ def guarded(command: Command) -> Command:
             with _warnings_in_one_line():
                 command(**options)
         except BrokenPipeError:
-            _end_quietly()
+            # The reader of stdout has closed it; nothing may be flushed into the closed pipe.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(Exit.DONE) from None
         except KeyboardInterrupt:
             say("[bold]Stopped.[/bold]", always=True)
             raise typer.Exit(Exit.INTERRUPTED) from None
@@ -100,9 +102,3 @@ def _warnings_in_one_line() -> Iterator[None]:
             f"[yellow]Warning:[/yellow] {escape(' '.join(str(message).split()))}", always=True
         )
         yield
-
-
-def _end_quietly() -> None:
-    """End after the reader of stdout has closed it; nothing may be flushed into the closed pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise typer.Exit(Exit.DONE)

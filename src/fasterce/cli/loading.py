@@ -1,10 +1,10 @@
-"""What most commands begin with: the model, the explainer, and rows to explain."""
+"""What most commands begin with: the model, the explainer, rows to explain, and the values of options."""
 
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,40 +13,97 @@ from fasterce import artifact, io
 from fasterce.artifact import OpenedExplainer
 from fasterce.artifact.folder import MANIFEST, read
 from fasterce.artifact.manifest import parse
-from fasterce.cli.values import Subject, class_names
-from fasterce.data.schema import Schema
+from fasterce.cli.options import CsvOptions, LoadOptions, ModelOptions
+from fasterce.constraints import Constraint
+from fasterce.constraints.io import load as load_constraints
+from fasterce.data.schema import Feature, Schema
 from fasterce.data.table import Table
-from fasterce.errors import InputError
+from fasterce.errors import InputError, SchemaError, unknown
 from fasterce.explainer import FasterCE
 from fasterce.models.files.load import LoadedModel, load_model
+from fasterce.options import Kind, explain_arguments, offered
 
-
-class LoadArguments(TypedDict):
-    trust_pickle: bool
-    trusted: tuple[str, ...]
-    classes: Sequence[Hashable] | None
+Interval = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
-class ModelOptions:
-    """The options about a model file."""
+class Subject:
+    """What the text of options refers to: columns, categories and classes."""
 
-    trust_pickle: bool = False
-    trusted: Sequence[str] | None = None
-    classes: str | None = None
+    schema: Schema
+    classes: Sequence[object]
+    regression: bool
 
-    def load(self, source: str) -> LoadedModel:
-        """Load the model named; modules are looked for in the current folder too."""
-        _import_from_here()
-        return load_model(source, **self.arguments())
+    @classmethod
+    def of(cls, explainer: FasterCE) -> "Subject":
+        state = explainer.state_
+        return cls(state.table.schema, state.classes, state.numbers is not None)
 
-    def arguments(self) -> LoadArguments:
-        """Return the arguments of `load_model`."""
-        return {
-            "trust_pickle": self.trust_pickle,
-            "trusted": tuple(self.trusted or ()),
-            "classes": class_names(self.classes),
+    @classmethod
+    def read(cls, folder: Path) -> "Subject":
+        """Read an artifact without loading its arrays or the model."""
+        manifest = parse(read(folder / MANIFEST), folder / MANIFEST)
+        return cls(Schema.from_dict(manifest["schema"]), manifest["classes"], manifest["numbers"] is not None)
+
+    def arguments(self, texts: Mapping[str, object]) -> dict[str, object]:
+        """Return arguments of `FasterCE.explain` from what was typed, by option."""
+        readers: dict[Kind, Callable[..., object]] = {
+            Kind.TARGET: self.target,
+            Kind.BOUNDS: interval,
+            Kind.COLUMNS: self.columns,
+            Kind.RANGES: self.ranges,
+            Kind.CONSTRAINTS: _constraints,
         }
+        values: dict[str, object] = {}
+        for option in offered("cli"):
+            text = texts[option.name]
+            reader = readers.get(option.kind)
+            values[option.name] = text if reader is None or text is None else reader(text, option.name)
+        return explain_arguments({**values, "constraints": values["constraints"] or []})
+
+    def target(self, text: str, option: str) -> object:
+        """Return a class by its text, or the interval LOW:HIGH for a model that predicts numbers."""
+        if self.regression:
+            return interval(text, option)
+        known = {str(label): label for label in self.classes}
+        if text not in known and text != "any other":
+            raise InputError(unknown("cli.unknown_class", text, known, option=option))
+        return known.get(text, text)
+
+    def columns(self, texts: Sequence[str], option: str) -> list[Hashable]:
+        return names_of(self.schema.names, texts, option)
+
+    def ranges(self, texts: Sequence[str], option: str) -> dict[Hashable, object] | None:
+        """Read `hours=20:40`, `hours=20:` or `hours=:40` for a number, `housing=own,rent` for a category."""
+        found: dict[Hashable, object] = {}
+        for text in texts:
+            name, separator, values = text.partition("=")
+            if not separator:
+                raise InputError("cli.not_a_range", option=option, received=text)
+            (column,) = names_of(self.schema.names, [name], option)
+            feature = self.schema[column]
+            found[column] = _within(feature, values, option) if feature.numeric else categories(feature, values, option)
+        return found or None
+
+
+def load_arguments(options: LoadOptions) -> dict[str, Any]:
+    """Return the arguments of `load_model`."""
+    names = class_names(options.classes)
+    return {"trust_pickle": options.trust_pickle, "trusted": tuple(options.trusted or ()), "classes": names}
+
+
+def load(source: str, options: LoadOptions) -> LoadedModel:
+    """Load the model named; modules are looked for in the current folder too."""
+    _import_from_here()
+    return load_model(source, **load_arguments(options))
+
+
+def open_explainer(folder: Path, options: ModelOptions) -> OpenedExplainer:
+    """Open the explainer of a folder, with the model named or else the one in the folder."""
+    if options.model is None and (options.trust_pickle or options.classes is not None):
+        raise InputError("cli.no_model_file")
+    _import_from_here()
+    return artifact.open_explainer(folder, options.model, **load_arguments(options))
 
 
 def _import_from_here() -> None:
@@ -54,37 +111,12 @@ def _import_from_here() -> None:
         sys.path.insert(0, "")
 
 
-def subject_of(explainer: FasterCE) -> Subject:
-    """Return what options refer to."""
-    state = explainer.state_
-    return Subject(state.table.schema, state.classes, state.numbers is not None)
-
-
-def read_subject(folder: Path) -> Subject:
-    """Read what options refer to from an artifact, without loading arrays or the model."""
-    manifest = parse(read(folder / MANIFEST), folder / MANIFEST)
-    return Subject(Schema.from_dict(manifest["schema"]), manifest["classes"], manifest["numbers"] is not None)
-
-
-def open_explainer(folder: Path, model: str | None, options: ModelOptions) -> OpenedExplainer:
-    """Open the explainer of a folder, with the model named or else the one in the folder."""
-    if model is None and (options.trust_pickle or options.classes is not None):
-        raise InputError("cli.no_model_file")
-    _import_from_here()
-    return artifact.open_explainer(folder, model, **options.arguments())
-
-
 def read_rows(
-    source: str,
-    table: Table,
-    *,
-    separator: str | None,
-    encoding: str | None,
-    ids: str | None = None,
-    limit: int | None = None,
+    source: str, table: Table, options: CsvOptions, *, id_column: str | None = None, limit: int | None = None
 ) -> pd.DataFrame:
     """Read the first `limit` rows for an explainer at once, with the id column as their index."""
-    with io.open_rows(source, table=table, limit=limit, ids=ids, separator=separator, encoding=encoding) as rows:
+    separator, encoding = options.separator, options.encoding
+    with io.open_rows(source, table=table, limit=limit, ids=id_column, separator=separator, encoding=encoding) as rows:
         chunks = [_indexed(chunk) for chunk in rows]
     return pd.concat(chunks) if chunks else table.frame(np.zeros((0, len(table.schema))))
 
@@ -92,3 +124,61 @@ def read_rows(
 def _indexed(chunk: io.Chunk) -> pd.DataFrame:
     positions = range(chunk.first, chunk.first + len(chunk.frame))
     return chunk.frame.set_axis(positions if chunk.ids is None else chunk.ids.to_pylist())
+
+
+def names_of(every: Iterable[Hashable], texts: Sequence[str], option: str) -> list[Hashable]:
+    """Return names, each text being one of them or several with commas between them."""
+    known = {str(name): name for name in every}
+    found = [name for text in texts for name in _listed(text, known)]
+    for name in found:
+        if name not in known:
+            raise InputError(unknown("cli.unknown_column", name, known, option=option))
+    return [known[name] for name in found]
+
+
+def _listed(text: str, known: Iterable[str]) -> list[str]:
+    """Return a known name as it is, else the names between commas."""
+    return [text] if text in known else [part.strip() for part in text.split(",")]
+
+
+def interval(text: str, option: str, column: Hashable = None) -> Interval:
+    """Read `LOW:HIGH`; either end may be left out."""
+    low, separator, high = text.partition(":")
+    try:
+        ends = tuple(float(end) if end.strip() else None for end in (low, high))
+    except ValueError:
+        separator = ""
+    if not separator or ends == (None, None):
+        code = "cli.not_an_interval" if column is None else "cli.not_an_interval_of_column"
+        raise InputError(code, option=option, column=column, received=text)
+    return ends[0], ends[1]
+
+
+def _within(feature: Feature, text: str, option: str) -> Interval:
+    low, high = interval(text, option, feature.name)
+    return feature.lower if low is None else low, feature.upper if high is None else high
+
+
+def categories(feature: Feature, text: str, option: str) -> list[object]:
+    """Return categories by their text."""
+    known = {str(category): category for category in feature.categories}
+    known |= {text.lower(): category for text, category in known.items() if isinstance(category, bool)}
+    names = _listed(text, known)
+    for name in names:
+        if name not in known:
+            raise SchemaError(unknown("cli.unknown_category", name, known, option=option, column=feature.name))
+    return [known[name] for name in names]
+
+
+def class_names(text: str | None) -> list[str] | None:
+    """Read `refused,granted`: the names of classes 0, 1, …"""
+    if text is None:
+        return None
+    names = _listed(text, ())
+    if len(names) < 2 or len(set(names)) < len(names) or not all(names):
+        raise InputError("cli.not_class_names", option="classes", received=text)
+    return names
+
+
+def _constraints(path: Path, option: str) -> list[Constraint]:
+    return list(load_constraints(path))

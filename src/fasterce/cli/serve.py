@@ -1,23 +1,40 @@
 """`fasterce serve`: explanations over HTTP, and a page."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fasterce.cli.console import say
 from fasterce.cli.exits import guarded
-from fasterce.cli.options import Classes, Trusted, in_panel, model_option
+from fasterce.cli.options import Classes, Trusted, in_panel, model_option, parameters_of, with_options
 from fasterce.errors import InputError, MissingExtraError, unknown
 from fasterce.serve.settings import LOCAL, ServedArtifact, Settings
 from fasterce.serve.workers.spawner import start_fork_server
 
 network_option, limit_option, record_option = map(in_panel, ("Network", "Limits", "Records and keys"))
 LOG_LEVELS = ("debug", "info", "warning", "error")
+# Fields of `Settings` that are options of the same name.
+SETTINGS = {
+    "wording": typer.Option("--wording", help="File of the texts in records and letters, JSON or YAML; see docs/records.md."),
+    "host": network_option("--host", help="Address to listen on."),
+    "port": network_option("--port", min=0, max=65535, help="0 takes a free one."),
+    "workers": limit_option("--workers", min=1, max=256, help="Worker processes; one spare is added."),
+    "deadline_ms": limit_option("--deadline-ms", min=1, help="Deadline of requests that have none."),
+    "most_rows": limit_option("--most-rows", min=1, help="Largest number of rows per request."),
+    "most_waiting": limit_option("--most-waiting", min=1, help="Rows queued or being explained before status 429."),
+    "grace": limit_option("--grace", min=0, max=3600, help="Seconds to finish accepted work after SIGTERM."),
+    "records": record_option("--records", help="sqlite:///FILE, postgresql://…, or none.", envvar="FASTERCE_RECORDS"),
+    "retention_days": record_option("--retention-days", min=1, help="Delete records after this number of days."),
+    "keys": record_option("--keys", help="File of API keys, see `fasterce keys`."),
+    "log_level": typer.Option("--log-level", help="debug, info, warning or error."),
+}
 
 
 @guarded
+@partial(with_options, offered_options=(), more=parameters_of(Settings, SETTINGS), quiet=False)
 def serve(
     artifacts: Annotated[list[str], typer.Argument(metavar="[NAME=]FOLDER...", help="Folders written by `fasterce fit`.")],
     model: Annotated[
@@ -33,66 +50,30 @@ def serve(
         str | None, typer.Option("--id", help="The column of --applicants with their identifiers.")
     ] = None,
     title: Annotated[list[str] | None, typer.Option(help="[NAME=]TEXT: the title on the page (repeat).")] = None,
-    wording: Annotated[
-        Path | None, typer.Option(help="File of the texts in records and letters, JSON or YAML; see docs/records.md.")
-    ] = None,
-    host: Annotated[str, network_option("--host", help="Address to listen on.")] = Settings.host,
-    port: Annotated[int, network_option("--port", min=0, max=65535, help="0 takes a free one.")] = Settings.port,
     origin: Annotated[
         list[str] | None, network_option("--origin", help="Another site whose pages may send requests, https://… (repeat).")
     ] = None,
     no_page: Annotated[bool, network_option("--no-page", help="Serve the routes only.")] = False,
-    workers: Annotated[int, limit_option("--workers", min=1, max=256, help="Worker processes; one spare is added.")] = (
-        Settings.workers
-    ),
-    deadline_ms: Annotated[
-        int, limit_option("--deadline-ms", min=1, help="Deadline of requests that have none.")
-    ] = Settings.deadline_ms,
-    most_rows: Annotated[
-        int, limit_option("--most-rows", min=1, help="Largest number of rows per request.")
-    ] = Settings.most_rows,
-    most_waiting: Annotated[
-        int, limit_option("--most-waiting", min=1, help="Rows queued or being explained before status 429.")
-    ] = Settings.most_waiting,
-    grace: Annotated[
-        float, limit_option("--grace", min=0, max=3600, help="Seconds to finish accepted work after SIGTERM.")
-    ] = Settings.grace,
-    records: Annotated[
-        str, record_option("--records", help="sqlite:///FILE, postgresql://…, or none.", envvar="FASTERCE_RECORDS")
-    ] = str(Settings.records),
-    retention_days: Annotated[
-        int | None, record_option("--retention-days", min=1, help="Delete records after this number of days.")
-    ] = None,
-    keys: Annotated[Path | None, record_option("--keys", help="File of API keys, see `fasterce keys`.")] = None,
     no_keys: Annotated[
         bool, record_option("--no-keys", help="Serve everyone who can reach it, also from other machines.")
     ] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = Settings.log_level,
+    **given: Any,
 ) -> None:
     """Serve explanations over HTTP, with a page; see docs/serve.md."""
-    if keys is None and not no_keys and host not in LOCAL:
+    host, log_level, deadline = given["host"], given["log_level"], given["deadline_ms"]
+    if given["keys"] is None and not no_keys and host not in LOCAL:
         raise InputError("cli.keys_required", option="host", received=host)
     if log_level not in LOG_LEVELS:
         raise InputError(unknown("cli.unknown_log_level", log_level, LOG_LEVELS, option="log_level"))
+    if given["records"] == "none":
+        given["records"] = None
+    named = served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)
     settings = Settings(
-        artifacts=tuple(
-            served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)
-        ),
-        wording=wording,
-        host=host,
-        port=port,
+        artifacts=tuple(named),
         origins=tuple(origin or ()),
         page=not no_page,
-        workers=workers,
-        deadline_ms=deadline_ms,
-        most_deadline_ms=max(Settings.most_deadline_ms, deadline_ms),
-        most_rows=most_rows,
-        most_waiting=most_waiting,
-        grace=grace,
-        records=None if records == "none" else records,
-        retention_days=retention_days,
-        keys=keys,
-        log_level=log_level,
+        most_deadline_ms=max(Settings.most_deadline_ms, deadline),
+        **given,
     )
     # Workers import their modules while this process imports its own.
     server = start_fork_server(settings)

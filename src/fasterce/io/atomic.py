@@ -12,6 +12,11 @@ from uuid import uuid4
 from fasterce.errors import InputError
 from fasterce.typing import Json
 
+try:
+    import fcntl
+except ImportError:  # not on every system
+    fcntl = None  # type: ignore[assignment]
+
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 Write = Callable[[IO[bytes]], object]
@@ -76,21 +81,12 @@ def exclusive_lock(lock: Path, target: Path) -> Iterator[None]:
     with write_errors(lock):
         descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | NO_LINK, 0o666)
     with os.fdopen(descriptor, "r+") as file:
-        if not _acquire(file):
-            raise InputError("io.locked", path=target)
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError("io.locked", path=target) from None
         yield
-
-
-def _acquire(file: IO[str]) -> bool:
-    try:
-        import fcntl  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def write_json(file: IO[bytes], content: Mapping[str, Json]) -> None:

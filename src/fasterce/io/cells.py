@@ -66,10 +66,15 @@ def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, 
         The problems of lines that could not be split into cells, by position.
     """
     rows = len(columns[0])
+    if malformed:
+        # The columns of their cells are unknown.
+        bad = pa.array(np.isin(np.arange(rows), list(malformed)))
+        columns = [pc.if_else(bad, pa.scalar(None, array.type), array) for array in columns]
     codes = np.zeros((rows, len(table.schema)))
     exceptions: dict[int, Objects] = {}
-    for j, array in enumerate(columns):
-        codes[:, j], given = _read(table, j, array)
+    for j, (feature, array) in enumerate(zip(table.schema.features, columns, strict=True)):
+        plain = array.cast(pa.string()) if pa.types.is_null(array.type) else decoded(array)
+        codes[:, j], given = (_read_numbers if feature.numeric else _read_categories)(feature, table.dtypes[j], plain)
         if given is not None:
             exceptions[j] = given
     if malformed:
@@ -83,12 +88,18 @@ def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, 
     return frame
 
 
-def numbers_of(texts: pa.Array) -> tuple[Floats, Mask]:
-    """Return texts as correctly rounded floats, and which of them are numbers."""
-    good = pc.fill_null(pc.match_substring_regex(texts, NUMBER), False).to_numpy(zero_copy_only=False)
-    values = np.full(len(texts), np.nan)
-    values[good] = np.fromiter(map(float, texts.filter(pa.array(good)).to_pylist()), np.float64, int(good.sum()))
-    return values, good
+def numbers_of(array: pa.Array) -> tuple[Floats, Mask]:
+    """Return values as correctly rounded floats, and which of them are numbers; text is read cell by cell."""
+    if is_text(array.type):
+        texts = as_text(array)
+        good = pc.fill_null(pc.match_substring_regex(texts, NUMBER), False).to_numpy(zero_copy_only=False)
+        values = np.full(len(texts), np.nan)
+        values[good] = np.fromiter(map(float, texts.filter(pa.array(good)).to_pylist()), np.float64, int(good.sum()))
+        return values, good
+    is_number = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
+    numbers = array if is_number else array.cast(pa.float64())
+    values = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return values, ~np.isnan(values)
 
 
 def is_missing(texts: pa.Array) -> Mask:
@@ -108,6 +119,30 @@ def decoded(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+def column(table: pa.Table, place: int) -> pa.Array:
+    """Return one column in one piece, with dictionaries decoded."""
+    pieces = [decoded(piece) for piece in table.column(place).chunks]
+    return pa.concat_arrays(pieces) if pieces else pa.array([], type=plain_type(table.schema.field(place).type))
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values of a dictionary, or the type itself."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def kind_of(type: pa.DataType) -> str:
+    """Return what values of a type are: "text", "number", "boolean", "null", "date", else "other"."""
+    inner = plain_type(type)
+    kinds = {
+        "text": is_text(inner),
+        "number": pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner),
+        "boolean": pa.types.is_boolean(inner),
+        "null": pa.types.is_null(inner),
+        "date": pa.types.is_temporal(inner),
+    }
+    return next((name for name, holds in kinds.items() if holds), "other")
+
+
 def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
@@ -115,39 +150,19 @@ def is_text(kind: pa.DataType) -> bool:
 def check_types(names: Sequence[Hashable], fields: pa.Schema, places: Sequence[int], source: str) -> None:
     """Raise for a column of dates or nested values: cells are text, numbers or booleans."""
     for name, place in zip(names, places, strict=True):
-        kind = fields.field(place).type
-        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-        numeric = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
-        if not (numeric or is_text(inner) or pa.types.is_boolean(inner) or pa.types.is_null(inner)):
-            code = "io.date_column" if pa.types.is_temporal(inner) else "io.column_type"
-            raise InputError(code, column=name, source=source, type=str(kind))
-
-
-def _read(table: Table, j: int, array: pa.Array) -> tuple[Floats, Objects | None]:
-    """Return one column as codes; where cells do not fit, also as objects."""
-    feature = table.schema.features[j]
-    array = decoded(array)
-    if pa.types.is_null(array.type):
-        array = array.cast(pa.string())
-    if feature.numeric:
-        return _read_numbers(feature, table.dtypes[j], array)
-    return _read_categories(feature, table.dtypes[j], array)
+        type = fields.field(place).type
+        if kind_of(type) in ("date", "other"):
+            code = "io.date_column" if kind_of(type) == "date" else "io.column_type"
+            raise InputError(code, column=name, source=source, type=str(type))
 
 
 def _read_numbers(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floats, Objects | None]:
-    if is_text(array.type):
-        texts = as_text(array)
-        values, good = numbers_of(texts)
-        missing = is_missing(texts)
-    else:
-        texts = None
-        values = _typed_numbers(array)
-        missing = np.isnan(values)
-        good = ~missing
+    values, good = numbers_of(array)
+    missing = is_missing(as_text(array)) if is_text(array.type) else ~good
     if is_single(dtype):
         with np.errstate(over="ignore"):
             values = as_single(values)
-    fits = _fits(values, dtype, array if texts is None else texts) & good & (values != MISSING)
+    fits = _fits(values, dtype, array) & good & (values != MISSING)
     if (fits | (missing & feature.nullable)).all():
         return np.where(missing, feature.missing_code, values), None
     given = values.astype(object)
@@ -157,12 +172,6 @@ def _read_numbers(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floa
     for row in np.flatnonzero(~fits & ~missing):
         given[row] = _unread_number(array[int(row)].as_py(), bool(good[row]), values[row])
     return np.zeros(len(values)), given
-
-
-def _typed_numbers(array: pa.Array) -> Floats:
-    if pa.types.is_decimal(array.type) or pa.types.is_boolean(array.type):
-        array = array.cast(pa.float64())
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _fits(values: Floats, dtype: Dtype, given: pa.Array) -> Mask:

@@ -5,7 +5,7 @@ import csv
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -24,7 +24,6 @@ BLOCK = 2**20
 # Characters; a longer line is no text file, and would fill the memory.
 LONGEST_LINE = 2**24
 SAMPLED_LINES = 20
-SKIPPED_ROWS = 10_000
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 # The csv module tells its errors apart by text only: the ones that spoil a single record, by a part of it.
@@ -32,21 +31,22 @@ RECORD_ERRORS = {"expected after": "io.text_after_quote", "new-line": "io.bare_c
 CELL_TOO_LONG = "limit"
 
 
-@dataclass
-class Records:
-    """Records of a file: their cells, and by position the problems of those that do not fit the header."""
+@dataclass(frozen=True)
+class RawRows:
+    """Consecutive rows as they are in a file.
 
-    rows: list[list[str | None]] = field(default_factory=list)
-    malformed: dict[int, Problem] = field(default_factory=dict)
+    Attributes
+    ----------
+    count : int
+    columns : mapping
+        The columns read, by their position in the header.
+    malformed : mapping
+        The problems of lines that do not fit the header, by position in this piece.
+    """
 
-    def column(self, place: int) -> pa.Array:
-        return pa.array([row[place] for row in self.rows], type=pa.string())
-
-    def sound_column(self, place: int) -> pa.Array:
-        """Return a column without the cells of malformed records, whose columns are unknown."""
-        if not self.malformed:
-            return self.column(place)
-        return pa.array([None if k in self.malformed else row[place] for k, row in enumerate(self.rows)], type=pa.string())
+    count: int
+    columns: Mapping[int, pa.Array]
+    malformed: Mapping[int, Problem] = field(default_factory=dict)
 
 
 def open_bytes(source: Source) -> IO[bytes]:
@@ -62,62 +62,71 @@ def open_bytes(source: Source) -> IO[bytes]:
     return gzip.open(file) if packed else file  # type: ignore[return-value]
 
 
-class Delimited:
-    """A CSV file as records. The header is read at once; `take` reads on."""
+class DelimitedFile:
+    """A CSV file whose cells are all text. The header is read at once; `read` goes through the rows once."""
 
-    def __init__(self, file: IO[bytes], name: str, separator: str | None, encoding: str | None, known: Sequence[str]) -> None:
-        self.name = name
-        lines = TextLines(file, name, encoding).decode()
+    metadata = None
+    group_rows: tuple[int, ...] = ()
+
+    def __init__(self, source: Source, separator: str | None, encoding: str | None, known: Sequence[str]) -> None:
+        self.name, self.is_stdin = locations.display_name(source), str(source) == "-"
+        self.bytes = open_bytes(source)
+        lines = TextLines(self.bytes, self.name, encoding).decode()
         head = list(islice(lines, SAMPLED_LINES))
         if not head or not "".join(head).strip():
-            raise InputError("io.empty_file", source=name)
+            raise InputError("io.empty_file", source=self.name)
         if head[0].startswith(PARQUET.decode()):
-            raise InputError("io.parquet_in_pipe", source=name)
-        self.separator = _choose_separator(head, separator, known, name)
-        self._reader = csv.reader(chain(head, lines), delimiter=self.separator, strict=True)
+            raise InputError("io.parquet_in_pipe", source=self.name)
+        chosen = _choose_separator(head, separator, known, self.name)
+        self._reader = csv.reader(chain(head, lines), delimiter=chosen, strict=True)
         try:
-            self.header = next(filter(None, self._reader))
+            self.fields = pa.schema([(name, pa.string()) for name in next(filter(None, self._reader))])
         except csv.Error as error:
             fault = Problem(_record_error(error)) if _record_error(error) else str(error)
-            raise InputError("io.bad_header", source=name, fault=fault) from error
+            raise InputError("io.bad_header", source=self.name, fault=fault) from error
 
-    def skip(self, count: int) -> None:
-        """Pass over records without keeping them."""
-        while count > 0 and (passed := len(self.take(min(count, SKIPPED_ROWS)).rows)):
-            count -= passed
+    def read(self, places: Sequence[int], size: int, start: int = 0) -> Iterator[RawRows]:
+        """Yield the columns at these positions in pieces of `size` rows from row `start` on."""
+        records = islice(self._records(), start, None)
+        while taken := list(islice(records, size)):
+            columns = {place: pa.array([row[place] for row, _ in taken], type=pa.string()) for place in places}
+            malformed = {k: problem for k, (_, problem) in enumerate(taken) if problem is not None}
+            yield RawRows(len(taken), columns, malformed)
 
-    def take(self, count: int) -> Records:
-        """Return the next records; fewer at the end of the file."""
-        records, width = Records(), len(self.header)
-        while len(records.rows) < count:
+    def count(self) -> int:
+        """Return the number of rows; the file is read to its end."""
+        return sum(1 for _ in self._records())
+
+    def close(self) -> None:
+        if not self.is_stdin:
+            self.bytes.close()
+
+    def _records(self) -> Iterator[tuple[list[str | None], Problem | None]]:
+        """Yield the cells of each row, as many as the header has, and its problem if it had more or fewer."""
+        width = len(self.fields)
+        while True:
             line = self._reader.line_num + 1
             row: list[str | None]
             try:
                 row = list(next(self._reader))
             except StopIteration:
-                break
+                return
             except csv.Error as error:
-                records.malformed[len(records.rows)] = self._malformed(error, line)
-                row = [None] * width
-            if len(row) != width:
-                if not row:
-                    continue
-                details = {"line": line}
-                records.malformed[len(records.rows)] = Problem(
-                    "io.cells_per_line", expected=width, received=len(row), details=details
-                )
-                row = (row + [None] * width)[:width]
-            records.rows.append(row)
-        return records
+                yield [None] * width, self._malformed(error, line)
+                continue
+            if len(row) == width:
+                yield row, None
+            elif row:
+                problem = Problem("io.cells_per_line", expected=width, received=len(row), details={"line": line})
+                yield (row + [None] * width)[:width], problem
 
     def _malformed(self, error: csv.Error, line: int) -> Problem:
         """Return the problem of one record; raise if the reader cannot go on after it."""
         code = _record_error(error)
         if code:
             return Problem("io.malformed_line", details={"line": line, "fault": Problem(code)})
-        too_long = CELL_TOO_LONG in str(error)
-        details = {"source": self.name, "line": line, "limit": csv.field_size_limit()}
-        raise InputError("io.cell_too_long" if too_long else "io.open_quote", **details) from error
+        worse = "io.cell_too_long" if CELL_TOO_LONG in str(error) else "io.open_quote"
+        raise InputError(worse, source=self.name, line=line, limit=csv.field_size_limit()) from error
 
 
 def _record_error(error: csv.Error) -> str:
@@ -132,9 +141,12 @@ class TextLines:
         self.read = 0
 
     def decode(self) -> Iterator[str]:
-        first = self._block()
-        decoder = self._decoder()
-        block, rest = first, ""
+        try:
+            decoder = codecs.getincrementaldecoder(self.encoding or "utf-8-sig")("strict")
+        except LookupError as error:
+            raise InputError("io.unknown_encoding", option="encoding", received=self.encoding) from error
+        first = block = self._block()
+        rest = ""
         while True:
             before = decoder.getstate()[0]
             try:
@@ -152,12 +164,6 @@ class TextLines:
             block = self._block()
         if rest:
             yield rest
-
-    def _decoder(self) -> codecs.IncrementalDecoder:
-        try:
-            return codecs.getincrementaldecoder(self.encoding or "utf-8-sig")("strict")
-        except LookupError as error:
-            raise InputError("io.unknown_encoding", option="encoding", received=self.encoding) from error
 
     def _block(self) -> bytes:
         try:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Hashable, Iterable, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ class _DocumentError(FasterCEError, ValueError):
 def read(path: str | PathLike[str], option: str) -> Json:
     """Return the content of a .yaml, .yml or .json file; `option` is what it holds, such as "schema"."""
     source = Path(path)
-    parse = _parse_yaml if is_yaml(source, option) else _parse_json
+    parse = _parse_yaml if is_yaml(source, option) else partial(json.loads, object_pairs_hook=_unique, parse_int=_whole)
     try:
         if source.is_file() and source.stat().st_size > MOST_BYTES:
             raise InputError("io.document_too_large", option=option, expected=MOST_BYTES >> 20, path=str(source))
@@ -53,10 +54,6 @@ def as_yaml(content: Json, **layout: object) -> str:
         return written
     # Some readers take other characters for the end of a line, so these are escaped.
     return str(_yaml().safe_dump(content, sort_keys=False, allow_unicode=False, **layout))
-
-
-def _parse_json(text: str) -> Json:
-    return json.loads(text, object_pairs_hook=_unique, parse_int=_whole)
 
 
 def _unique(pairs: Iterable[tuple[Hashable, Json]]) -> dict[Hashable, Json]:

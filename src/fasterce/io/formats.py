@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from math import isfinite
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,44 +20,22 @@ from fasterce.typing import JsonObject
 COPY_BYTES = 2**20
 
 
-class Writer(ABC):
-    """Writes the tables of one file, with its head and end."""
-
-    @abstractmethod
-    def write(self, lines: pa.Table) -> None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-
 class Format(ABC):
-    """A file format for lines."""
+    """A file format for chunks, which are Arrow tables of lines (for `Records`: lists of records)."""
 
     suffix: str
 
     @abstractmethod
-    def writer(self, file: IO[bytes], fields: pa.Schema) -> Writer: ...
+    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[Any]) -> None:
+        """Write a whole file, chunk by chunk as they come."""
 
     @abstractmethod
-    def write_part(self, file: IO[bytes], lines: pa.Table) -> None:
+    def write_part(self, file: IO[bytes], chunk: Any) -> None:
         """Write one chunk by itself."""
 
     @abstractmethod
-    def join(self, parts: Iterable[Path], file: IO[bytes], fields: pa.Schema) -> None:
+    def join(self, file: IO[bytes], fields: pa.Schema, parts: Iterable[Path]) -> None:
         """Write the whole file from its chunks, one at a time in memory."""
-
-
-class TextWriter(Writer):
-    def __init__(self, format: "TextFormat", file: IO[bytes], fields: pa.Schema) -> None:
-        self.format, self.file = format, file
-        file.write(format.head(fields))
-
-    def write(self, lines: pa.Table) -> None:
-        self.format.write_part(self.file, lines)
-        self.file.flush()
-
-    def close(self) -> None:
-        self.file.flush()
 
 
 class TextFormat(Format):
@@ -66,10 +44,13 @@ class TextFormat(Format):
     def head(self, fields: pa.Schema) -> bytes:
         return b""
 
-    def writer(self, file: IO[bytes], fields: pa.Schema) -> Writer:
-        return TextWriter(self, file, fields)
+    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[Any]) -> None:
+        file.write(self.head(fields))
+        for chunk in chunks:
+            self.write_part(file, chunk)
+            file.flush()
 
-    def join(self, parts: Iterable[Path], file: IO[bytes], fields: pa.Schema) -> None:
+    def join(self, file: IO[bytes], fields: pa.Schema, parts: Iterable[Path]) -> None:
         file.write(self.head(fields))
         for part in parts:
             with part.open("rb") as written:
@@ -84,8 +65,8 @@ class Csv(TextFormat):
     def head(self, fields: pa.Schema) -> bytes:
         return _csv_lines([fields.names])
 
-    def write_part(self, file: IO[bytes], lines: pa.Table) -> None:
-        columns = [_csv_values(column, field.type) for column, field in zip(lines.columns, lines.schema, strict=True)]
+    def write_part(self, file: IO[bytes], chunk: pa.Table) -> None:
+        columns = [_csv_values(column, field.type) for column, field in zip(chunk.columns, chunk.schema, strict=True)]
         file.write(_csv_lines(zip(*columns, strict=True)))
 
 
@@ -94,46 +75,17 @@ class JsonLines(TextFormat):
 
     suffix = ".jsonl"
 
-    def write_part(self, file: IO[bytes], lines: pa.Table) -> None:
-        write_objects(file, [_json_line(line) for line in lines.to_pylist()])
+    def write_part(self, file: IO[bytes], chunk: pa.Table) -> None:
+        file.write(_json_lines(map(_json_line, chunk.to_pylist())))
 
 
-def write_objects(file: IO[bytes], objects: Iterable[Mapping[str, object]]) -> None:
-    """Write one JSON object per line."""
-    text = "".join(json.dumps(one, ensure_ascii=False, default=str, allow_nan=False) + "\n" for one in objects)
-    file.write(text.encode())
+class Records(TextFormat):
+    """One JSON object per line, for chunks that are lists of records."""
 
+    suffix = ".jsonl"
 
-class ParquetWriter(Writer):
-    """Writes one row group per table, or row groups of `group_rows` lines whatever the tables."""
-
-    def __init__(self, file: IO[bytes], fields: pa.Schema, group_rows: int | None = None) -> None:
-        self.writer = pq.ParquetWriter(pa.PythonFile(file, mode="w"), fields, compression="zstd")
-        self.file, self.group_rows = file, group_rows
-        self.waiting: list[pa.Table] = []
-
-    def write(self, lines: pa.Table) -> None:
-        if self.group_rows is None:
-            self._write_group(lines)
-            return
-        self.waiting.append(lines)
-        while sum(map(len, self.waiting)) >= self.group_rows:
-            joined = pa.concat_tables(self.waiting)
-            self._write_group(joined.slice(0, self.group_rows))
-            self.waiting = [joined.slice(self.group_rows)]
-
-    def close(self) -> None:
-        if sum(map(len, self.waiting)):
-            self._write_group(pa.concat_tables(self.waiting))
-        self.discard()
-
-    def discard(self) -> None:
-        """Close without the lines that wait for a full row group."""
-        self.writer.close()
-
-    def _write_group(self, lines: pa.Table) -> None:
-        self.writer.write_table(lines.combine_chunks(), row_group_size=max(len(lines), 1))
-        self.file.flush()
+    def write_part(self, file: IO[bytes], chunk: Iterable[Mapping[str, object]]) -> None:
+        file.write(_json_lines(chunk))
 
 
 class Parquet(Format):
@@ -141,20 +93,28 @@ class Parquet(Format):
 
     suffix = ".parquet"
 
-    def writer(self, file: IO[bytes], fields: pa.Schema) -> Writer:
-        return ParquetWriter(file, fields)
-
-    def write_part(self, file: IO[bytes], lines: pa.Table) -> None:
-        writer = self.writer(file, lines.schema)
-        writer.write(lines)
+    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[pa.Table]) -> None:
+        writer = parquet_writer(file, fields)
+        for chunk in chunks:
+            write_group(writer, chunk)
+            file.flush()
         writer.close()
 
-    def join(self, parts: Iterable[Path], file: IO[bytes], fields: pa.Schema) -> None:
-        writer = self.writer(file, fields)
-        for part in parts:
-            with pq.ParquetFile(part, pre_buffer=False) as written:
-                writer.write(written.read().cast(fields))
-        writer.close()
+    def write_part(self, file: IO[bytes], chunk: pa.Table) -> None:
+        self.write(file, chunk.schema, [chunk])
+
+    def join(self, file: IO[bytes], fields: pa.Schema, parts: Iterable[Path]) -> None:
+        self.write(file, fields, (pq.ParquetFile(part, pre_buffer=False).read().cast(fields) for part in parts))
+
+
+def parquet_writer(file: IO[bytes], fields: pa.Schema) -> pq.ParquetWriter:
+    """Return a writer of Parquet as all our files are."""
+    return pq.ParquetWriter(pa.PythonFile(file, mode="w"), fields, compression="zstd")
+
+
+def write_group(writer: pq.ParquetWriter, lines: pa.Table) -> None:
+    """Write lines as one row group."""
+    writer.write_table(lines.combine_chunks(), row_group_size=max(len(lines), 1))
 
 
 FORMATS: dict[str, Format] = {"parquet": Parquet(), "csv": Csv(), "jsonl": JsonLines()}
@@ -187,15 +147,18 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _csv_values(column: pa.ChunkedArray, kind: pa.DataType) -> list[object]:
+def _csv_values(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
     """Return plain values; 32-bit numbers with no more digits than they have."""
-    values = column.to_pylist()
-    if not pa.types.is_floating(kind):
-        return list(values)
-    numbers: list[float | None] = [None if value is None or value != value else value for value in values]  # noqa: PLR0124 - NaN
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_floating(kind):
+        values = [None if value is None or np.isnan(value) else value for value in values]
     if pa.types.is_float32(kind):
-        return [None if value is None else str(np.float32(value)) for value in numbers]
-    return list(numbers)
+        values = [None if value is None else str(np.float32(value)) for value in values]
+    return values
+
+
+def _json_lines(objects: Iterable[Mapping[str, object]]) -> bytes:
+    return "".join(json.dumps(one, ensure_ascii=False, default=str, allow_nan=False) + "\n" for one in objects).encode()
 
 
 def _json_line(line: JsonObject) -> JsonObject:

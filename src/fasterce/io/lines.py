@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fasterce.data.dtypes import Dtype, is_single
 from fasterce.data.schema import Feature
 from fasterce.data.table import Table
 from fasterce.explanation import Explanation
+from fasterce.io.source import Positions
 from fasterce.options import check_known, defaults
 from fasterce.search.target import ANY_OTHER
-from fasterce.typing import Floats, Indices, JsonObject, Mask, Objects
+from fasterce.typing import Indices, JsonObject, Objects
 
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
@@ -28,7 +28,6 @@ PREFIX = "cf_"
 # Digits of the model's numbers: the last bits of its sums may depend on how many rows it evaluates at once.
 DIGITS = 9
 MEASURES = ("distance", "new_score", "nn_ratio", "robust", "ensemble_agreement")
-Positions = NDArray[np.int64]
 
 
 def explain_chunk(
@@ -74,20 +73,6 @@ def check_options(explainer: "FasterCE", options: Mapping[str, Any]) -> None:
     explainer.explain(table.frame(np.zeros((0, len(table.schema)))), **options)
 
 
-def with_ids(kept: pa.Table, ids: pa.Array | None) -> pa.Table:
-    """Return the columns to copy to the output, with the ids first."""
-    if ids is None:
-        return kept
-    return pa.Table.from_arrays([ids, *kept.columns], names=["id", *kept.column_names])
-
-
-def record_ids(positions: Iterable[int], ids: pa.Array | None) -> list[str]:
-    """Return what names each row in its record: its id, or its position where it has none."""
-    numbers = [str(position) for position in positions]
-    named = [None] * len(numbers) if ids is None else ids.to_pylist()
-    return [number if name is None else str(name) for number, name in zip(numbers, named, strict=True)]
-
-
 def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extra: pa.Schema | None = None) -> pa.Schema:
     """Return the columns of the lines, which do not depend on the rows.
 
@@ -128,30 +113,33 @@ def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table 
     """Return an explanation as lines."""
     fields = schema(explainer, found.options, None if extra_columns is None else extra_columns.schema)
     rows, chosen = _places(found)
-    has = chosen >= 0
-    at = chosen[has]
+    arrays, table = found.arrays, found.table
     columns: list[pa.Array] = [pa.array(rows + first if isinstance(first, int) else first[rows], pa.int64())]
     if extra_columns is not None and extra_columns.num_columns:
         columns += [column.combine_chunks() for column in extra_columns.take(pa.array(rows)).columns]
     per_row = {
-        "status": found.status.to_numpy()[rows],
-        "reason": [reason or None for reason in found.reason.to_numpy()[rows]],
-        "prediction": _rounded(found.prediction.to_numpy())[rows],
-        "score": np.full(len(rows), np.nan) if found.score is None else _rounded(found.score.to_numpy())[rows],
-        "target": _spread_target(found, rows),
+        "status": found.status,
+        "reason": [reason or None for reason in found.reason],
+        "prediction": _rounded(found.prediction.to_numpy()),
+        "score": np.full(len(found), np.nan) if found.score is None else _rounded(found.score.to_numpy()),
+        "target": [_target(value) for value in found.target],
     }
     per_counterfactual = {
-        "rank": found.arrays.rank,
-        "method": found.arrays.method,
-        "n_changed": found.arrays.changed.sum(axis=1),
-        **dict(zip(MEASURES, (found.arrays.distance, *_measured(found)), strict=True)),
+        "rank": arrays.rank,
+        "method": arrays.method,
+        "n_changed": arrays.changed.sum(axis=1),
+        "distance": arrays.distance,
+        "new_score": _rounded(arrays.score),
+        "nn_ratio": arrays.nn_ratio,
+        "robust": arrays.robust,
+        "ensemble_agreement": arrays.ensemble_agreement,
         "changes": _changes(found),
+        **{PREFIX + str(name): table.column(j, arrays.codes[:, j]) for j, name in enumerate(table.schema.names)},
     }
-    columns += [_array(values, fields.field(name).type) for name, values in per_row.items()]
-    columns += [_spread(values[at], has, fields.field(name).type) for name, values in per_counterfactual.items()]
-    for j, feature in enumerate(found.table.schema.features):
-        values = _plain_values(found.table, j, found.arrays.codes[at, j])
-        columns.append(_spread(values, has, fields.field(PREFIX + str(feature.name)).type))
+    columns += [_array(values, fields.field(name).type).take(pa.array(rows)) for name, values in per_row.items()]
+    # Null on the lines without a counterfactual.
+    places = pa.array(chosen, mask=chosen < 0)
+    columns += [_array(values, fields.field(name).type).take(places) for name, values in per_counterfactual.items()]
     return pa.Table.from_arrays(columns, schema=fields)
 
 
@@ -167,18 +155,11 @@ def _as_fitted(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _places(found: Explanation) -> tuple[Indices, Indices]:
     """Return the row and the counterfactual (-1 for none) of every line, row by row, best first."""
-    order = np.argsort(found.arrays.query, kind="stable")
     count = np.bincount(found.arrays.query, minlength=len(found))
-    lines = np.maximum(count, 1)
-    chosen = np.full(int(lines.sum()), -1, dtype=np.intp)
-    rows = np.repeat(np.arange(len(found), dtype=np.intp), lines)
-    chosen[count[rows] > 0] = order
+    rows = np.repeat(np.arange(len(found), dtype=np.intp), np.maximum(count, 1))
+    chosen = np.full(len(rows), -1, dtype=np.intp)
+    chosen[count[rows] > 0] = np.argsort(found.arrays.query, kind="stable")
     return rows, chosen
-
-
-def _measured(found: Explanation) -> list[Floats]:
-    arrays = found.arrays
-    return [_rounded(arrays.score), arrays.nn_ratio, arrays.robust, arrays.ensemble_agreement]
 
 
 def _rounded(values: Objects) -> Objects:
@@ -187,58 +168,26 @@ def _rounded(values: Objects) -> Objects:
     return np.array([float(f"{value:.{DIGITS}g}") for value in values])
 
 
-def _changes(found: Explanation) -> Objects:
+def _changes(found: Explanation) -> list[str]:
     """Return what each counterfactual changes, as JSON: [{"feature": …, "from": …, "to": …}, …]."""
     table, arrays = found.table, found.arrays
-    texts: list[list[JsonObject]] = [[] for _ in range(len(arrays))]
+    changes: list[list[JsonObject]] = [[] for _ in range(len(arrays))]
     for k, j in zip(*(places.tolist() for places in np.nonzero(arrays.changed)), strict=True):
         before, after = table.value(j, arrays.before[k, j]), table.value(j, arrays.codes[k, j])
-        texts[k].append({"feature": table.schema.names[j], "from": before, "to": after})
-    written = np.empty(len(texts), dtype=object)
-    written[:] = [json.dumps(changes, ensure_ascii=False, default=str) for changes in texts]
-    return written
+        changes[k].append({"feature": table.schema.names[j], "from": before, "to": after})
+    return [json.dumps(one, ensure_ascii=False, default=str) for one in changes]
 
 
-def _plain_values(table: Table, j: int, codes: Floats) -> Objects:
-    """Return one column of the counterfactuals, missing values as None."""
-    feature = table.schema.features[j]
-    absent = codes == feature.missing_code if feature.nullable else np.zeros(len(codes), dtype=bool)
-    if feature.numeric:
-        values = codes.astype(object)
-    else:
-        categories = np.empty(len(feature.categories) + 1, dtype=object)
-        categories[:] = [*feature.categories, None]
-        values = categories[np.where(absent, len(feature.categories), codes).astype(np.intp)]
-    values[absent] = None
-    return values
-
-
-def _spread(values: Objects, has: Mask, kind: pa.DataType) -> pa.Array:
-    """Put values on the lines that have a counterfactual, null on the others."""
-    every = np.full(len(has), None, dtype=object)
-    every[has] = values
-    return _array(every, kind)
-
-
-def _array(values: Sequence[Any] | Objects, kind: pa.DataType) -> pa.Array:
-    """Return an Arrow array of a given type, with null for NaN."""
+def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
+    """Return an Arrow array of a given type, with null for missing values."""
     if pa.types.is_string(kind):
-        return pa.array([None if value is None else str(value) for value in values], kind)
-    if pa.types.is_integer(kind):
-        return pa.array([None if value is None else int(value) for value in values], kind)
+        return pa.array([None if pd.isna(value) else str(value) for value in values], kind)
     return pa.array(values, kind, from_pandas=True)
 
 
-def _spread_target(found: Explanation, rows: Indices) -> Objects:
-    """Return the target class, or the target interval as JSON."""
-    targets = found.target.to_numpy()
-    shown = np.empty(len(targets), dtype=object)
-    shown[:] = [_interval(value) if isinstance(value, tuple) else value for value in targets]
-    return shown[rows]
-
-
-def _interval(bounds: Sequence[float]) -> str:
-    return json.dumps([bound if np.isfinite(bound) else None for bound in bounds])
+def _target(value: Any) -> Any:
+    """Return a target class, or a target interval as JSON."""
+    return json.dumps([bound if np.isfinite(bound) else None for bound in value]) if isinstance(value, tuple) else value
 
 
 def _type_of(values: Sequence[Any]) -> pa.DataType:
@@ -271,9 +220,8 @@ def _renamed(extra: pa.Schema, taken: set[str]) -> list[pa.Field]:
     """Return the columns kept; one named like a column of the lines gets an underscore."""
     fields = []
     for field in extra:
-        name = field.name
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        fields.append(field.with_name(name))
+        while field.name in taken:
+            field = field.with_name(field.name + "_")  # noqa: PLW2901
+        taken.add(field.name)
+        fields.append(field)
     return fields

@@ -14,6 +14,11 @@ Source = str | Path
 ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
+def display_name(source: Source) -> str:
+    """Return how messages name a source."""
+    return "standard input" if str(source) == "-" else str(source)
+
+
 def is_address(source: Source) -> bool:
     return ADDRESS.match(str(source)) is not None
 

@@ -1,7 +1,9 @@
 """Parquet read in batches of any size, with the needed columns only."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +12,8 @@ import pyarrow.parquet as pq
 from fasterce.errors import InputError
 from fasterce.io import locations
 from fasterce.io.atomic import cause
-from fasterce.io.cells import decoded
-from fasterce.io.delimited import PARQUET
+from fasterce.io.cells import column
+from fasterce.io.delimited import PARQUET, RawRows
 from fasterce.io.locations import Source, first_line
 
 # Bytes read ahead per column: large row groups must not fill the memory.
@@ -44,47 +46,47 @@ def read_errors(source: Source) -> Iterator[None]:
         raise InputError("io.unreadable_parquet", path=source, cause=reason) from error
 
 
-def open_file(source: Source) -> pq.ParquetFile:
-    """Open a Parquet file that is read page by page."""
-    with read_errors(source):
-        if not locations.is_file(source):
-            raise FileNotFoundError(2, "no such file")
-        opened = locations.open_binary(source) if locations.is_address(source) else str(source)
-        return pq.ParquetFile(opened, buffer_size=BUFFER, pre_buffer=False)
+class ParquetFile:
+    """A Parquet file that is read page by page."""
 
+    def __init__(self, source: Source) -> None:
+        self.name = str(source)
+        with read_errors(source):
+            if not locations.is_file(source):
+                raise FileNotFoundError(2, "no such file")
+            opened = locations.open_binary(source) if locations.is_address(source) else str(source)
+            self.file = pq.ParquetFile(opened, buffer_size=BUFFER, pre_buffer=False)
+        self.fields, self.metadata = self.file.schema_arrow, self.file.metadata
+        self.group_rows = tuple(self.metadata.row_group(k).num_rows for k in range(self.metadata.num_row_groups))
 
-def batches(file: pq.ParquetFile, columns: Sequence[str], rows: int, start: int) -> Iterator[pa.Table]:
-    """Yield tables of exactly `rows` rows from row `start` on; the last one has what is left."""
-    groups, left_out = _groups_from(file, start)
-    waiting: list[pa.Table] = []
-    for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False):
-        # For the column "a" Arrow also returns "a.b".
-        piece = pa.Table.from_batches([batch]).select(list(columns)).slice(left_out)
-        left_out = max(0, left_out - len(batch))
-        waiting.append(piece)
-        while sum(map(len, waiting)) >= rows:
-            joined = pa.concat_tables(waiting)
-            yield joined.slice(0, rows)
-            waiting = [joined.slice(rows)]
-    if sum(map(len, waiting)):
-        yield pa.concat_tables(waiting)
+    def read(self, places: Sequence[int], size: int, start: int = 0) -> Iterator[RawRows]:
+        """Yield the columns at these positions in pieces of exactly `size` rows from row `start` on; the last may be less."""
+        tables = self._tables([self.fields.names[place] for place in places], size, start)
+        while True:
+            with read_errors(self.name):
+                table = next(tables, None)
+            if table is None:
+                return
+            yield RawRows(len(table), {place: column(table, k) for k, place in enumerate(places)})
 
+    def count(self) -> int:
+        return int(self.metadata.num_rows)
 
-def column(table: pa.Table, place: int) -> pa.Array:
-    """Return one column in one piece, with dictionaries decoded."""
-    pieces = [decoded(piece) for piece in table.column(place).chunks]
-    return pa.concat_arrays(pieces) if pieces else pa.array([], type=plain_type(table.schema.field(place).type))
+    def close(self) -> None:
+        self.file.close()
 
-
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _groups_from(file: pq.ParquetFile, start: int) -> tuple[list[int], int]:
-    """Return the row groups from row `start` on, and how many rows of the first to skip."""
-    for group in range(file.num_row_groups):
-        size = file.metadata.row_group(group).num_rows
-        if start < size:
-            return list(range(group, file.num_row_groups)), start
-        start -= size
-    return [], 0
+    def _tables(self, names: list[str], size: int, start: int) -> Iterator[pa.Table]:
+        ends = [0, *accumulate(self.group_rows)]
+        first = bisect_right(ends, start) - 1
+        groups, left_out = list(range(first, len(self.group_rows))), start - ends[first]
+        waiting: list[pa.Table] = []
+        for batch in self.file.iter_batches(batch_size=size, row_groups=groups, columns=names, use_threads=False):
+            # For the column "a" Arrow also returns "a.b".
+            waiting.append(pa.Table.from_batches([batch]).select(names).slice(left_out))
+            left_out = max(0, left_out - len(batch))
+            while sum(map(len, waiting)) >= size:
+                joined = pa.concat_tables(waiting)
+                yield joined.slice(0, size)
+                waiting = [joined.slice(size)]
+        if sum(map(len, waiting)):
+            yield pa.concat_tables(waiting)

@@ -168,7 +168,10 @@ def run_fork_server(descriptor: int, target: str, modules: Sequence[str]) -> NoR
 
 
 class _TorchHidden:
-    """A finder that hides PyTorch from libraries that look for it: workers seldom need it, and it is large."""
+    """A finder that hides PyTorch from libraries that look for it: workers seldom need it, and it is large.
+
+    None in `sys.modules` does not do: SciPy takes what is there for PyTorch.
+    """
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name == "torch":

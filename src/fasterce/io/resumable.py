@@ -34,7 +34,6 @@ KNOWN_NAMES = re.compile(
     r"|([^/]+=[^/]*/)*part-\d+\.(parquet|csv|jsonl)|.*/"
 )
 VERSION = 3
-BLOCK = 2**20
 LONGEST_SHOWN = 100
 # The option that discards an earlier run, as messages name it.
 RESTART = "resume=False"
@@ -78,28 +77,31 @@ class ResumableFolder:
             Whether files that belong to no run may be removed too.
         """
         found = atomic.read_json(self.path / RUN)
-        resumed = found is not None and found.get("version") == VERSION and not fresh
-        if found is not None:
-            self._remove_unpublished(found.get("token", ""))
-        if found is not None and resumed:
-            _check_same_job(self.path, found["job"], json.loads(json.dumps(job)))
-            self.token = found["token"]
-            with atomic.write_errors(self.path):
+        with atomic.write_errors(self.path):
+            if found is not None:
+                # What a killed run left of the outputs.
+                for output in self.outputs:
+                    _unpublished(output, found.get("token", "")).unlink(missing_ok=True)
+            if found is not None and found.get("version") == VERSION and not fresh:
+                _check_same_job(self.path, found["job"], json.loads(json.dumps(job)))
+                self.token = found["token"]
                 (self.path / SUCCESS).unlink(missing_ok=True)
-        else:
+                self._prepare()
+                return
             if found is None and not fresh and not discard:
                 self._check_empty()
-            with atomic.write_errors(self.path):
-                self._clear()
+            self._clear()
             self.token = uuid4().hex
-        with atomic.write_errors(self.path):
-            for name in (PIECES, STAGING):
-                (self.path / name).mkdir(exist_ok=True)
-            for left in (self.path / STAGING).iterdir():
-                left.unlink()
-        if not resumed:
-            manifest = {"version": VERSION, "token": self.token, "job": job}
-            self.publish(self.path / RUN, lambda file: atomic.write_json(file, manifest))
+            self._prepare()
+        manifest = {"version": VERSION, "token": self.token, "job": job}
+        self.publish(self.path / RUN, lambda file: atomic.write_json(file, manifest))
+
+    def _prepare(self) -> None:
+        """Make the folders inside, and remove what an earlier run has staged."""
+        for name in (PIECES, STAGING):
+            (self.path / name).mkdir(exist_ok=True)
+        for left in (self.path / STAGING).iterdir():
+            left.unlink()
 
     def finished(self, number: int) -> JsonObject | None:
         """Return the description of a finished piece, or None if its files are not as they were written."""
@@ -142,16 +144,6 @@ class ResumableFolder:
         piece = {"token": self.token, "number": number, "about": about, "files": files}
         self.publish(self._piece(number), lambda file: atomic.write_json(file, piece))
 
-    def begin_attempt(self, number: int) -> int:
-        """Note that a piece is begun; return how many earlier attempts never ended."""
-        with self._attempts(number).open("ab") as file:
-            before = file.tell()
-            file.write(b".")
-        return before
-
-    def end_attempt(self, number: int) -> None:
-        self._attempts(number).unlink(missing_ok=True)
-
     def publish(self, target: Path, write: Write) -> None:
         """Replace one of the outputs, or a file of the folder, at once."""
         inside = target.is_relative_to(self.path)
@@ -179,9 +171,6 @@ class ResumableFolder:
 
     def _piece(self, number: int) -> Path:
         return self.path / PIECES / f"{number:06d}.json"
-
-    def _attempts(self, number: int) -> Path:
-        return self.path / STAGING / f"{number:06d}.attempts"
 
     def _check_current(self) -> None:
         """A worker that was taken for dead must not write into the run that replaced it."""
@@ -216,11 +205,6 @@ class ResumableFolder:
             elif entry.name != LOCK:
                 entry.unlink()
 
-    def _remove_unpublished(self, token: str) -> None:
-        for output in self.outputs:
-            with atomic.write_errors(output):
-                _unpublished(output, token).unlink(missing_ok=True)
-
 
 def _unpublished(output: Path, token: str) -> Path:
     """Return where an output is written until it is whole: in its own folder, where it can be renamed."""
@@ -229,12 +213,9 @@ def _unpublished(output: Path, token: str) -> Path:
 
 def file_digest(source: locations.Source) -> JsonObject:
     """Return size and SHA-256 of all of a file; explaining a row takes thousands of times as long as reading it."""
-    digest, size = hashlib.sha256(), 0
     with locations.open_binary(source) as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-            size += len(block)
-    return {"bytes": size, "sha256": digest.hexdigest()}
+        digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
+        return {"bytes": file.tell(), "sha256": digest.hexdigest()}
 
 
 def job_options(options: Mapping[str, object]) -> JsonObject:

@@ -2,11 +2,12 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -28,38 +29,56 @@ if TYPE_CHECKING:
 PIPE = "-"
 
 Progress = Callable[[int, int | None, int, float], object]
-Records = Sequence[Mapping[str, object]]
-RecordMaker = Callable[..., Records]
+RecordMaker = Callable[..., Sequence[Mapping[str, object]]]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file to write: its format, and the folder of its parts while the run is not finished."""
+
+    path: Path
+    format: formats.Format
+    folder: str = ""
+
+    @property
+    def of_records(self) -> bool:
+        """Whether it holds records instead of lines."""
+        return isinstance(self.format, formats.Records)
+
+    def part(self, number: int) -> str:
+        """Return the name of one chunk."""
+        return f"{self.folder}part-{number:06d}{self.format.suffix}"
 
 
 @dataclass(frozen=True)
 class FileJob:
-    """How chunks are explained, and how their lines and records are written."""
+    """How chunks are explained, and where they are written."""
 
     explainer: "FasterCE"
     options: Mapping[str, object]
-    format: formats.Format
+    outputs: Sequence[Output]
     record_maker: RecordMaker | None
-    records: Path | None
     progress: Progress | None
 
-    @property
-    def only_records(self) -> bool:
-        """Whether the target itself holds records instead of lines."""
-        return isinstance(self.format, formats.JsonLines) and self.record_maker is not None and self.records is None
+    def explain(self, chunk: Chunk) -> tuple[list[Any], Summary]:
+        """Explain a chunk; return what goes to each output, and counts."""
+        found = lines.explain(self.explainer, chunk.frame, self.options)
+        made = lines.to_lines(self.explainer, found, chunk.copied(), chunk.first)
+        records: Sequence[Mapping[str, object]] = ()
+        if self.record_maker is not None and any(output.of_records for output in self.outputs):
+            records = self.record_maker(self.explainer, found, ids=chunk.record_ids())
+            if len(records) != len(found):
+                raise InputError("io.records_per_row", expected=len(found), received=len(records))
+        contents = [records if output.of_records else made for output in self.outputs]
+        return contents, Summary.of(found, len(made))
+
+    def fields(self, rows: Rows) -> pa.Schema:
+        """Return the columns of the lines."""
+        return lines.schema(self.explainer, self.options, rows.copied())
 
     def report(self, total: Summary, rows: int | None) -> None:
         if self.progress is not None:
             self.progress(total.rows, rows, total.found, total.seconds)
-
-
-@dataclass(frozen=True)
-class ExplainedChunk:
-    """The lines of a chunk, its records if there are any, and counts."""
-
-    lines: pa.Table
-    records: Records | None
-    summary: Summary
 
 
 def run(
@@ -134,8 +153,11 @@ def run(
     chosen = formats.choose(format, target)
     _check_files(source, target, records, record_maker)
     lines.check_options(explainer, given)
-    beside = None if records is None else Path(records)
-    job = FileJob(explainer, given, formats.FORMATS[chosen], record_maker, beside, progress)
+    only_records = chosen == "jsonl" and record_maker is not None and records is None
+    outputs = [Output(Path(target), formats.Records() if only_records else formats.FORMATS[chosen])]
+    if records is not None:
+        outputs.append(Output(Path(records), formats.Records(), f"{RECORDS}/"))
+    job = FileJob(explainer, given, outputs, record_maker, progress)
     reading: dict[str, Json] = {
         "chunk_rows": chunk_rows,
         "separator": separator,
@@ -148,47 +170,55 @@ def run(
         if str(target) == PIPE:
             return _to_pipe(job, rows)
         if str(source) == PIPE:
-            return _to_file(job, rows, Path(target), {}, resume=False)
+            return _to_file(job, rows, {}, resume=False)
         identity = {
             "source": file_digest(source),
-            "explainer": artifact.digest(explainer),
-            "compiled": explainer.state_.compiled is not None,
-            "model": model_digest,
-            "fasterce": versions()["fasterce"],
             "format": chosen,
             "records": records is not None,
             **{name: list(value) if name == "keep" else plain(value) for name, value in reading.items()},
-            **job_options(given),
+            **results_depend_on(explainer, model_digest, given),
         }
-        return _to_file(job, rows, Path(target), identity, resume)
+        return _to_file(job, rows, identity, resume)
+
+
+def results_depend_on(explainer: "FasterCE", model_digest: str | None, options: Mapping[str, object]) -> dict[str, Json]:
+    """Return what identifies a job beside its input and output: explainer, model, version and options of `explain`."""
+    return {
+        "explainer": artifact.digest(explainer),
+        "compiled": explainer.state_.compiled is not None,
+        "model": model_digest,
+        "fasterce": versions()["fasterce"],
+        **job_options(options),
+    }
 
 
 def _to_pipe(job: FileJob, rows: Rows) -> Summary:
     """Write chunk by chunk to standard output; a reader that goes away ends the run quietly."""
     total, output = Summary(), sys.stdout.buffer
-    try:
-        writer = job.format.writer(output, _fields(job, rows))
+
+    def contents() -> Iterator[object]:
+        nonlocal total
         for chunk in rows:
-            done = _explain(job, chunk)
-            if job.only_records:
-                formats.write_objects(output, done.records or ())
-                output.flush()
-            else:
-                writer.write(done.lines)
-            total += done.summary
+            (content,), summary = job.explain(chunk)
+            yield content
+            total += summary
             job.report(total, rows.total)
-        writer.close()
+
+    try:
+        job.outputs[0].format.write(output, job.fields(rows), contents())
         output.flush()
     except BrokenPipeError:
-        _discard_stdout()
+        # What Python flushes at its end must not fail again.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return replace(total, complete=False)
     return total
 
 
-def _to_file(job: FileJob, rows: Rows, target: Path, identity: Mapping[str, Json], resume: bool) -> Summary:
+def _to_file(job: FileJob, rows: Rows, identity: Mapping[str, Json], resume: bool) -> Summary:
     """Write finished chunks to a folder beside the target and join them at the end."""
-    outputs = [target] if job.records is None else [target, job.records]
-    folder = ResumableFolder(target.with_name(f".{target.name}.parts"), outputs=outputs)
+    target = job.outputs[0].path
+    folder = ResumableFolder(target.with_name(f".{target.name}.parts"), outputs=[output.path for output in job.outputs])
     with folder.locked():
         folder.begin(identity, fresh=not resume, discard=True)
         total = _finished(folder)
@@ -196,13 +226,19 @@ def _to_file(job: FileJob, rows: Rows, target: Path, identity: Mapping[str, Json
             job.report(total, rows.total)
         for chunk in rows.chunks(total.chunks):
             _check_rows(total, chunk.first)
-            done = _explain(job, chunk)
-            folder.commit(chunk.number, _files(job, chunk.number, done), done.summary.to_dict())
-            total += done.summary
+            contents, summary = job.explain(chunk)
+            files: dict[str, Path | Write] = {
+                output.part(chunk.number): partial(output.format.write_part, chunk=content)
+                for output, content in zip(job.outputs, contents, strict=True)
+            }
+            folder.commit(chunk.number, files, summary.to_dict())
+            total += summary
             job.report(total, rows.total)
         rows.check_unchanged()
         _check_rows(total, total.rows if rows.total is None else rows.total)
-        _publish(job, folder, target, total.chunks, _fields(job, rows))
+        for output in job.outputs:
+            parts = [folder.path / output.part(number) for number in range(total.chunks)]
+            folder.publish(output.path, partial(output.format.join, fields=job.fields(rows), parts=parts))
         folder.remove()
     return total
 
@@ -213,51 +249,6 @@ def _finished(folder: ResumableFolder) -> Summary:
     while (known := folder.finished(total.chunks)) is not None:
         total += Summary.from_dict(known)
     return replace(total, resumed=total.chunks)
-
-
-def _publish(job: FileJob, folder: ResumableFolder, target: Path, chunks: int, fields: pa.Schema) -> None:
-    numbers = range(chunks)
-    parts = [folder.path / _part(number, job.format.suffix) for number in numbers]
-    folder.publish(target, lambda file: job.format.join(parts, file, fields))
-    if job.records is not None:
-        records = [folder.path / _record_part(number) for number in numbers]
-        folder.publish(job.records, lambda file: formats.JsonLines().join(records, file, pa.schema([])))
-
-
-def _part(number: int, suffix: str) -> str:
-    return f"part-{number:06d}{suffix}"
-
-
-def _record_part(number: int) -> str:
-    return f"{RECORDS}/{_part(number, formats.JsonLines.suffix)}"
-
-
-def _files(job: FileJob, number: int, done: ExplainedChunk) -> dict[str, Write]:
-    """Return what writes each file of a chunk."""
-    records, name = done.records, _part(number, job.format.suffix)
-    if job.only_records:
-        return {name: lambda file: formats.write_objects(file, records or ())}
-    files: dict[str, Write] = {name: lambda file: job.format.write_part(file, done.lines)}
-    if records is not None:
-        files[_record_part(number)] = lambda file: formats.write_objects(file, records)
-    return files
-
-
-def _explain(job: FileJob, chunk: Chunk) -> ExplainedChunk:
-    found = lines.explain(job.explainer, chunk.frame, job.options)
-    made = lines.to_lines(job.explainer, found, lines.with_ids(chunk.passthrough, chunk.ids), chunk.first)
-    records = None
-    if job.record_maker is not None and (job.only_records or job.records):
-        positions = range(chunk.first, chunk.first + len(found))
-        records = job.record_maker(job.explainer, found, ids=lines.record_ids(positions, chunk.ids))
-        if len(records) != len(found):
-            raise InputError("io.records_per_row", expected=len(found), received=len(records))
-    return ExplainedChunk(made, records, Summary.of(found, len(made)))
-
-
-def _fields(job: FileJob, rows: Rows) -> pa.Schema:
-    extra = ([] if rows.identity is None else [pa.field("id", rows.identity)]) + list(rows.extra)
-    return lines.schema(job.explainer, job.options, pa.schema(extra))
 
 
 def _check_rows(total: Summary, expected: int) -> None:
@@ -278,9 +269,3 @@ def _check_files(source: Source, target: Source, records: Source | None, record_
     every = outputs + ([] if str(source) == PIPE or locations.is_address(source) else [Path(source).resolve()])
     if len(set(every)) < len(every):
         raise InputError("io.same_file", received=[str(path) for path in every])
-
-
-def _discard_stdout() -> None:
-    """What Python flushes at its end must not fail again."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,71 +1,162 @@
 """Rows of a CSV or Parquet file, chunk by chunk, in the types the explainer was fitted with."""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fasterce.config import BatchConfig
 from fasterce.data.table import Table
-from fasterce.errors import InputError
-from fasterce.io import cells, delimited, header, locations, parquet
+from fasterce.errors import InputError, suggestion, unknown
+from fasterce.io import cells, locations, parquet
+from fasterce.io.delimited import DelimitedFile, RawRows
 from fasterce.io.locations import Source
+from fasterce.typing import Mask
 
 ROWS = BatchConfig().chunk_rows
-STANDARD_INPUT = "standard input"
+
+Positions = NDArray[np.int64]
+Columns = Sequence[tuple[str, pa.Array]]
+TableFile = DelimitedFile | parquet.ParquetFile
+# Separator and encoding; None for what is detected.
+CsvFormat = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True)
+class ColumnPositions:
+    """The positions of the features, the id and the columns kept in the header of a file."""
+
+    features: tuple[int, ...]
+    identity: int | None
+    kept: tuple[int, ...]
+
+    @property
+    def used(self) -> list[int]:
+        extra = [] if self.identity is None else [self.identity]
+        return sorted({*self.features, *extra, *self.kept})
+
+
+def find_columns(
+    header: Sequence[str], features: Sequence[Hashable], identity: str | None, keep: Sequence[str], source: str
+) -> ColumnPositions:
+    """Return the positions of all columns needed; other columns are ignored."""
+    names = [str(name) for name in features]
+    if same := repeated(names):
+        raise InputError("io.same_column_text", received=same)
+    others = [*keep, *([] if identity is None else [identity])]
+    bare = [cell.strip() for cell in header]
+    # A name with spaces around it stands for the bare name where that is not a column.
+    columns = {name: header if name in header else bare for name in (*names, *others)}
+    missing = [name for name in names if name not in columns[name]]
+    if missing:
+        near = suggestion(missing[0], [cell for cell in header if cell.strip() not in names])
+        code = "io.missing_columns" if near is None else "io.misspelt_columns"
+        raise InputError(code, source=source, missing=missing, received=list(header), near=near)
+    for name in others:
+        if name not in columns[name]:
+            raise InputError(unknown("io.unknown_column", name, header, source=source))
+    unclear = [name for name, among in columns.items() if among.count(name) > 1]
+    if unclear:
+        raise InputError("io.repeated_columns", source=source, received=unclear)
+    place = {name: among.index(name) for name, among in columns.items()}
+    kept = tuple(place[name] for name in keep)
+    return ColumnPositions(tuple(place[name] for name in names), None if identity is None else place[identity], kept)
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows of a source.
+    """Rows of a source.
 
     Attributes
     ----------
     number : int
         Ordinal of the chunk, from 0.
-    first : int
-        Position of its first row in the source.
+    positions : int array
+        Positions of the rows in the source; consecutive unless rows were filtered out.
     frame : DataFrame
         The explainer's columns, typed; a cell that does not fit stays as text, and `explain` reports it.
     ids : Arrow array or None
         The id column.
     passthrough : Arrow table
         The columns kept, as they are in the source.
+    unfiltered : bool array
+        Rows a filter kept because the model failed on them.
     """
 
     number: int
-    first: int
+    positions: Positions
     frame: pd.DataFrame
     ids: pa.Array | None
     passthrough: pa.Table
+    unfiltered: Mask
 
-    def head(self, rows: float) -> "Chunk":
-        """Return the first rows, at most `rows` of them."""
-        if rows >= len(self.frame):
-            return self
-        most = int(rows)
-        ids = None if self.ids is None else self.ids.slice(0, most)
-        return replace(self, frame=self.frame.iloc[:most], ids=ids, passthrough=self.passthrough.slice(0, most))
+    @classmethod
+    def make(cls, first: int, frame: pd.DataFrame, ids: pa.Array | None, kept: Columns) -> "Chunk":
+        """Return consecutive rows, the first at position `first`; `kept` are names and values of the columns kept."""
+        arrays, names = [array for _, array in kept], [name for name, _ in kept]
+        passthrough = pa.Table.from_arrays(arrays, names=names) if kept else table_without_columns(len(frame))
+        return cls(0, np.arange(first, first + len(frame)), frame, ids, passthrough, np.zeros(len(frame), dtype=bool))
+
+    @classmethod
+    def join(cls, chunks: Sequence["Chunk"]) -> "Chunk":
+        """Return the rows of all chunks as one."""
+        if len(chunks) == 1:
+            return chunks[0]
+        return cls(
+            chunks[0].number,
+            np.concatenate([chunk.positions for chunk in chunks]),
+            pd.concat([chunk.frame for chunk in chunks], ignore_index=True),
+            None if chunks[0].ids is None else pa.concat_arrays([chunk.ids for chunk in chunks]),
+            pa.concat_tables([chunk.passthrough for chunk in chunks]),
+            np.concatenate([chunk.unfiltered for chunk in chunks]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def first(self) -> int:
+        """Position of the first row."""
+        return int(self.positions[0])
+
+    def take(self, rows: Mask | slice) -> "Chunk":
+        """Return some of the rows."""
+        kept = pa.array(np.arange(len(self))[rows])
+        table = self.passthrough.take(kept) if self.passthrough.num_columns else table_without_columns(len(kept))
+        ids = None if self.ids is None else self.ids.take(kept)
+        frame = self.frame[rows].reset_index(drop=True)
+        return Chunk(self.number, self.positions[rows], frame, ids, table, self.unfiltered[rows])
+
+    def copied(self, keep: Sequence[str] | None = None) -> pa.Table:
+        """Return what is copied to the output: the ids, and all or some of the columns kept."""
+        kept = self.passthrough if keep is None else self.passthrough.select(list(keep))
+        if self.ids is None:
+            return kept
+        return pa.Table.from_arrays([self.ids, *kept.columns], names=["id", *kept.column_names])
+
+    def record_ids(self) -> list[str]:
+        """Return what names each row in its record: its id, or its position where it has none."""
+        named = [None] * len(self) if self.ids is None else self.ids.to_pylist()
+        return [str(place if name is None else name) for place, name in zip(self.positions.tolist(), named, strict=True)]
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column kept."""
+        return cells.column(self.passthrough, self.passthrough.column_names.index(name))
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """What to read of a source: the explainer's columns, an id column, columns to keep, at most `limit` rows."""
-
-    table: Table
-    chunk_rows: int
-    ids: str | None
-    keep: tuple[str, ...]
-    limit: int | None = None
-
-
-class Rows(ABC):
+class Rows:
     """A source whose header is valid; iterate once for its chunks.
 
     Attributes
@@ -73,19 +164,30 @@ class Rows(ABC):
     total : int or None
         Number of rows, None if that is not known before the end.
     identity : Arrow type or None
-        Type of the id column.
+        Type of the id column. That and the columns kept are text in a CSV file, of their own types in a Parquet file.
     extra : Arrow schema
         The columns kept.
+    file : TableFile
+        The opened file.
     """
 
-    total: int | None = None
-    identity: pa.DataType | None
-    extra: pa.Schema
-    places: header.ColumnPositions
-
-    def __init__(self, source: Source, options: ReadOptions) -> None:
-        self.source, self.options, self.name = source, options, display_name(source)
+    def __init__(
+        self, source: Source, table: Table, *, size: int, ids: str | None, keep: Sequence[str], limit: float, csv: CsvFormat
+    ) -> None:
+        self.source, self.table, self.size, self.limit = source, table, size, limit
         self._opened = self._stamp()
+        self.file = file = open_table(source, *csv, table.schema.names)
+        self.total = None if file.metadata is None else int(min(file.count(), limit))
+        self.places = find_columns(file.fields.names, table.schema.names, ids, keep, file.name)
+        cells.check_types(table.schema.names, file.fields, self.places.features, file.name)
+        types = [cells.plain_type(field.type) for field in file.fields]
+        self.identity = None if self.places.identity is None else types[self.places.identity]
+        self.extra = pa.schema([(name, types[place]) for name, place in zip(keep, self.places.kept, strict=True)])
+
+    def copied(self, keep: Sequence[str] | None = None) -> pa.Schema:
+        """Return the columns of `Chunk.copied`."""
+        identity = [] if self.identity is None else [pa.field("id", self.identity)]
+        return pa.schema([*identity, *(self.extra if keep is None else map(self.extra.field, keep))])
 
     def _stamp(self) -> tuple[int, int] | None:
         return None if str(self.source) == "-" else locations.stamp(self.source)
@@ -93,12 +195,12 @@ class Rows(ABC):
     def check_unchanged(self) -> None:
         """Raise if the source was written to since it was opened."""
         if self._stamp() != self._opened:
-            raise InputError("io.changed_source", source=self.name)
+            raise InputError("io.changed_source", source=self.file.name)
 
     def chunks(self, start: int = 0) -> Iterator[Chunk]:
         """Yield chunks of `chunk_rows` rows from number `start` on; the last one has what is left."""
-        first = start * self.options.chunk_rows
-        for chunk in self.between(first, math.inf if self.options.limit is None else self.options.limit - first):
+        first = start * self.size
+        for chunk in self.between(first, self.limit - first):
             yield replace(chunk, number=chunk.number + start)
 
     def between(self, first: int, most: float) -> Iterator[Chunk]:
@@ -106,32 +208,28 @@ class Rows(ABC):
         if most <= 0:
             return
         left = most
-        for number, chunk in enumerate(self._from(first)):
-            yield replace(chunk.head(left), number=number)
-            left -= len(chunk.frame)
+        for number, raw in enumerate(self.file.read(self.places.used, self.size, first)):
+            chunk = replace(self._chunk(first + number * self.size, raw), number=number)
+            yield chunk if len(chunk) <= left else chunk.take(slice(0, int(left)))
+            left -= len(chunk)
             if left <= 0:
                 return
 
-    @abstractmethod
-    def _from(self, first: int) -> Iterator[Chunk]:
-        """Yield chunks from row `first` on."""
-
-    def _with_columns(self, first: int, frame: pd.DataFrame, column: Callable[[int], pa.Array]) -> Chunk:
-        """Return a chunk; `column` gives the column at a position of the header."""
-        ids = None if self.places.identity is None else column(self.places.identity)
-        kept = [column(place) for place in self.places.kept]
-        extra = pa.Table.from_arrays(kept, schema=self.extra) if kept else table_without_columns(len(frame))
-        return Chunk(0, first, frame, ids, extra)
+    def _chunk(self, first: int, raw: RawRows) -> Chunk:
+        frame = cells.to_frame(self.table, [raw.columns[place] for place in self.places.features], raw.malformed)
+        ids = None if self.places.identity is None else raw.columns[self.places.identity]
+        kept = [(name, raw.columns[place]) for name, place in zip(self.extra.names, self.places.kept, strict=True)]
+        return Chunk.make(first, frame, ids, kept)
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
 
-    @abstractmethod
     def count(self) -> int:
         """Return the number of rows, whatever the limit; a CSV file is read to its end."""
+        return self.file.count()
 
-    @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -140,88 +238,15 @@ class Rows(ABC):
         self.close()
 
 
-class DelimitedRows(Rows):
-    """The rows of a CSV file: ids and columns kept are text."""
-
-    def __init__(self, source: Source, options: ReadOptions, separator: str | None, encoding: str | None) -> None:
-        super().__init__(source, options)
-        names = options.table.schema.names
-        self.bytes = delimited.open_bytes(source)
-        self.file = delimited.Delimited(self.bytes, self.name, separator, encoding, [str(name) for name in names])
-        self.places = header.find(self.file.header, names, options.ids, options.keep, self.name)
-        self.identity = None if options.ids is None else pa.string()
-        self.extra = pa.schema([(name, pa.string()) for name in options.keep])
-
-    def _from(self, first: int) -> Iterator[Chunk]:
-        self.file.skip(first)
-        while (records := self.file.take(self.options.chunk_rows)).rows:
-            yield self._chunk(first, records)
-            first += len(records.rows)
-
-    def count(self) -> int:
-        rows = 0
-        while taken := len(self.file.take(self.options.chunk_rows).rows):
-            rows += taken
-        return rows
-
-    def _chunk(self, first: int, records: delimited.Records) -> Chunk:
-        features = [records.sound_column(place) for place in self.places.features]
-        frame = cells.to_frame(self.options.table, features, records.malformed)
-        return self._with_columns(first, frame, records.column)
-
-    def close(self) -> None:
-        if self.name != STANDARD_INPUT:
-            self.bytes.close()
-
-
-class ParquetRows(Rows):
-    """The rows of a Parquet file: ids and columns kept are of its own types."""
-
-    def __init__(self, source: Source, options: ReadOptions) -> None:
-        super().__init__(source, options)
-        names = options.table.schema.names
-        self.file = parquet.open_file(source)
-        held = int(self.file.metadata.num_rows)
-        self.total = held if options.limit is None else min(held, options.limit)
-        fields = self.file.schema_arrow
-        self.places = header.find(fields.names, names, options.ids, options.keep, self.name)
-        cells.check_types(names, fields, self.places.features, self.name)
-        self.names = [fields.names[place] for place in self.places.used]
-        types = {place: parquet.plain_type(fields.field(place).type) for place in self.places.used}
-        self.identity = None if self.places.identity is None else types[self.places.identity]
-        self.extra = pa.schema([(name, types[place]) for name, place in zip(options.keep, self.places.kept, strict=True)])
-
-    def _from(self, first: int) -> Iterator[Chunk]:
-        batches = parquet.batches(self.file, self.names, self.options.chunk_rows, first)
-        while True:
-            with parquet.read_errors(self.name):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield self._chunk(first, batch)
-            first += len(batch)
-
-    def count(self) -> int:
-        return int(self.file.metadata.num_rows)
-
-    def _chunk(self, first: int, batch: pa.Table) -> Chunk:
-        found = {place: parquet.column(batch, k) for k, place in enumerate(self.places.used)}
-        frame = cells.to_frame(self.options.table, [found[place] for place in self.places.features])
-        return self._with_columns(first, frame, found.__getitem__)
-
-    def close(self) -> None:
-        self.file.close()
-
-
-def display_name(source: Source) -> str:
-    return STANDARD_INPUT if str(source) == "-" else str(source)
-
-
-def check_regular(source: Source) -> None:
-    """Raise for a named pipe or device, which can be read only once and from its start."""
+def open_table(source: Source, separator: str | None, encoding: str | None, known: Sequence[Hashable] = ()) -> TableFile:
+    """Open a CSV or Parquet file; the separator is one by which the header has the known names."""
     path = Path(source)
     if str(source) != "-" and not locations.is_address(source) and path.exists() and not (path.is_file() or path.is_dir()):
+        # A named pipe or device can be read only once and from its start.
         raise InputError("io.not_a_regular_file", path=source)
+    if parquet.is_parquet(source):
+        return parquet.ParquetFile(source)
+    return DelimitedFile(source, separator, encoding, [str(name) for name in known])
 
 
 def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The batch") -> pd.DataFrame:
@@ -237,9 +262,9 @@ def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The b
         How messages name the batch.
     """
     whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-    places = header.find(whole.column_names, table.schema.names, None, (), where).features
+    places = find_columns(whole.column_names, table.schema.names, None, (), where).features
     cells.check_types(table.schema.names, whole.schema, places, where)
-    return cells.to_frame(table, [parquet.column(whole, place) for place in places])
+    return cells.to_frame(table, [cells.column(whole, place) for place in places])
 
 
 def open_rows(
@@ -282,15 +307,12 @@ def open_rows(
     InputError
         If the file cannot be read or a column is missing.
     """
-    check_regular(source)
     check_count("chunk_rows", chunk_rows)
     check_names("keep", keep)
     if limit is not None:
         check_count("limit", limit)
-    options = ReadOptions(table, int(chunk_rows), ids, tuple(keep), None if limit is None else int(limit))
-    if parquet.is_parquet(source):
-        return ParquetRows(source, options)
-    return DelimitedRows(source, options, separator, encoding)
+    most = math.inf if limit is None else int(limit)
+    return Rows(source, table, size=int(chunk_rows), ids=ids, keep=keep, limit=most, csv=(separator, encoding))
 
 
 def check_count(option: str, value: object, least: int = 1) -> None:

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from fasterce.explanation import FOUND, Explanation
 from fasterce.typing import Json, JsonObject
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,13 +53,7 @@ class Summary:
         return self.statuses.get(FOUND, 0)
 
     def __add__(self, more: "Summary") -> "Summary":
-        counts = ("rows", "lines", "calls", "model_rows", "seconds", "chunks", "resumed")
-        return Summary(
-            **{name: getattr(self, name) + getattr(more, name) for name in counts},
-            statuses=sum_counts(self.statuses, more.statuses),
-            changed=sum_counts(self.changed, more.changed),
-            complete=self.complete and more.complete,
-        )
+        return add(self, more)
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {word}" for word, count in self.statuses.items()) or "none"
@@ -64,7 +61,7 @@ class Summary:
         return f"{self.rows:,} rows in {self.seconds:,.1f} s: {counts}" + (f"; most often changed: {most}" if most else "")
 
     def to_dict(self) -> JsonObject:
-        return {**vars(self), "statuses": dict(self.statuses), "changed": dict(self.changed)}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Summary":
@@ -77,18 +74,26 @@ class Summary:
         names = found.table.schema.names
         return cls(
             rows=len(found),
-            statuses=sum_counts(Counter(found.status), {}),
+            statuses=in_order(Counter(found.status)),
             lines=lines,
             calls=found.usage.calls,
             model_rows=found.usage.rows,
             seconds=found.seconds,
-            changed=sum_counts({str(names[j]): int(best[j]) for j in np.flatnonzero(best)}, {}),
+            changed=in_order({str(names[j]): int(best[j]) for j in np.flatnonzero(best)}),
             chunks=1,
         )
 
 
-def sum_counts(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Add two counts; the largest comes first."""
-    total = Counter(some)
-    total.update(more)
-    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+def add(some: T, more: T) -> T:
+    """Add counts: numbers, mappings key by key, dataclasses field by field; of two booleans both must be true."""
+    if is_dataclass(some) and not isinstance(some, type):
+        return replace(some, **{one.name: add(getattr(some, one.name), getattr(more, one.name)) for one in fields(some)})
+    if isinstance(some, Mapping) and isinstance(more, Mapping):
+        both = {name: add(some[name], more[name]) for name in some.keys() & more.keys()}
+        return in_order({**some, **more, **both})  # type: ignore[return-value]
+    return some and more if isinstance(some, bool) else some + more  # type: ignore[operator]
+
+
+def in_order(counts: Mapping[str, T]) -> dict[str, T]:
+    """Return counts with the largest first, other values by name."""
+    return dict(sorted(counts.items(), key=lambda one: (-one[1] if isinstance(one[1], int) else 0, one[0])))

@@ -1,6 +1,7 @@
 """Read a whole table at once: training data for `inspect` and `fit`."""
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,9 @@ from fasterce.data.dtypes import Dtype
 from fasterce.data.schema import Feature, Schema
 from fasterce.data.table import Table
 from fasterce.errors import InputError
-from fasterce.io import cells, delimited, header, parquet
+from fasterce.io import cells, parquet
 from fasterce.io.locations import Source
-from fasterce.io.source import check_regular, display_name
+from fasterce.io.source import TableFile, find_columns, open_table, repeated
 from fasterce.typing import Objects
 
 # Rows read at a time, before they are joined.
@@ -46,67 +47,46 @@ def read_table(
     InputError
         If the file cannot be read, or a cell does not fit the schema.
     """
-    check_regular(path)
     if schema is None:
         return _guessed(path, separator, encoding)
-    columns = _columns(path, separator, encoding, schema.schema if isinstance(schema, Table) else schema)
-    table = schema if isinstance(schema, Table) else _table(schema, columns)
+    features = schema.schema if isinstance(schema, Table) else schema
+    with closing(open_table(path, separator, encoding, features.names)) as file:
+        places = find_columns(file.fields.names, features.names, None, (), file.name).features
+        cells.check_types(features.names, file.fields, places, file.name)
+        columns = _columns(file, places)
+    # The types pandas would give the columns if it knew the schema.
+    table = schema if isinstance(schema, Table) else Table(schema, tuple(map(_dtype, schema.features, columns)))
     frame = cells.to_frame(table, columns)
     problem = table.read(frame).first_problem
     if problem is not None and problem.row is not None:
-        raise InputError("io.bad_row", source=display_name(path), position=problem.row + 1, fault=problem.without_row())
+        raise InputError("io.bad_row", source=file.name, position=problem.row + 1, fault=problem.without_row())
     return frame
 
 
 def _guessed(path: Source, separator: str | None, encoding: str | None) -> pd.DataFrame:
-    if parquet.is_parquet(path):
-        with parquet.read_errors(path):
-            found = parquet.open_file(path).read()
-        floats = pa.schema([f.with_type(pa.float64()) if pa.types.is_decimal(f.type) else f for f in found.schema])
-        return found.cast(floats.with_metadata(found.schema.metadata)).to_pandas()
-    names, columns = _texts(path, separator, encoding, None)
-    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if repeated:
-        raise InputError("io.repeated_columns", source=display_name(path), received=repeated)
+    with closing(open_table(path, separator, encoding)) as file:
+        if isinstance(file, parquet.ParquetFile):
+            with parquet.read_errors(path):
+                found = file.file.read()
+            floats = pa.schema([f.with_type(pa.float64()) if pa.types.is_decimal(f.type) else f for f in found.schema])
+            return found.cast(floats.with_metadata(found.schema.metadata)).to_pandas()
+        names = [name.strip() or f"column {k + 1}" for k, name in enumerate(file.fields.names)]
+        columns = _columns(file, range(len(names)))
+    if same := repeated(names):
+        raise InputError("io.repeated_columns", source=file.name, received=same)
     return pd.DataFrame({name: _guess(array) for name, array in zip(names, columns, strict=True)}, columns=names)
 
 
-def _columns(path: Source, separator: str | None, encoding: str | None, schema: Schema) -> list[pa.Array]:
-    """Return the columns of the schema as they are in the file."""
-    if not parquet.is_parquet(path):
-        return _texts(path, separator, encoding, schema)[1]
-    file = parquet.open_file(path)
-    fields = file.schema_arrow
-    places = header.find(fields.names, schema.names, None, (), str(path))
-    cells.check_types(schema.names, fields, places.features, str(path))
-    with parquet.read_errors(path):
-        used = [fields.names[place] for place in places.used]
-        found = file.read(columns=used).select(used)
-    return [parquet.column(found, places.used.index(place)) for place in places.features]
-
-
-def _texts(
-    path: Source, separator: str | None, encoding: str | None, schema: Schema | None
-) -> tuple[list[str], list[pa.Array]]:
-    """Return the names and cells of a CSV file, all as text."""
-    known = () if schema is None else [str(name) for name in schema.names]
-    source = delimited.open_bytes(path)
-    file = delimited.Delimited(source, display_name(path), separator, encoding, known)
-    if schema is None:
-        names, places = [name.strip() or f"column {k + 1}" for k, name in enumerate(file.header)], range(len(file.header))
-    else:
-        found = header.find(file.header, schema.names, None, (), display_name(path)).features
-        names, places = list(known), found  # type: ignore[assignment]
-    pieces: list[list[pa.Array]] = [[pa.array([], type=pa.string())] for _ in names]
-    while (records := file.take(BATCH)).rows:
-        if records.malformed:
-            fault = records.malformed[min(records.malformed)]
-            raise InputError("io.uneven_lines", source=display_name(path), expected=len(file.header), fault=fault)
+def _columns(file: TableFile, places: Sequence[int]) -> list[pa.Array]:
+    """Return whole columns as they are in the file."""
+    pieces = [[pa.array([], type=cells.plain_type(file.fields.field(place).type))] for place in places]
+    for raw in file.read(places, BATCH):
+        if raw.malformed:
+            fault = raw.malformed[min(raw.malformed)]
+            raise InputError("io.uneven_lines", source=file.name, expected=len(file.fields), fault=fault)
         for column, place in zip(pieces, places, strict=True):
-            column.append(records.column(place))
-    if str(path) != "-":
-        source.close()
-    return names, [pa.concat_arrays(column) for column in pieces]
+            column.append(raw.columns[place])
+    return [pa.concat_arrays(column) for column in pieces]
 
 
 def _guess(texts: pa.Array) -> pd.Series | Objects:
@@ -118,22 +98,13 @@ def _guess(texts: pa.Array) -> pd.Series | Objects:
         return values if not missing.any() else pd.Series(np.where(missing, np.nan, values.astype(object)), dtype=object)
     if not missing.any() and _all(there, PLAIN_WHOLE):
         return np.fromiter(map(int, texts.to_pylist()), np.int64, len(texts))
-    if _all(there, cells.NUMBER) and not _any(there, NOT_A_QUANTITY):
+    if _all(there, cells.NUMBER) and not pc.any(pc.match_substring_regex(there, NOT_A_QUANTITY)).as_py():
         return cells.numbers_of(texts)[0]
     return pd.Series(pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), texts).to_pandas(), dtype=TEXT)
 
 
 def _all(texts: pa.Array, pattern: str) -> bool:
     return len(texts) > 0 and bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _any(texts: pa.Array, pattern: str) -> bool:
-    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _table(schema: Schema, columns: Sequence[pa.Array]) -> Table:
-    """Return the types pandas would give the columns if it knew the schema."""
-    return Table(schema, tuple(_dtype(feature, array) for feature, array in zip(schema.features, columns, strict=True)))
 
 
 def _dtype(feature: Feature, array: pa.Array) -> Dtype:

@@ -4,6 +4,7 @@ Values are escaped unless they are `Markup`. A name that a template does not kno
 """
 
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -29,3 +30,8 @@ def render(template: str, **values: object) -> Markup:
 def part(name: str, *values: object) -> Markup:
     """Render one macro of `parts.html.j2`."""
     return Markup(getattr(environment().get_template("parts.html.j2").module, name)(*values))
+
+
+def macros(template: str, **values: object) -> Any:
+    """Return the macros of a template as functions; the values are variables they can use."""
+    return environment().get_template(template).make_module(values)

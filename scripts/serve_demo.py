@@ -20,7 +20,7 @@ PEOPLE = 300
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m fasterce.cli.serve_demo", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--port", type=int, default=Settings.port)
     options = parser.parse_args()
