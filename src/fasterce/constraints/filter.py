@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from fasterce.constraints.formula import FUNCTIONS, Comparison, build_node
+from fasterce.constraints.formula import COMPARISONS, FUNCTIONS, Comparison, build_node
 from fasterce.errors import InputError, SchemaError, unknown
 from fasterce.typing import Category
 
@@ -24,14 +24,6 @@ TOKEN = re.compile(
 )
 SIGNS = {"=": "==", "<>": "!="}
 KEYWORDS = {"null": "None", "true": "True", "false": "False"} | {word: word for word in ("and", "or", "not", "in", "is")}
-COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -218,7 +210,7 @@ class _FilterParser:
             equal: list[Condition] = [Compare(name, "==", value) for value in values]
             found = reduce(Or, equal)
             return found if isinstance(op, ast.In) else Not(found)
-        return self._comparison(left, COMPARISONS[type(op)], right)
+        return self._comparison(left, "!=" if isinstance(op, ast.NotEq) else COMPARISONS[type(op)], right)
 
     def _comparison(self, left: ast.expr, op: str, right: ast.expr) -> Condition:
         for side, other, sign in ((left, right, op), (right, left, MIRRORED.get(op, op))):

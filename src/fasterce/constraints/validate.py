@@ -20,7 +20,7 @@ from fasterce.constraints.objects import (
     Step,
     Together,
 )
-from fasterce.errors import SchemaError, make_problem, suggestion
+from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category
 
 
@@ -80,8 +80,7 @@ def check_constraints(constraints: Sequence[Constraint], columns: Sequence[Colum
     for constraint in constraints:
         for name in constraint.columns:
             if find(name, known) is None:
-                nearest = suggestion(name, known)
-                raise wrong(constraint, "unknown_column", expected=list(known), received=name, suggestion=nearest)
+                raise SchemaError(unknown("constraints.unknown_column", name, known, constraint=constraint.text))
         _check_kinds(constraint, {name: known[find(name, known)] for name in constraint.columns}, ordered)
     _check_derived([constraint for constraint in constraints if isinstance(constraint, Derived)])
     _check_orders([constraint for constraint in constraints if isinstance(constraint, Order)])
@@ -89,7 +88,7 @@ def check_constraints(constraints: Sequence[Constraint], columns: Sequence[Colum
 
 def wrong(constraint: Constraint, code: str, **fields: object) -> SchemaError:
     """Return the error of a constraint that does not fit its columns."""
-    return SchemaError(make_problem(f"constraints.{code}", constraint=constraint.text, **fields))
+    return SchemaError(f"constraints.{code}", constraint=constraint.text, **fields)
 
 
 def _check_kinds(constraint: Constraint, columns: Columns, ordered: set[Hashable]) -> None:
@@ -130,15 +129,8 @@ def _check_categories(constraint: Constraint, column: Column, named: Sequence[Ca
         raise wrong(constraint, "needs_categories", column=column.name)
     for category in named:
         if category not in column.categories:
-            nearest = suggestion(category, column.categories)
-            raise wrong(
-                constraint,
-                "unknown_category",
-                column=column.name,
-                expected=column.categories,
-                received=category,
-                suggestion=nearest,
-            )
+            fields = {"constraint": constraint.text, "column": column.name}
+            raise SchemaError(unknown("constraints.unknown_category", category, column.categories, **fields))
 
 
 def _check_condition(constraint: Constraint, column: Column, condition: Condition) -> None:

@@ -106,7 +106,7 @@ def _add(bounds: FeatureBounds, one: ActiveConstraint, dtype: Dtype) -> None:
             _one_way(bounds, up=True)
         case OnlyDown():
             _one_way(bounds, up=False)
-        case Range(low=low, high=high) | DeclaredRange(low=low, high=high):
+        case Range(low=low, high=high):
             if low is not None:
                 bounds.low = max(-math.inf if bounds.low is None else bounds.low, representable(float(low), dtype))
             if high is not None:
@@ -156,16 +156,12 @@ def _add_step(bounds: FeatureBounds, constraint: Step) -> None:
 
 def _ranks(feature: Feature, definitions: Sequence[Constraint]) -> Floats | None:
     """Return the rank of each category by an Order constraint or the column's own order; NaN for those without a rank."""
-    if feature.numeric:
+    orders = [one.categories for one in definitions if isinstance(one, Order) and one.feature == feature.name]
+    orders += [feature.categories] if feature.ordered else []
+    if feature.numeric or not orders:
         return None
-    for definition in definitions:
-        if isinstance(definition, Order) and definition.feature == feature.name:
-            ranks = {category: float(rank) for rank, category in enumerate(definition.categories)}
-            return np.array(
-                [ranks.get(category, math.nan) for category in feature.categories] + [math.nan] * feature.nullable
-            )
-    own = [*map(float, range(len(feature.categories))), *[math.nan] * feature.nullable]
-    return np.array(own) if feature.ordered else None
+    ranks = {category: float(rank) for rank, category in enumerate(orders[0])}
+    return np.array([ranks.get(category, math.nan) for category in feature.categories] + [math.nan] * feature.nullable)
 
 
 def _check(bounds: FeatureBounds, active: Sequence[ActiveConstraint]) -> None:
@@ -175,12 +171,7 @@ def _check(bounds: FeatureBounds, active: Sequence[ActiveConstraint]) -> None:
         grid = FeatureBounds(feature, step=0.0 if bounds.from_row else bounds.step)
         empty |= not grid.possible(np.array([bounds.low]), np.array([bounds.high]), np.zeros(1))[0]
     if empty:
-        kinds = (Range, DeclaredRange, Allowed, Step)
+        kinds = (Range, Allowed, Step)
         conflicting = [one.text for one in active if feature.name in one.columns and isinstance(one.constraint, kinds)]
         code = "constraints.no_whole_number_left" if feature.integer else "constraints.no_value_left"
         raise InputError(code, column=feature.name, received=conflicting)
-
-
-def seen_range(feature: Feature, low: float, high: float) -> tuple[float, float]:
-    """Return the range of the data; a declared range replaces it in the schema."""
-    return (low, high) if feature.declared else (feature.lower, feature.upper)
