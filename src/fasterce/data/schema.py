@@ -12,7 +12,7 @@ import pandas as pd
 from fasterce.constraints import io
 from fasterce.constraints.objects import Constraint
 from fasterce.constraints.validate import as_constraints, check_constraints
-from fasterce.data.dtypes import Dtype, plain
+from fasterce.data.dtypes import Dtype, in_order, plain
 from fasterce.data.frames import as_pandas
 from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category, Floats, Json, JsonObject
@@ -384,12 +384,8 @@ def _declare_range(feature: Feature, limits: tuple[float, float]) -> Feature:
 
 
 def _distinct(column: pd.Series) -> list[object]:
-    """Return the distinct values in order, by type and text where they cannot be compared."""
+    """Return the distinct values in order."""
     try:
-        values = list(column.unique())
+        return in_order(column.unique())
     except TypeError:
         return list(column)
-    try:
-        return sorted(values)
-    except TypeError:
-        return sorted(values, key=lambda value: (type(value).__name__, str(value)))
