@@ -21,9 +21,10 @@ Name = Hashable
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint(ABC):
-    """Something every counterfactual must satisfy: a kind, the columns concerned, an optional name and a readable phrase.
+    """Something every counterfactual must satisfy: a kind, the columns concerned and an optional name.
 
     `kind`, its name in JSON, is the name of the class in snake case. `column_fields` are the fields that hold a column.
+    `str` gives a readable phrase.
     """
 
     kind: ClassVar[str]
@@ -51,15 +52,14 @@ class Constraint(ABC):
         """The columns the constraint is about."""
         return tuple(getattr(self, field) for field in self.column_fields)
 
-    @property
     @abstractmethod
-    def phrase(self) -> str:
-        """The constraint as a readable phrase."""
+    def __str__(self) -> str:
+        """Return the constraint as a readable phrase."""
 
     @property
     def text(self) -> str:
         """The phrase, after the name if there is one."""
-        return self.phrase if self.name is None else f"{self.name}: {self.phrase}"
+        return str(self) if self.name is None else f"{self.name}: {self}"
 
 
 @dataclass(frozen=True, init=False)
@@ -80,8 +80,7 @@ class Listing(Constraint):
     def columns(self) -> tuple[Name, ...]:
         return self.features
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"{_listed(self.features)} {self.wording}"
 
 
@@ -124,8 +123,7 @@ class Range(_OnOneColumn):
         self._set(low=_number(self.low, "low"), high=_number(self.high, "high"))
         _check_ends(self.low, self.high)
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"{self.feature} {_within(self.low, self.high)}"
 
 
@@ -147,8 +145,7 @@ class Near(_OnOneColumn):
         if (self.percent, self.up, self.down, self.by) == (None,) * 4:
             raise SchemaError("constraints.no_distance")
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         parts = [] if self.percent is None else [f"within {_number_text(self.percent)} % of its value"]
         parts += [] if self.by is None else [f"by at most {_number_text(self.by)} either way"]
         for way, most in (("up", self.up), ("down", self.down)):
@@ -171,8 +168,7 @@ class Step(_OnOneColumn):
         self._set(size=size)
         _check_choice("start", self.start, ("zero", "row"))
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"{self.feature} {'changes' if self.start == 'row' else 'only'} in steps of {_number_text(self.size)}"
 
 
@@ -195,16 +191,14 @@ class _OfCategories(_OnOneColumn):
 class Allowed(_OfCategories):
     """The category of the counterfactual is one of these; a query with another is moved to one of them."""
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"{self.feature} must be {_choice(self.categories)}"
 
 
 class Order(_OfCategories):
     """The order of a column's categories, lowest first; a category left out has no rank."""
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"{self.feature} is ordered: {' < '.join(str(category) for category in self.categories)}"
 
 
@@ -221,8 +215,7 @@ class Forbidden(_OnOneColumn):
             raise SchemaError("constraints.not_transitions", option="transitions", received=given)
         self._set(transitions=tuple((_scalar(a, "transitions"), _scalar(b, "transitions")) for a, b in pairs))
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         listed = [f"from {a} to {b}" for a, b in self.transitions]
         tail = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
         return f"{self.feature} may not go {', '.join(listed[:3])}{tail}"
@@ -239,8 +232,7 @@ class AtMost(Constraint):
             raise SchemaError("options.not_a_count", option="k", expected=1, received=self.k)
         self._set(k=int(self.k))
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"at most {self.k} {'features' if self.k > 1 else 'feature'} may change"
 
 
@@ -261,8 +253,7 @@ class Require(Constraint):
     def columns(self) -> tuple[Name, ...]:
         return self.comparison.columns
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return " ".join(self.formula.split())
 
 
@@ -301,8 +292,7 @@ class If(Constraint):
     def columns(self) -> tuple[Name, ...]:
         return tuple(dict.fromkeys(column for column, _ in self.when + self.then))
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"if {_clauses_text(self.when, 'is')}, then {_clauses_text(self.then, 'must be')}"
 
 
@@ -324,8 +314,7 @@ class Together(Constraint):
         if self.slope is not None and self.direction != "same":
             raise SchemaError("constraints.slope_and_direction")
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         how = f"in the {self.direction} direction" if self.slope is None else f"{_number_text(self.slope)} times as much"
         return f"when {self.leader} changes, {self.follower} changes {how}"
 
@@ -365,8 +354,7 @@ class Derived(Constraint):
     def columns(self) -> tuple[Name, ...]:
         return self.feature, *self.inputs
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         if isinstance(self.formula, str):
             return f"{self.feature} = {' '.join(self.formula.split())}"
         return f"{self.feature} is computed from {_listed(self.inputs)}"

@@ -1,7 +1,7 @@
 """Check that constraints fit the columns they are about."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from fasterce.constraints.objects import (
     Allowed,
@@ -23,27 +23,8 @@ from fasterce.constraints.objects import (
 from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category
 
-
-class Column(Protocol):
-    """What a constraint needs to know of a column; `fasterce.data.schema.Feature` is one."""
-
-    @property
-    def name(self) -> Hashable: ...
-
-    @property
-    def categories(self) -> tuple[Category, ...]: ...
-
-    @property
-    def ordered(self) -> bool: ...
-
-    @property
-    def integer(self) -> bool: ...
-
-    @property
-    def numeric(self) -> bool: ...
-
-
-Columns = Mapping[Hashable, Column]
+if TYPE_CHECKING:
+    from fasterce.data.schema import Feature
 
 
 def as_constraints(given: object) -> tuple[Constraint, ...]:
@@ -66,7 +47,7 @@ def find(name: Hashable, names: Iterable[Hashable]) -> Hashable | None:
     return next((known for known in listed if isinstance(name, str) and str(known) == name), None)
 
 
-def check_constraints(constraints: Sequence[Constraint], columns: Sequence[Column]) -> None:
+def check_constraints(constraints: Sequence[Constraint], columns: "Sequence[Feature]") -> None:
     """Check that constraints are about known columns of the right kind and known categories.
 
     Raises
@@ -91,7 +72,7 @@ def wrong(constraint: Constraint, code: str, **fields: object) -> SchemaError:
     return SchemaError(f"constraints.{code}", constraint=constraint.text, **fields)
 
 
-def _check_kinds(constraint: Constraint, columns: Columns, ordered: set[Hashable]) -> None:
+def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", ordered: set[Hashable]) -> None:
     match constraint:
         case OnlyUp() | OnlyDown():
             _check_ordered(constraint, columns, ordered)
@@ -118,13 +99,13 @@ def _check_kinds(constraint: Constraint, columns: Columns, ordered: set[Hashable
                 raise wrong(constraint, "formula_of_categories", received=categorical)
 
 
-def _check_ordered(constraint: Constraint, columns: Columns, ordered: set[Hashable]) -> None:
+def _check_ordered(constraint: Constraint, columns: "Mapping[Hashable, Feature]", ordered: set[Hashable]) -> None:
     for name, column in columns.items():
         if not column.numeric and name not in ordered:
             raise wrong(constraint, "needs_order", column=name)
 
 
-def _check_categories(constraint: Constraint, column: Column, named: Sequence[Category]) -> None:
+def _check_categories(constraint: Constraint, column: "Feature", named: Sequence[Category]) -> None:
     if column.numeric:
         raise wrong(constraint, "needs_categories", column=column.name)
     for category in named:
@@ -133,7 +114,7 @@ def _check_categories(constraint: Constraint, column: Column, named: Sequence[Ca
             raise SchemaError(unknown("constraints.unknown_category", category, column.categories, **fields))
 
 
-def _check_condition(constraint: Constraint, column: Column, condition: Condition) -> None:
+def _check_condition(constraint: Constraint, column: "Feature", condition: Condition) -> None:
     if not column.numeric:
         if isinstance(condition, Between):
             raise wrong(constraint, "range_of_categories", column=column.name)

@@ -288,10 +288,8 @@ def check_columns(X: pd.DataFrame, schema: Schema, option: str) -> None:
     if missing:
         raise InputError("data.missing_columns", option=option, expected=missing)
     if extra:
-        nearest = suggestion(extra[0], schema.names)
-        raise InputError(
-            "data.extra_column", option=option, column=extra[0], expected=schema.names, extra=extra, suggestion=nearest
-        )
+        fields = {"option": option, "column": extra[0], "expected": schema.names, "extra": extra}
+        raise InputError("data.extra_column", **fields, suggestion=suggestion(extra[0], schema.names))
 
 
 def _check_can_be_missing(feature: Feature, dtype: Dtype) -> None:

@@ -79,20 +79,8 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     hyperplanes = fit_all_hyperplanes(context, space)
     approximations = approximate_model(context, evaluated)
     examples = choose_examples(context, space, codes, approximations.fast_model)
-    search = assemble(context, coder, space, hyperplanes, approximations, examples)
-    report = describe(context, search, coder, space, hyperplanes, approximations, perf_counter() - started)
-    statistics = measure_statistics(context, codes, evaluated, coder, search.hyperplanes.classes)
-    predictor = context.predictor
-    return FittedState(
-        table,
-        search,
-        report,
-        predictor.classes,
-        predictor.use_scores,
-        statistics,
-        approximations.compiled,
-        predictor.numbers,
-    )
+    parts = LearnedParts(coder, space, hyperplanes, approximations, examples)
+    return assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
 
 
 @dataclass(frozen=True)
@@ -114,6 +102,7 @@ class EvaluatedRows:
 
 
 def evaluate_rows(context: FitContext, codes: Floats) -> EvaluatedRows:
+    """Learn what the model returns, then evaluate it on these rows."""
     check_missing_accepted(context.predictor, context.codec, codes)
     learn_outputs(context, codes)
     return EvaluatedRows(codes, context.predictor.evaluate(codes)).usable(context.predictor)
@@ -316,60 +305,66 @@ def _all_rows(
     return every.take(once[every.classes[once] != FAILED])
 
 
-def assemble(
-    context: FitContext,
-    coder: TrainedCoder,
-    space: LatentSpace,
-    hyperplanes: FittedHyperplanes,
-    approximations: Approximations,
-    examples: LabelledPoints,
-) -> SearchState:
+@dataclass(frozen=True)
+class LearnedParts:
+    """What the stages have learned."""
+
+    coder: TrainedCoder
+    space: LatentSpace
+    hyperplanes: FittedHyperplanes
+    approximations: Approximations
+    examples: LabelledPoints
+
+
+def assemble(context: FitContext, parts: LearnedParts, statistics: TrainingStatistics, started: float) -> FittedState:
+    """Return the state that consists of these parts and the report on them; `started` is when the work began."""
+    search, report = search_state(context, parts), describe(context, parts, perf_counter() - started)
+    predictor, compiled = context.predictor, parts.approximations.compiled
+    outputs = predictor.classes, predictor.use_scores
+    return FittedState(predictor.table, search, report, *outputs, statistics, compiled, predictor.numbers)
+
+
+def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
     """Return the state of the search, with what is measured on the parts: distances, groups, prototypes."""
-    codec, config, classes = context.codec, context.config.latent, hyperplanes.whole.classes
+    codec, config, whole = context.codec, context.config.latent, parts.hyperplanes.whole
+    points, examples = parts.space.points, parts.examples
     distance = Distance.gower(codec.profile.span, codec.numeric, codec.nullable)
-    centres, centre_classes = prototypes.prototypes(space.points.latent, space.points.classes, context.seed, config)
+    centres, centre_classes = prototypes.prototypes(points.latent, points.classes, context.seed, config)
     return SearchState(
         codec=codec,
-        autoencoder=coder.autoencoder,
-        hyperplanes=hyperplanes.whole,
-        regions=hyperplanes.regions,
+        autoencoder=parts.coder.autoencoder,
+        hyperplanes=whole,
+        regions=parts.hyperplanes.regions,
         examples=examples.codes,
         example_classes=examples.classes,
         distance=distance,
-        typical=prototypes.typical_distances(distance, examples.codes, examples.classes, classes, config),
-        groups=prototypes.linked_groups(space.rows.codes, codec, config),
+        typical=prototypes.typical_distances(distance, examples.codes, examples.classes, whole.classes, config),
+        groups=prototypes.linked_groups(parts.space.rows.codes, codec, config),
         prototypes=centres,
         prototype_classes=centre_classes,
-        lowest=approximations.lowest,
-        surrogate=approximations.surrogate,
+        lowest=parts.approximations.lowest,
+        surrogate=parts.approximations.surrogate,
         config=context.config,
     )
 
 
-def describe(
-    context: FitContext,
-    search: SearchState,
-    coder: TrainedCoder,
-    space: LatentSpace,
-    hyperplanes: FittedHyperplanes,
-    approximations: Approximations,
-    seconds: float,
-) -> FitReport:
-    agreement, base = prediction_agreement(hyperplanes.whole, space.rows.latent, space.rows.classes)
-    usage = context.predictor.usage
+def describe(context: FitContext, parts: LearnedParts, seconds: float) -> FitReport:
+    """Measure the quality of the parts."""
+    coder, rows, planes, approximations = parts.coder, parts.space.rows, parts.hyperplanes, parts.approximations
+    agreement, base = prediction_agreement(planes.whole, rows.latent, rows.classes)
     return FitReport(
-        features=quality_by_feature(search.codec, coder.autoencoder, hyperplanes.whole, coder.unseen),
+        features=quality_by_feature(context.codec, coder.autoencoder, planes.whole, coder.unseen),
         agreement=agreement,
         agreement_base=base,
-        regions=len(hyperplanes.regions),
-        agreement_one_plane=hyperplanes.held_out.one_plane,
-        agreement_by_region=hyperplanes.held_out.regional,
+        regions=len(planes.regions),
+        agreement_one_plane=planes.held_out.one_plane,
+        agreement_by_region=planes.held_out.regional,
         epochs=coder.epochs,
-        latent=space.rows.latent.shape[1],
-        samples=len(space.samples.codes),
+        latent=rows.latent.shape[1],
+        samples=len(parts.space.samples.codes),
         seconds=seconds,
-        calls=usage.calls,
-        model_rows=usage.rows,
+        calls=context.predictor.usage.calls,
+        model_rows=context.predictor.usage.rows,
         scores=context.predictor.use_scores,
         surrogate_agreement=approximations.surrogate.agreement if approximations.surrogate else None,
         compiled=approximations.description,
@@ -377,16 +372,12 @@ def describe(
 
 
 def measure_statistics(
-    context: FitContext, codes: Floats, evaluated: EvaluatedRows, coder: TrainedCoder, classes: int
+    context: FitContext, codes: Floats, evaluated: EvaluatedRows, coder: TrainedCoder
 ) -> TrainingStatistics:
     """Return what `update` and `drift` need to know of the training rows."""
     predictor, codec = context.predictor, context.codec
+    kept = evaluated.codes if context.settings.keep_rows else evaluated.codes[:0]
     cuts = prediction_cuts(evaluated.predictions, predictor.numbers)
-    return TrainingStatistics.start(
-        codes,
-        evaluated.codes if context.settings.keep_rows else evaluated.codes[:0],
-        cuts,
-        count_predictions(evaluated.predictions, predictor.numbers, cuts, classes),
-        reconstruction_losses(coder.autoencoder, codec, coder.unseen),
-        codec.schema,
-    )
+    counts = count_predictions(evaluated.predictions, predictor.numbers, cuts, len(predictor.classes))
+    losses = reconstruction_losses(coder.autoencoder, codec, coder.unseen)
+    return TrainingStatistics.start(codes, kept, cuts, counts, losses, codec.schema)

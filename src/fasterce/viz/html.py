@@ -3,7 +3,7 @@
 import base64
 import io
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -67,22 +67,12 @@ def figure(drawn: "Figure", alt: str = "") -> Markup:
     return templates.part("figure", source, text(alt or drawn.get_suptitle() or "Figure"))
 
 
-def _fragment(
-    *,
-    rows: Iterable[RowView] = (),
-    heading: str = "",
-    sections: Sequence[tuple[str, Grid]] = (),
-    more: str = "",
-    summary: Sequence[str] = (),
-    notes: Sequence[str] = (),
-) -> Markup:
-    listed = [(row, _grid(row)) for row in rows]
-    return templates.render(
-        "fragment.html.j2", rows=listed, heading=heading, sections=sections, more=more, summary=summary, notes=notes
-    )
+def _fragment(rows: Iterable[RowView] = (), **content: object) -> Markup:
+    """Render rows and the rest of the content; the template knows what may be left out."""
+    return templates.render("fragment.html.j2", rows=[(row, _grid(row)) for row in rows], **content)
 
 
 def _grid(row: RowView) -> Grid | None:
-    if not row.counterfactuals:
+    if not row.methods:
         return None
-    return wide(row) if len(row.features) <= MOST_COLUMNS else tall(row, row.counterfactuals)
+    return wide(row) if len(row.features) <= MOST_COLUMNS else tall(row, range(len(row.methods)))
