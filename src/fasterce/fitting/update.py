@@ -15,15 +15,7 @@ from fasterce.data.table import Table
 from fasterce.errors import InputError, MissingExtraError
 from fasterce.fitting import pipeline
 from fasterce.fitting.drift import Compared, compare_reconstruction, compare_surrogate
-from fasterce.fitting.pipeline import (
-    Approximations,
-    EvaluatedRows,
-    FitContext,
-    LabelledPoints,
-    LatentSpace,
-    LearnedParts,
-    TrainedCoder,
-)
+from fasterce.fitting.pipeline import EvaluatedRows, FitContext
 from fasterce.fitting.state import FittedState
 from fasterce.fitting.statistics import (
     TrainingStatistics,
@@ -118,7 +110,7 @@ def update(
     new_outputs = new_model or context.predictor.classes != before.classes
     approximations, agreement = renew_approximations(context, before, new, new_outputs)
     examples = merge_examples(context, before, new, space, approximations, new_outputs)
-    parts = LearnedParts(coder, space, hyperplanes, approximations, examples)
+    parts = pipeline.LearnedParts(coder, space, hyperplanes, approximations, examples)
     statistics = merge_statistics(context, before.statistics, new, coder, new_outputs)
     after = pipeline.assemble(context, parts, statistics, started)
     after = replace(after, report=replace(after.report, epochs=before.report.epochs + coder.epochs))
@@ -186,7 +178,7 @@ def reservoir(weight: Floats, most: int, rng: np.random.Generator) -> Mask:
     return kept
 
 
-def continue_training(context: FitContext, before: FittedState, new: NewRows) -> tuple[TrainedCoder, Compared]:
+def continue_training(context: FitContext, before: FittedState, new: NewRows) -> tuple[pipeline.TrainedCoder, Compared]:
     """Return the autoencoder, trained further where it rebuilds the new rows, or all in the new encoding, too badly.
 
     All new rows take part in the training, more than their share of what was seen: they are what it does not know yet.
@@ -204,16 +196,16 @@ def continue_training(context: FitContext, before: FittedState, new: NewRows) ->
     )
     if not isinstance(network, Network) or (same_columns and not loss.drifted and not overall.drifted):
         measured = new.fresh if len(new.fresh.codes) >= config.fit.update_min_rows else new.evaluated
-        return TrainedCoder(network, 0, codec.encode(measured.codes)), loss
+        return pipeline.TrainedCoder(network, 0, codec.encode(measured.codes)), loss
     matrix = codec.encode(new.every)
     plan = TrainingPlan.continue_from(network, len(matrix), codec, config.latent)
     trained = train(matrix, codec, plan, context.seed, Progress(context.settings.progress), network)
-    return TrainedCoder(trained.network, trained.epochs, trained.held_out), loss
+    return pipeline.TrainedCoder(trained.network, trained.epochs, trained.held_out), loss
 
 
 def renew_approximations(
     context: FitContext, before: FittedState, new: NewRows, new_outputs: bool
-) -> tuple[Approximations, Compared | None]:
+) -> tuple[pipeline.Approximations, Compared | None]:
     """Compile a new model; train the surrogate again where the model is new or the surrogate agrees less with it."""
     compiled, description = before.compiled, before.report.compiled
     if new_outputs:
@@ -230,17 +222,17 @@ def renew_approximations(
         if surrogate is not None and torch_or_none() is None:
             raise MissingExtraError("PyTorch", "train", "Training the surrogate again")
         surrogate = pipeline.fit_surrogate(context, new.evaluated, fast_model, lowest)
-    return Approximations(compiled, description, fast_model, lowest, surrogate), agreement
+    return pipeline.Approximations(compiled, description, fast_model, lowest, surrogate), agreement
 
 
 def merge_examples(
     context: FitContext,
     before: FittedState,
     new: NewRows,
-    space: LatentSpace,
-    approximations: Approximations,
+    space: pipeline.LatentSpace,
+    approximations: pipeline.Approximations,
     new_outputs: bool,
-) -> LabelledPoints:
+) -> pipeline.LabelledPoints:
     """Return old examples and new rows in their shares of what was seen, no more than `fit` keeps; or decoded samples."""
     most = context.config.fit.examples_per_class
     if not context.settings.keep_rows:
@@ -255,7 +247,7 @@ def merge_examples(
     by_class = [once[classes[once] == label] for label in np.unique(classes[classes != FAILED])]
     kept = np.sort(np.concatenate([mine[reservoir(weight[mine], most, context.rng)] for mine in by_class]))
     no_latent = np.zeros((len(kept), space.samples.latent.shape[1]))
-    rows = LabelledPoints(codes[kept], no_latent, classes[kept], kept)
+    rows = pipeline.LabelledPoints(codes[kept], no_latent, classes[kept], kept)
     return pipeline.with_samples(context, rows, space.samples).first_of_each_class(most)
 
 
@@ -263,7 +255,7 @@ def merge_statistics(
     context: FitContext,
     before: TrainingStatistics,
     new: NewRows,
-    coder: TrainedCoder,
+    coder: pipeline.TrainedCoder,
     new_outputs: bool,
 ) -> TrainingStatistics:
     """Return counts and sums with the new rows added; the quality of a part changes only where the part is new."""

@@ -7,19 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from fasterce.constraints.objects import (
-    PER_FEATURE,
-    Allowed,
-    AtMost,
-    Constraint,
-    Derived,
-    Frozen,
-    Listing,
-    OnlyDown,
-    OnlyUp,
-    Order,
-    Range,
-)
+from fasterce.constraints import objects
+from fasterce.constraints.objects import PER_FEATURE, Constraint, Derived, Order
 from fasterce.constraints.validate import as_constraints, check_constraints, find
 from fasterce.data.schema import Feature, Schema
 from fasterce.errors import InputError
@@ -28,7 +17,7 @@ PermittedRange = Mapping[Hashable, Sequence[Any]]
 Origin = Literal["schema", "features_to_vary", "permitted_range", "constraints"]
 
 
-class DeclaredRange(Range):
+class DeclaredRange(objects.Range):
     """A range with both ends stated; an infinite end is open."""
 
     low: float
@@ -109,7 +98,7 @@ def _is_replaced(
             return feature in [one.columns[0] for one in same_kind]
         case Derived(feature=feature):
             return feature in [one.columns[0] for one in same_kind] or constraint.name in names
-        case AtMost() if same_kind:
+        case objects.AtMost() if same_kind:
             return True
     if isinstance(constraint, PER_FEATURE):
         replaced = {name for one in called if isinstance(one, PER_FEATURE) for name in one.columns}
@@ -123,9 +112,9 @@ def _of_schema(schema: Schema) -> list[ActiveConstraint]:
 
 
 def _of_feature(feature: Feature) -> list[Constraint]:
-    constraints: list[Constraint] = [] if feature.mutable else [Frozen(feature.name)]
+    constraints: list[Constraint] = [] if feature.mutable else [objects.Frozen(feature.name)]
     if feature.direction != "any":
-        constraints.append(OnlyUp(feature.name) if feature.direction == "up" else OnlyDown(feature.name))
+        constraints.append(objects.OnlyUp(feature.name) if feature.direction == "up" else objects.OnlyDown(feature.name))
     if feature.declared and feature.numeric:
         constraints.append(DeclaredRange(feature.name, feature.lower, feature.upper))
     return constraints
@@ -135,7 +124,7 @@ def _of_constraint(constraint: Constraint, origin: Origin, names: Sequence[Hasha
     """Return one entry per column for a constraint about each of several columns by itself."""
     if _defines(constraint):
         return []
-    if isinstance(constraint, Listing):
+    if isinstance(constraint, objects.Listing):
         return [
             ActiveConstraint(type(constraint)(feature, name=constraint.name), origin, (feature,))
             for feature in constraint.features
@@ -154,7 +143,7 @@ def _vary(
     if not named:
         raise InputError("constraints.vary_empty", option="features_to_vary")
     for origin in ("schema", "constraints"):
-        frozen = {one.columns[0] for one in active if isinstance(one.constraint, Frozen) and one.origin == origin}
+        frozen = {one.columns[0] for one in active if isinstance(one.constraint, objects.Frozen) and one.origin == origin}
         stuck = [name for name in named if name in frozen]
         if stuck:
             raise InputError(f"constraints.vary_frozen_by_{origin}", option="features_to_vary", frozen=stuck)
@@ -163,7 +152,7 @@ def _vary(
     if not others:
         return []
     label = f"only {', '.join(str(name) for name in named)} may change"
-    return [ActiveConstraint(Frozen(*others), "features_to_vary", others, label)]
+    return [ActiveConstraint(objects.Frozen(*others), "features_to_vary", others, label)]
 
 
 def _permitted(schema: Schema, ranges: PermittedRange, override: bool) -> list[ActiveConstraint]:
@@ -191,7 +180,7 @@ def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> DeclaredRange
     return DeclaredRange(feature.name, low, high)
 
 
-def _permitted_categories(feature: Feature, values: Sequence[Any]) -> Allowed:
+def _permitted_categories(feature: Feature, values: Sequence[Any]) -> objects.Allowed:
     where = {"option": "permitted_range", "column": feature.name}
     if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
         raise InputError("constraints.permitted_not_categories", received=values, **where)
@@ -199,4 +188,4 @@ def _permitted_categories(feature: Feature, values: Sequence[Any]) -> Allowed:
     unknown = [value for value, position in zip(values, positions, strict=True) if position < 0]
     if unknown:
         raise InputError("constraints.permitted_unknown_category", expected=feature.categories, received=unknown, **where)
-    return Allowed(feature.name, tuple(feature.categories[position] for position in dict.fromkeys(positions)))
+    return objects.Allowed(feature.name, tuple(feature.categories[position] for position in dict.fromkeys(positions)))

@@ -32,7 +32,7 @@ class FeatureBounds:
     nears: list[Near] = field(default_factory=list)
     step: float = 0.0
     from_row: bool = False
-    allowed: Mask | None = None
+    allowed: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     transitions: Mask | None = None
     ranks: Floats | None = None
 
@@ -88,7 +88,10 @@ def feature_bounds(
     table: Table, active: Sequence[ActiveConstraint], definitions: Sequence[Constraint]
 ) -> list[FeatureBounds]:
     """Return the bounds of each feature; raise InputError if the constraints leave one of them no value."""
-    found = [FeatureBounds(feature, ranks=_ranks(feature, definitions)) for feature in table.schema.features]
+    found = [
+        FeatureBounds(f, ranks=_ranks(f, definitions), allowed=np.arange(f.n_codes) < len(f.categories))
+        for f in table.schema.features
+    ]
     position = {name: j for j, name in enumerate(table.schema.names)}
     for one in active:
         for name in one.columns:
@@ -117,8 +120,7 @@ def _add(bounds: FeatureBounds, one: ActiveConstraint, dtype: Dtype) -> None:
         case Step():
             _add_step(bounds, one.constraint)
         case Allowed(categories=named):
-            mask = np.isin(np.arange(bounds.feature.n_codes), [bounds.feature.categories.index(c) for c in named])
-            bounds.allowed = mask if bounds.allowed is None else bounds.allowed & mask
+            bounds.allowed &= np.isin(np.arange(bounds.feature.n_codes), [bounds.feature.categories.index(c) for c in named])
             bounds.required = True
         case Forbidden(transitions=pairs):
             shut = np.zeros((bounds.feature.n_codes,) * 2, dtype=bool)
@@ -166,7 +168,7 @@ def _ranks(feature: Feature, definitions: Sequence[Constraint]) -> Floats | None
 
 def _check(bounds: FeatureBounds, active: Sequence[ActiveConstraint]) -> None:
     feature = bounds.feature
-    empty = bounds.allowed is not None and not bounds.allowed.any()
+    empty = not feature.numeric and not bounds.allowed.any()
     if bounds.low is not None and bounds.high is not None:
         grid = FeatureBounds(feature, step=0.0 if bounds.from_row else bounds.step)
         empty |= not grid.possible(np.array([bounds.low]), np.array([bounds.high]), np.zeros(1))[0]

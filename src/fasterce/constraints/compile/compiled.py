@@ -152,7 +152,8 @@ class DomainBuilder:
                 outside[:, j] = out
                 base[:, j] = np.where(out & ~stuck & (j not in driven), moved, base[:, j])
                 for row in map(int, np.flatnonzero(stuck)):
-                    self.blocked.setdefault(row, self._outside(j, row))
+                    fields = {"column": bounds.feature.name, "received": self.constraints.table.value(j, codes[row, j])}
+                    self.blocked.setdefault(row, Problem("constraints.outside_permitted_range", **fields))
         row_legal = None if not outside.any() else ~outside
         return replace(domain, row_legal=row_legal, base_legal=None if row_legal is None else row_legal | (base != codes))
 
@@ -181,7 +182,7 @@ class DomainBuilder:
             free=editable,
             lower=lower,
             upper=upper,
-            allowed={j: _open_categories(bounds) for j, bounds in enumerate(found) if not bounds.feature.numeric},
+            allowed={j: bounds.allowed for j, bounds in enumerate(found) if not bounds.feature.numeric},
             decimals=np.array([f.decimals for f in features], dtype=np.int64),
             integer=whole,
             single=np.array([is_single(dtype) for dtype in self.constraints.table.dtypes]),
@@ -201,10 +202,8 @@ class DomainBuilder:
             return None
         needed = {j for dependency, _ in self.dependencies for j in features_of(dependency)}
         code = np.array([feature.missing_code if feature.nullable else np.nan for feature in self.schema.features])
-        return MissingValues(
-            code,
-            np.array([bounds.may_become_missing and j not in needed for j, bounds in enumerate(self.constraints.bounds)]),
-        )
+        may_appear = [bounds.may_become_missing and j not in needed for j, bounds in enumerate(self.constraints.bounds)]
+        return MissingValues(code, np.array(may_appear))
 
     def _moved(self, domain: Domain, j: int, bounds: FeatureBounds) -> tuple[Floats, Mask, Mask]:
         """Return where each query would be moved, whether it has to be, and whether it can."""
@@ -212,7 +211,7 @@ class DomainBuilder:
         if not bounds.feature.numeric:
             open_ = domain.open_to(j)
             gap = np.where(open_, np.abs(np.arange(open_.shape[1]) - value[:, None]), np.inf)
-            outside = ~_open_categories(bounds)[value.astype(np.intp)]
+            outside = ~bounds.allowed[value.astype(np.intp)]
             return gap.argmin(axis=1).astype(np.float64), outside, np.asarray(open_.any(axis=1))
         anchor = np.zeros(len(value)) if domain.anchor is None else domain.anchor[:, j]
         possible = bounds.possible(low, high, anchor)
@@ -223,35 +222,27 @@ class DomainBuilder:
             moved = domain.round_flat(value, j, np.arange(len(value)))
         return moved, (value < low) | (value > high), possible
 
-    def _outside(self, j: int, row: int) -> Problem:
-        value = self.constraints.table.value(j, self.codes[row, j])
-        return Problem("constraints.outside_permitted_range", column=self.schema.names[j], received=value)
-
     def _settled(self, domain: Domain) -> Domain:
         """Complete the base and, where it violates an inequality, move one column to satisfy it if that can be done."""
         rows = np.arange(len(self.codes))
-        free = self._without_stuck_leaders(domain)
-        domain = replace(domain, free=free)
+        domain = replace(domain, free=self._without_stuck_leaders(domain))
         base = domain.complete_own(rows, domain.base)
         for dependency, one in self.dependencies:
             if one is not None and isinstance(one.constraint, Require):
                 base = self._repaired(domain, dependency, one.constraint, base)
         row_legal = np.ones(base.shape, dtype=bool) if domain.row_legal is None else domain.row_legal
-        inside = replace(domain, base=np.full_like(base, np.nan), base_legal=None, row_legal=row_legal)
-        legal = np.stack([self._legal_alone(inside, base, j) for j in range(base.shape[1])], axis=1)
-        return replace(domain, base=base, base_legal=legal, row_legal=row_legal)
+        alone = np.stack([self._legal_alone(domain, base, j) for j in range(base.shape[1])], axis=1)
+        return replace(domain, base=base, base_legal=np.where(base == domain.row, row_legal, alone), row_legal=row_legal)
 
     def _legal_alone(self, domain: Domain, base: Floats, j: int) -> Mask:
-        """Return whether the base's value of one feature is legal by itself."""
+        """Return whether the base's value of one feature, if it is not that of the query, is legal by itself."""
         rows = np.arange(len(base))
-        if domain.row_legal is None:
-            raise ValueError("row_legal must be known")
         legal = (base[:, j] >= domain.lower[:, j]) & (base[:, j] <= domain.upper[:, j])
         if j in domain.allowed:
             legal &= domain.open_to(j)[rows, base[:, j].astype(np.intp)]
         elif domain.step is not None and domain.step[j] > 0:
             legal &= base[:, j] == domain.round_flat(base[:, j], j, rows)
-        return np.asarray(np.where(base[:, j] == domain.row[:, j], domain.row_legal[:, j], legal))
+        return np.asarray(legal)
 
     def _without_stuck_leaders(self, domain: Domain) -> Mask:
         """Freeze leaders whose follower may not move."""
@@ -262,8 +253,8 @@ class DomainBuilder:
         return free
 
     def _repaired(self, domain: Domain, dependency: Dependency, constraint: Require, base: Floats) -> Floats:
-        rows = np.arange(len(base))
-        positions = self._positions(constraint)
+        rows, names = np.arange(len(base)), self.schema.names
+        positions = {name: self.schema.position(find(name, names)) for name in constraint.columns}
         for name, j in positions.items():
             broken = ~satisfied_by(dependency, domain, rows, base)
             if not broken.any():
@@ -273,12 +264,8 @@ class DomainBuilder:
                 tried = base.copy()
                 tried[:, j] = domain.round_flat(value, j, rows)
                 tried = domain.complete_own(rows, tried)
-                better = (
-                    broken
-                    & domain.free[:, j]
-                    & satisfied_by(dependency, domain, rows, tried)
-                    & domain.each_legal(rows, tried)
-                )
+                better = broken & domain.free[:, j] & domain.each_legal(rows, tried)
+                better &= satisfied_by(dependency, domain, rows, tried)
                 for other, _ in self.dependencies:
                     better &= satisfied_by(other, domain, rows, tried) | ~satisfied_by(other, domain, rows, base)
                 base = np.where(better[:, None], tried, base)
@@ -292,7 +279,7 @@ class DomainBuilder:
                 continue
             positions = [*dependency.inputs, *([] if dependency.out is None else [dependency.out])]
             if isinstance(one.constraint, Require):
-                positions = list(self._positions(one.constraint).values())
+                positions = self.schema.positions(one.columns)
             stuck = ~satisfied_by(dependency, domain, rows, domain.base) & ~domain.may_move[:, positions].any(axis=1)
             names = [self.schema.names[j] for j in positions]
             for row in map(int, np.flatnonzero(stuck)):
@@ -307,13 +294,3 @@ class DomainBuilder:
             names = [name for name, changes in zip(self.schema.names, must_change[row], strict=True) if changes]
             problem = Problem("constraints.too_many_changes", expected=domain.most_changes, details={"columns": names})
             self.blocked.setdefault(row, problem)
-
-    def _positions(self, constraint: Require) -> dict[Hashable, int]:
-        names = self.schema.names
-        return {name: self.schema.position(find(name, names)) for name in constraint.columns}
-
-
-def _open_categories(bounds: FeatureBounds) -> Mask:
-    if bounds.allowed is None:
-        return np.arange(bounds.feature.n_codes) < len(bounds.feature.categories)
-    return bounds.allowed
