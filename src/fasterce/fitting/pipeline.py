@@ -1,7 +1,6 @@
 """The stages of `fit`, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -79,7 +78,7 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     hyperplanes = fit_all_hyperplanes(context, space)
     approximations = approximate_model(context, evaluated)
     examples = choose_examples(context, space, codes, approximations.fast_model)
-    parts = LearnedParts(coder, space, hyperplanes, approximations, examples)
+    parts = LearnedParts(coder, space, *hyperplanes, approximations, examples)
     return assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
 
 
@@ -152,12 +151,8 @@ class LabelledPoints:
         return LabelledPoints(self.codes[points], self.latent[points], self.classes[points], self.origin[points])
 
     def __add__(self, other: "LabelledPoints") -> "LabelledPoints":
-        return LabelledPoints(
-            np.concatenate([self.codes, other.codes]),
-            np.concatenate([self.latent, other.latent]),
-            np.concatenate([self.classes, other.classes]),
-            np.concatenate([self.origin, other.origin]),
-        )
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return LabelledPoints(*(np.concatenate(arrays) for arrays in both))
 
     def first_of_each_class(self, most: int) -> "LabelledPoints":
         kept = [np.flatnonzero(self.classes == label)[:most] for label in np.unique(self.classes)]
@@ -166,16 +161,11 @@ class LabelledPoints:
 
 @dataclass(frozen=True)
 class LatentSpace:
-    """The latent space as the model labels it: training rows, and samples around and beyond them."""
+    """The latent space as the model labels it: training rows, samples around and beyond them, and the points to fit to."""
 
     rows: LabelledPoints
     samples: LabelledPoints
-    points_per_class: int
-
-    @cached_property
-    def points(self) -> LabelledPoints:
-        """Return the points hyperplanes are fitted to."""
-        return self.samples + self.rows.first_of_each_class(self.points_per_class)
+    points: LabelledPoints
 
 
 def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoencoder) -> LatentSpace:
@@ -187,14 +177,14 @@ def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoenco
     labels = context.predictor.evaluate(drawn.codes).classes
     if len(labels) and (labels == FAILED).all():
         raise context.predictor.error()
-    samples = LabelledPoints(drawn.codes, drawn.latent, labels, _origins(drawn, around))
+    samples = LabelledPoints(drawn.codes, drawn.latent, labels, _origins(drawn, around)).take(labels != FAILED)
     latent = autoencoder.encode(codec.encode(evaluated.codes))
     rows = LabelledPoints(evaluated.codes, latent, classes, np.arange(len(classes)))
-    space = LatentSpace(rows, samples.take(labels != FAILED), context.config.fit.points_per_class)
-    seen = np.unique(space.points.classes)
+    points = samples + rows.first_of_each_class(context.config.fit.points_per_class)
+    seen = np.unique(points.classes)
     if len(seen) < 2:
         raise ModelError("fitting.one_class", received=context.predictor.classes[seen[0]])
-    return space
+    return LatentSpace(rows, samples, points)
 
 
 def _balanced(classes: Indices, rng: np.random.Generator) -> Indices:
@@ -209,21 +199,12 @@ def _origins(samples: Samples, around: Indices) -> Indices:
     return np.where(samples.anchor >= 0, around[samples.anchor], -1 - np.arange(len(samples)))
 
 
-@dataclass(frozen=True)
-class FittedHyperplanes:
-    """The hyperplanes of the whole latent space, those of its regions, and how well both agree on held-out points."""
-
-    whole: Hyperplanes
-    regions: Regions
-    held_out: Agreement
-
-
-def fit_all_hyperplanes(context: FitContext, space: LatentSpace) -> FittedHyperplanes:
+def fit_all_hyperplanes(context: FitContext, space: LatentSpace) -> tuple[Hyperplanes, Regions, Agreement]:
+    """Return the hyperplanes of the whole latent space, those of its regions, and how well both agree on held-out points."""
     points, codec, config = space.points, context.codec, context.config.latent
     numeric, classes = len(codec.numeric), len(context.predictor.classes)
     whole = fit_hyperplanes(points.latent, codec.encode(points.codes), numeric, points.classes, classes, config)
-    regions = fit_regions(points.latent, points.classes, points.origin, whole, context.seed, config)
-    return FittedHyperplanes(whole, *regions)
+    return whole, *fit_regions(points.latent, points.classes, points.origin, whole, context.seed, config)
 
 
 @dataclass(frozen=True)
@@ -307,11 +288,13 @@ def _all_rows(
 
 @dataclass(frozen=True)
 class LearnedParts:
-    """What the stages have learned."""
+    """What the stages have learned; `held_out` is the agreement of the hyperplanes and of those of the regions."""
 
     coder: TrainedCoder
     space: LatentSpace
-    hyperplanes: FittedHyperplanes
+    hyperplanes: Hyperplanes
+    regions: Regions
+    held_out: Agreement
     approximations: Approximations
     examples: LabelledPoints
 
@@ -326,19 +309,19 @@ def assemble(context: FitContext, parts: LearnedParts, statistics: TrainingStati
 
 def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
     """Return the state of the search, with what is measured on the parts: distances, groups, prototypes."""
-    codec, config, whole = context.codec, context.config.latent, parts.hyperplanes.whole
+    codec, config, planes = context.codec, context.config.latent, parts.hyperplanes
     points, examples = parts.space.points, parts.examples
     distance = Distance.gower(codec.profile.span, codec.numeric, codec.nullable)
     centres, centre_classes = prototypes.prototypes(points.latent, points.classes, context.seed, config)
     return SearchState(
         codec=codec,
         autoencoder=parts.coder.autoencoder,
-        hyperplanes=whole,
-        regions=parts.hyperplanes.regions,
+        hyperplanes=planes,
+        regions=parts.regions,
         examples=examples.codes,
         example_classes=examples.classes,
         distance=distance,
-        typical=prototypes.typical_distances(distance, examples.codes, examples.classes, whole.classes, config),
+        typical=prototypes.typical_distances(distance, examples.codes, examples.classes, planes.classes, config),
         groups=prototypes.linked_groups(parts.space.rows.codes, codec, config),
         prototypes=centres,
         prototype_classes=centre_classes,
@@ -351,14 +334,14 @@ def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
 def describe(context: FitContext, parts: LearnedParts, seconds: float) -> FitReport:
     """Measure the quality of the parts."""
     coder, rows, planes, approximations = parts.coder, parts.space.rows, parts.hyperplanes, parts.approximations
-    agreement, base = prediction_agreement(planes.whole, rows.latent, rows.classes)
+    agreement, base = prediction_agreement(planes, rows.latent, rows.classes)
     return FitReport(
-        features=quality_by_feature(context.codec, coder.autoencoder, planes.whole, coder.unseen),
+        features=quality_by_feature(context.codec, coder.autoencoder, planes, coder.unseen),
         agreement=agreement,
         agreement_base=base,
-        regions=len(planes.regions),
-        agreement_one_plane=planes.held_out.one_plane,
-        agreement_by_region=planes.held_out.regional,
+        regions=len(parts.regions),
+        agreement_one_plane=parts.held_out.one_plane,
+        agreement_by_region=parts.held_out.regional,
         epochs=coder.epochs,
         latent=rows.latent.shape[1],
         samples=len(parts.space.samples.codes),

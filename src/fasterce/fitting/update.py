@@ -110,7 +110,7 @@ def update(
     new_outputs = new_model or context.predictor.classes != before.classes
     approximations, agreement = renew_approximations(context, before, new, new_outputs)
     examples = merge_examples(context, before, new, space, approximations, new_outputs)
-    parts = pipeline.LearnedParts(coder, space, hyperplanes, approximations, examples)
+    parts = pipeline.LearnedParts(coder, space, *hyperplanes, approximations, examples)
     statistics = merge_statistics(context, before.statistics, new, coder, new_outputs)
     after = pipeline.assemble(context, parts, statistics, started)
     after = replace(after, report=replace(after.report, epochs=before.report.epochs + coder.epochs))

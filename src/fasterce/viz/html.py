@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from fasterce.explanation import Explanation
 from fasterce.viz import templates
-from fasterce.viz.formatting import counted, summary_lines, text
+from fasterce.viz.formatting import summary_lines, text
 from fasterce.viz.grid import Grid, Sheet
-from fasterce.viz.views import RowView, row_view, row_views, tall, wide
+from fasterce.viz.views import RowView, first_rows, row_view, tall, wide
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,18 +22,14 @@ MOST_COLUMNS = 5  # More features than this are listed one below the other.
 
 def fragment(explanation: Explanation, most: int = 10) -> Markup:
     """Return the first `most` rows as tables, and the summary of the batch, to stand inside any page."""
-    left = len(explanation) - min(most, len(explanation))
-    return _fragment(
-        rows=row_views(explanation, most),
-        more=f"… and {counted(left, 'more row')}" if left else "",
-        summary=summary_lines(explanation),
-        notes=[f"Note: {text(note)}" for note in explanation.notes],
-    )
+    rows, more = first_rows(explanation, most)
+    notes = [f"Note: {text(note)}" for note in explanation.notes]
+    return _fragment(rows, more=more, summary=summary_lines(explanation), notes=notes)
 
 
 def rows(explanation: Explanation, positions: Iterable[int]) -> Markup:
     """Return the rows at some positions as tables, to stand inside any page."""
-    return _fragment(rows=(row_view(explanation, position) for position in positions))
+    return _fragment(row_view(explanation, position) for position in positions)
 
 
 def sheet(shown: Sheet) -> Markup:

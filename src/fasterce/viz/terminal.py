@@ -13,9 +13,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fasterce.explanation import Explanation
-from fasterce.viz.formatting import ARROW, counted, summary_lines, text
+from fasterce.viz.formatting import ARROW, summary_lines, text
 from fasterce.viz.grid import Grid, GridCell, Sheet
-from fasterce.viz.views import MEASURES, RowView, row_views, tall, wide
+from fasterce.viz.views import MEASURES, RowView, first_rows, tall, wide
 
 WIDTH_WITHOUT_TERMINAL = 100
 UNLIMITED = 100_000
@@ -42,11 +42,10 @@ def to_text(renderable: RenderableType) -> str:
 def tables(explanation: Explanation, most: int = 5) -> RenderableType:
     """Return the first `most` rows as tables and the summary of the batch, for `rich`'s print."""
     parts: list[RenderableType] = []
-    for row in row_views(explanation, most):
+    rows, more = first_rows(explanation, most)
+    for row in rows:
         parts += [Text(row.heading, style="bold"), _body(row), Text()]
-    left = len(explanation) - min(most, len(explanation))
-    if left:
-        parts += [Text(f"… and {counted(left, 'more row')}", style=QUIET), Text()]
+    parts += [Text(more, style=QUIET), Text()] if more else []
     parts += [Text(line) for line in summary_lines(explanation)]
     parts += [Text(f"Note: {text(note)}", style="yellow") for note in explanation.notes]
     return Group(*parts)

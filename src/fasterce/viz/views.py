@@ -1,13 +1,13 @@
 """One explained row as a grid of text, drawn by `terminal`, `html` and `plots`."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fasterce.explanation import Explanation
-from fasterce.viz.formatting import bounds, change, is_missing, measure, percent, predicted, text, values
+from fasterce.viz.formatting import bounds, change, counted, is_missing, measure, percent, predicted, text, values
 from fasterce.viz.grid import Grid, GridCell
 
 UNCHANGED = GridCell("·", quiet=True)
@@ -43,10 +43,11 @@ class RowView:
         return f"{self.status}: {self.reason}" if self.reason else self.status
 
 
-def row_views(explanation: Explanation, most: int) -> Iterator[RowView]:
-    """Yield the views of the first `most` rows."""
-    for position in range(min(most, len(explanation))):
-        yield row_view(explanation, position)
+def first_rows(explanation: Explanation, most: int) -> tuple[list[RowView], str]:
+    """Return the views of the first `most` rows, and a line on the others, empty if there are none."""
+    views = [row_view(explanation, position) for position in range(min(most, len(explanation)))]
+    left = len(explanation) - len(views)
+    return views, f"… and {counted(left, 'more row')}" if left else ""
 
 
 def row_view(explanation: Explanation, position: int) -> RowView:
