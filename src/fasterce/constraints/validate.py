@@ -1,6 +1,7 @@
 """Check that constraints fit the columns they are about."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from fasterce.constraints import objects
@@ -114,15 +115,11 @@ def _check_derived(derived: Sequence[objects.Derived]) -> None:
         if constraint.feature in inputs:
             raise wrong(constraint, "derived_twice", column=constraint.feature)
         inputs[constraint.feature] = constraint.inputs
-    for constraint in derived:
-        seen, waiting = set[Hashable](), list(constraint.inputs)
-        while waiting:
-            name = waiting.pop()
-            if name == constraint.feature:
-                raise wrong(constraint, "derived_cycle", column=constraint.feature)
-            if name not in seen:
-                seen.add(name)
-                waiting += inputs.get(name, ())
+    try:
+        TopologicalSorter(inputs).prepare()
+    except CycleError as error:
+        looping = next(constraint for constraint in derived if constraint.feature in error.args[1])
+        raise wrong(looping, "derived_cycle", column=looping.feature) from None
 
 
 def _check_orders(orders: Sequence[objects.Order]) -> None:

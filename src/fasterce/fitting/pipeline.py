@@ -13,12 +13,7 @@ from fasterce.errors import ModelError
 from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.fitting.state import FittedState, SearchState
 from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts, reconstruction_losses
-from fasterce.fitting.validate import (
-    MIN_ROWS,
-    check_missing_accepted,
-    custom_autoencoder,
-    read_training_rows,
-)
+from fasterce.fitting.validate import MIN_ROWS, check_missing_accepted, custom_autoencoder, read_training_rows
 from fasterce.io.progress import Progress
 from fasterce.latent import prototypes
 from fasterce.latent.autoencoder import TrainingPlan, split, train

@@ -72,16 +72,10 @@ class FeatureBounds:
 
 def _reach(near: Near, codes: Floats) -> tuple[Floats, Floats]:
     """Return how far up and down each value may go."""
-    up, down = np.full_like(codes, np.inf), np.full_like(codes, np.inf)
-    if near.percent is not None:
-        up = down = np.abs(codes) * near.percent / 100.0
-    if near.by is not None:
-        up, down = np.minimum(up, near.by), np.minimum(down, near.by)
-    if near.up is not None:
-        up = np.minimum(up, near.up)
-    if near.down is not None:
-        down = np.minimum(down, near.down)
-    return up, down
+    share = np.full_like(codes, np.inf) if near.percent is None else np.abs(codes) * near.percent / 100.0
+    by, up, down = (np.inf if most is None else most for most in (near.by, near.up, near.down))
+    either = np.minimum(share, by)
+    return np.minimum(either, up), np.minimum(either, down)
 
 
 def feature_bounds(
