@@ -114,12 +114,8 @@ class Feature:
 
     def to_dict(self) -> JsonObject:
         """Return plain values for JSON; an open end of a range is None."""
-        fields = asdict(self)
-        fields["categories"] = list(self.categories)
-        for bound in ("lower", "upper"):
-            if math.isinf(fields[bound]):
-                fields[bound] = None
-        return fields
+        fields = asdict(self) | {"categories": list(self.categories)}
+        return fields | {bound: None for bound in ("lower", "upper") if math.isinf(fields[bound])}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Feature":

@@ -109,7 +109,7 @@ def _restored(name: Hashable, about: Json) -> Feature:
     if change not in CHANGES:
         raise SchemaError(unknown("data.unknown_change", change, CHANGES, column=name))
     mutable = change != "never"
-    direction = change if mutable else "any"
+    direction: Direction = change if mutable else "any"
     values = _numeric(name, about) if kind == "numeric" else _categorical(name, about)
     return Feature(name, kind, direction=direction, mutable=mutable, missing=about.get("missing", "never"), **values)
 
