@@ -113,6 +113,27 @@ class _OnOneColumn(Constraint):
 
 
 @dataclass(frozen=True)
+class Between:
+    """A range; None or an infinite number is an open end."""
+
+    low: float | None
+    high: float | None
+
+    def __post_init__(self) -> None:
+        if self.low is None and self.high is None:
+            raise SchemaError("constraints.no_end")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise SchemaError("constraints.ends_reversed", received=(self.low, self.high))
+
+    def __str__(self) -> str:
+        if self.high is None or self.high == math.inf:
+            return f"at least {_number_text(-math.inf if self.low is None else self.low)}"
+        if self.low is None or self.low == -math.inf:
+            return f"at most {_number_text(self.high)}"
+        return f"within {_number_text(self.low)} to {_number_text(self.high)}"
+
+
+@dataclass(frozen=True)
 class Range(_OnOneColumn):
     """The value of the counterfactual lies within low and high; a query outside is moved in."""
 
@@ -121,10 +142,10 @@ class Range(_OnOneColumn):
 
     def _check(self) -> None:
         self._set(low=_number(self.low, "low"), high=_number(self.high, "high"))
-        _check_ends(self.low, self.high)
+        Between(self.low, self.high)  # raises if there is no end, or they are reversed
 
     def __str__(self) -> str:
-        return f"{self.feature} {_within(self.low, self.high)}"
+        return f"{self.feature} {Between(self.low, self.high)}"
 
 
 @dataclass(frozen=True)
@@ -257,17 +278,6 @@ class Require(Constraint):
         return " ".join(self.formula.split())
 
 
-@dataclass(frozen=True)
-class Between:
-    """A range inside an If; None is an open end."""
-
-    low: float | None
-    high: float | None
-
-    def __post_init__(self) -> None:
-        _check_ends(self.low, self.high)
-
-
 Condition = tuple[Category, ...] | Between
 Clauses = tuple[tuple[Name, Condition], ...]
 
@@ -370,13 +380,6 @@ def _number_text(value: float) -> str:
     return f"{value:.15g}"
 
 
-def _check_ends(low: float | None, high: float | None) -> None:
-    if low is None and high is None:
-        raise SchemaError("constraints.no_end")
-    if low is not None and high is not None and low > high:
-        raise SchemaError("constraints.ends_reversed", received=(low, high))
-
-
 def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
         raise SchemaError("constraints.unknown_choice", option=option, expected=list(choices), received=value)
@@ -425,14 +428,6 @@ def _condition(value: object, option: str) -> Condition:
     return (_scalar(value, option),)
 
 
-def _within(low: float | None, high: float | None) -> str:
-    if high is None or high == math.inf:
-        return f"at least {_number_text(-math.inf if low is None else low)}"
-    if low is None or low == -math.inf:
-        return f"at most {_number_text(high)}"
-    return f"within {_number_text(low)} to {_number_text(high)}"
-
-
 def _choice(values: Sequence[Category]) -> str:
     listed = [str(value) for value in values]
     tail = f" or {len(listed) - 6} more" if len(listed) > 6 else ""
@@ -440,10 +435,8 @@ def _choice(values: Sequence[Category]) -> str:
 
 
 def _clauses_text(clauses: Clauses, verb: str) -> str:
-    return " and ".join(
-        f"{column} {verb} {_within(condition.low, condition.high) if isinstance(condition, Between) else _choice(condition)}"
-        for column, condition in clauses
-    )
+    shown = [(column, one if isinstance(one, Between) else _choice(one)) for column, one in clauses]
+    return " and ".join(f"{column} {verb} {condition}" for column, condition in shown)
 
 
 def _listed(names: Iterable[Name]) -> str:
