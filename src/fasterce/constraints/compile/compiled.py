@@ -99,7 +99,7 @@ class CompiledConstraints:
     @cached_property
     def dependencies(self) -> tuple[tuple[Dependency, ActiveConstraint | None], ...]:
         """The constraints between features; None stands for a derived column."""
-        return bind(self.table, self.codec, self.active, self.definitions, self.bounds)
+        return bind(self)
 
     @cached_property
     def derived(self) -> frozenset[int]:
