@@ -19,10 +19,48 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fasterce.datasets.adult import RAW_COLUMNS as ADULT_COLUMNS
-from fasterce.datasets.german_credit import RAW_COLUMNS as GERMAN_COLUMNS
-
 DATA_FOLDER = Path(__file__).resolve().parent.parent / "src" / "fasterce" / "datasets" / "data"
+# The published files have no header.
+ADULT_COLUMNS = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education_num",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital_gain",
+    "capital_loss",
+    "hours_per_week",
+    "native_country",
+    "income",
+]
+GERMAN_COLUMNS = [
+    "checking_status",
+    "duration",
+    "credit_history",
+    "purpose",
+    "credit_amount",
+    "savings",
+    "employment_since",
+    "installment_rate",
+    "personal_status_sex",
+    "other_debtors",
+    "residence_since",
+    "property",
+    "age",
+    "other_installment_plans",
+    "housing",
+    "existing_credits",
+    "job",
+    "dependents",
+    "telephone",
+    "foreign_worker",
+    "credit_risk",
+]
 
 
 @dataclass(frozen=True)

@@ -163,13 +163,12 @@ class CounterfactualArrays:
     probabilities: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
-        if len(self.predicted) != len(self.query):
-            object.__setattr__(self, "predicted", np.full(len(self.query), FAILED, dtype=np.intp))
-        if len(self.probabilities) != len(self.query):
-            object.__setattr__(self, "probabilities", np.full((len(self.query), 0), np.nan))
-        for name in MEASURED:
-            if len(getattr(self, name)) != len(self.query):
-                object.__setattr__(self, name, np.full(len(self.query), np.nan))
+        count = len(self.query)
+        unknown = {name: np.full(count, np.nan) for name in MEASURED}
+        unknown |= {"predicted": np.full(count, FAILED, dtype=np.intp), "probabilities": np.zeros((count, 0))}
+        for name, values in unknown.items():
+            if len(getattr(self, name)) != count:
+                object.__setattr__(self, name, values)
 
     def __len__(self) -> int:
         return len(self.query)
@@ -198,10 +197,13 @@ class CounterfactualArrays:
 
     def where(self, kept: NDArray[np.bool_]) -> "CounterfactualArrays":
         """Return some of the counterfactuals, with new ranks."""
-        some = {name: values[kept] for name, values in self.__dict__.items()}
-        return CounterfactualArrays(
-            **some | {"rank": np.arange(int(kept.sum())) - np.searchsorted(some["query"], some["query"])}
-        )
+        return CounterfactualArrays._ranked({name: values[kept] for name, values in self.__dict__.items()})
+
+    @classmethod
+    def _ranked(cls, arrays: dict[str, NDArray[Any]]) -> "CounterfactualArrays":
+        """Number the counterfactuals of each query, which are sorted by query."""
+        query = arrays["query"]
+        return cls(**arrays | {"rank": np.arange(len(query)) - np.searchsorted(query, query)})
 
     @property
     def changed(self) -> NDArray[np.bool_]:
@@ -213,19 +215,15 @@ class CounterfactualArrays:
         cls, parts: Sequence["CounterfactualArrays"], methods: Sequence[NDArray[Any]] | None = None
     ) -> "CounterfactualArrays":
         """Join parts, sorted by query, then in the order of the parts; `methods` replaces the methods of each part."""
-        joined = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in parts[0].__dict__
-            if name != "probabilities"
-        }
+        names = parts[0].__dict__.keys() - {"probabilities"}
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         widths = {part.probabilities.shape[1] for part in parts if len(part)}
         alike = [part.probabilities for part in parts if len(part)] if len(widths) == 1 else []
         joined["probabilities"] = np.concatenate(alike) if alike else np.zeros((len(joined["query"]), 0))
         if methods is not None:
             joined["method"] = np.concatenate(methods)
         order = np.argsort(joined["query"], kind="stable")
-        sorted_ = {name: values[order] for name, values in joined.items()}
-        return cls(**sorted_ | {"rank": np.arange(len(order)) - np.searchsorted(sorted_["query"], sorted_["query"])})
+        return cls._ranked({name: values[order] for name, values in joined.items()})
 
 
 @dataclass(frozen=True)
@@ -389,11 +387,10 @@ class Explanation:
             The explained rows differ.
         """
         every = (self, *others)
-        arrays = [one.arrays for one in every]
-        names = (
-            [np.full(len(part), label, dtype=object) for part, label in zip(arrays, labels, strict=True)] if labels else None
-        )
-        merged = CounterfactualArrays.merge(arrays, names)
+        named = None
+        if labels:
+            named = [np.full(len(one.arrays), label, dtype=object) for one, label in zip(every, labels, strict=True)]
+        merged = CounterfactualArrays.merge([one.arrays for one in every], named)
         if any(not self.rows.equals(one.rows) for one in others):
             raise InputError("search.different_rows")
         found = np.any([one.status == FOUND for one in every], axis=0)
@@ -418,7 +415,7 @@ class Explanation:
         rows = len(self)
         return {
             "rows": rows,
-            **{str(word): int(count) for word, count in self.status.value_counts().items()},
+            **self._counts,
             "features_changed": float(self.arrays.changed[best].sum(axis=1).mean()) if best.any() else float("nan"),
             "distance": float(self.arrays.distance[best].mean()) if best.any() else float("nan"),
             "calls": self.usage.calls,
@@ -426,13 +423,17 @@ class Explanation:
             "ms_each": 1000 * self.seconds / rows if rows else 0.0,
         }
 
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {str(word): int(count) for word, count in self.in_pandas().status.value_counts().items()}
+
     def __str__(self) -> str:
         from fasterce.viz.terminal import render  # noqa: PLC0415 - only needed to display
 
         return render(self)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{count} {word}" for word, count in self.status.value_counts().items())
+        counts = ", ".join(f"{count} {word}" for word, count in self._counts.items())
         return f"Explanation({len(self)} rows: {counts or 'none'}; {self.usage.calls} calls, {self.usage.rows} model rows)"
 
     def __rich__(self) -> Any:
@@ -454,13 +455,13 @@ def _in_common(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _shortfalls(explanations: Sequence[Explanation], labels: Sequence[str] | None) -> tuple[str, ...]:
     """Return a note per explanation that has rows without a counterfactual."""
-    notes = []
-    for k, one in enumerate(explanations):
-        missing = int((one.status != FOUND).sum())
-        if missing:
-            name = labels[k] if labels else f"Explanation {k + 1}"
-            notes.append(f"{name}: no counterfactual for {missing} of {len(one)} rows")
-    return tuple(notes)
+    names = labels or [f"Explanation {k}" for k in range(1, len(explanations) + 1)]
+    without = [int((one.status != FOUND).sum()) for one in explanations]
+    return tuple(
+        f"{name}: no counterfactual for {count} of {len(one)} rows"
+        for name, count, one in zip(names, without, explanations, strict=True)
+        if count
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -489,24 +490,6 @@ class NativeExplanation(Explanation):
 
     def beside(self, *others: Explanation, labels: Any = None) -> Explanation:
         return as_given(self.in_pandas().beside(*(one.in_pandas() for one in others), labels=labels), self.kind)
-
-    def summary(self) -> dict[str, Any]:
-        return self.in_pandas().summary()
-
-    def __len__(self) -> int:
-        return len(self.in_pandas())
-
-    def __str__(self) -> str:
-        return str(self.in_pandas())
-
-    def __repr__(self) -> str:
-        return repr(self.in_pandas())
-
-    def __rich__(self) -> Any:
-        return self.in_pandas().__rich__()
-
-    def _repr_html_(self) -> str:
-        return self.in_pandas()._repr_html_()
 
 
 def as_given(found: Explanation, kind: TableKind) -> Explanation:

@@ -71,22 +71,26 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Peers:
-    """Training rows with the target prediction: what a realistic counterfactual looks like."""
+class EmbeddedRows:
+    """Training rows as `Scale.embed` places them."""
 
     scale: Scale
     embedded: Floats
-
-    @classmethod
-    def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, target: object) -> "Peers":
-        """Return the training rows whose prediction is `target`."""
-        labels = Predictor(model, scale.table).learn_classes(scale.codes(X_train))
-        return cls(scale, scale.embed(X_train[np.asarray(labels == target)]))
 
     @cached_property
     def neighbours(self) -> NearestNeighbors:
         """A search for the nearest of them."""
         return NearestNeighbors(metric="manhattan").fit(self.embedded)
+
+
+class Peers(EmbeddedRows):
+    """Training rows with the target prediction: what a realistic counterfactual looks like."""
+
+    @classmethod
+    def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, target: object) -> "Peers":
+        """Return the training rows whose prediction is `target`."""
+        every = Neighbourhood.of(model, scale, X_train, target)
+        return cls(scale, every.embedded[every.has_target])
 
     @cached_property
     def outliers(self) -> LocalOutlierFactor:
@@ -103,21 +107,15 @@ class Peers:
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class Neighbourhood(EmbeddedRows):
     """All training rows, and which of them have the target prediction."""
 
-    scale: Scale
-    embedded: Floats
     has_target: Mask
 
     @classmethod
     def of(cls, model: object, scale: Scale, X_train: pd.DataFrame, target: object) -> "Neighbourhood":
         labels = Predictor(model, scale.table).learn_classes(scale.codes(X_train))
         return cls(scale, scale.embed(X_train), np.asarray(labels == target))
-
-    @cached_property
-    def neighbours(self) -> NearestNeighbors:
-        return NearestNeighbors(metric="manhattan").fit(self.embedded)
 
 
 def validity(model: object, scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> NDArray[np.bool_]:
@@ -237,8 +235,10 @@ def robustness(
     if rows is not None:
         noise *= changed(scale, rows, counterfactuals)[:, None, :]
     noisy = _with_noise(scale, codes, noise).reshape(-1, codes.shape[1])
-    labels = Predictor(model, scale.table).learn_classes(noisy) if len(noisy) else np.zeros(0)
-    return np.asarray((labels == target).reshape(len(codes), samples).mean(axis=1)) if len(codes) else np.zeros(0)
+    if not len(noisy):
+        return np.zeros(0)
+    labels = Predictor(model, scale.table).learn_classes(noisy)
+    return np.asarray((labels == target).reshape(len(codes), samples).mean(axis=1))
 
 
 def diversity(scale: Scale, counterfactuals: pd.DataFrame) -> float:
@@ -260,9 +260,8 @@ def agreement(first: Mask, second: Mask) -> Floats:
 
 def _outside(scale: Scale, before: Floats, after: Floats) -> Mask:
     """Return which numbers moved beyond the observed range; a range declared in the schema is a constraint of its own."""
-    seen = [feature.numeric and not feature.declared for feature in scale.table.schema.features]
-    lower = np.where(seen, [feature.lower for feature in scale.table.schema.features], -np.inf)
-    upper = np.where(seen, [feature.upper for feature in scale.table.schema.features], np.inf)
+    seen = [(f.lower, f.upper) if f.numeric and not f.declared else (-np.inf, np.inf) for f in scale.table.schema.features]
+    lower, upper = np.array(seen).T
     return np.asarray((after != before) & (after != MISSING) & ((after < lower) | (after > upper)))
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from fasterce.fairness import plots
 from fasterce.fairness.normals import Angles
 from fasterce.fairness.recourse import recourse_gap
 from fasterce.viz.canvas import BLUE, ORANGE
@@ -139,7 +138,7 @@ def test_both_figures_can_share_one_with_others(angles, gap):
     figure = figure_module.Figure(figsize=(16, 8))
     left, right = figure.subplots(1, 2)
     assert angles.plot(left) is figure
-    assert plots.recourse_gap_plot(gap, right) is figure
+    assert gap.plot(right) is figure
     said = plain(everything(figure))
     assert plain(angles.caution) in said
     assert plain(gap.caution) in said

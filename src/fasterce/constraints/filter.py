@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from fasterce.constraints.formula import FUNCTIONS, Comparison, build_node
+from fasterce.constraints.formula import COMPARISONS, FUNCTIONS, Comparison, build_node
 from fasterce.errors import InputError, SchemaError, unknown
 from fasterce.typing import Category
 
@@ -24,14 +24,6 @@ TOKEN = re.compile(
 )
 SIGNS = {"=": "==", "<>": "!="}
 KEYWORDS = {"null": "None", "true": "True", "false": "False"} | {word: word for word in ("and", "or", "not", "in", "is")}
-COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -68,15 +60,17 @@ class IsNull:
 
 
 @dataclass(frozen=True)
-class And:
+class _Both:
     left: "Condition"
     right: "Condition"
 
 
-@dataclass(frozen=True)
-class Or:
-    left: "Condition"
-    right: "Condition"
+class And(_Both):
+    """Both parts hold."""
+
+
+class Or(_Both):
+    """At least one part holds."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +121,9 @@ def names_of(condition: Condition) -> set[ColumnName]:
 
 def split(condition: Condition) -> tuple[Condition | None, Condition | None]:
     """Return the part that the input decides and the part that needs the model; both must hold."""
-    parts = list(_conjuncts(condition))
-    by_model = [part for part in parts if any(name.from_model for name in names_of(part))]
-    by_input = [part for part in parts if part not in by_model]
+    by_input, by_model = list[Condition](), list[Condition]()
+    for part in _conjuncts(condition):
+        (by_model if any(name.from_model for name in names_of(part)) else by_input).append(part)
     return (reduce(And, by_input) if by_input else None), (reduce(And, by_model) if by_model else None)
 
 
@@ -216,9 +210,8 @@ class _FilterParser:
             if name is None or not values or len(values) < len(listed):
                 raise self._not_a_filter()
             equal: list[Condition] = [Compare(name, "==", value) for value in values]
-            found = reduce(Or, equal)
-            return found if isinstance(op, ast.In) else Not(found)
-        return self._comparison(left, COMPARISONS[type(op)], right)
+            return reduce(Or, equal) if isinstance(op, ast.In) else Not(reduce(Or, equal))
+        return self._comparison(left, "!=" if isinstance(op, ast.NotEq) else COMPARISONS[type(op)], right)
 
     def _comparison(self, left: ast.expr, op: str, right: ast.expr) -> Condition:
         for side, other, sign in ((left, right, op), (right, left, MIRRORED.get(op, op))):
@@ -242,8 +235,7 @@ def _literal(tree: ast.expr) -> Category | None:
     match tree:
         case ast.Constant(value=str() | bool() | int() | float() as value):
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)) if not isinstance(value, bool):
-            return -value
-        case ast.UnaryOp(op=ast.UAdd(), operand=ast.Constant(value=int() | float() as value)) if not isinstance(value, bool):
-            return value
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant(value=int() | float() as value)):
+            if not isinstance(value, bool):
+                return -value if isinstance(sign, ast.USub) else value
     return None

@@ -19,6 +19,7 @@ Interval = tuple[float, float]
 Linear = tuple[dict[str, float], float]
 
 EVERYTHING: Interval = (-math.inf, math.inf)
+NOTHING: Linear = ({}, 0.0)
 OPERATORS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 COMPARISONS: dict[type[ast.AST], str] = {ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.Eq: "=="}
 FUNCTIONS = {"min": 2, "max": 2, "abs": 1}
@@ -52,7 +53,7 @@ class Node:
             return np.asarray(columns[self.column], dtype=np.float64)
         if self.op == "**":
             return _power(self.args[0]._evaluate(columns), self.args[1], columns)
-        return np.asarray(EVALUATE[self.op](*(arg._evaluate(columns) for arg in self.args)))
+        return np.asarray(OPERATIONS[self.op][0](*(arg._evaluate(columns) for arg in self.args)))
 
     @cached_property
     def constant(self) -> float | None:
@@ -73,7 +74,7 @@ class Node:
         if self.op in ("+", "-") and parts[0] is not None and parts[1] is not None:
             return combined(parts[0], parts[1], 1.0 if self.op == "+" else -1.0)
         if self.op == "negative" and parts[0] is not None:
-            return combined(({}, 0.0), parts[0], -1.0)
+            return combined(NOTHING, parts[0], -1.0)
         if self.op in ("*", "/"):
             return self._scaled(parts)
         return None
@@ -81,9 +82,9 @@ class Node:
     def _scaled(self, parts: list[Linear | None]) -> Linear | None:
         left, right = self.args
         if parts[0] is not None and right.constant is not None and (self.op == "*" or right.constant != 0):
-            return combined(({}, 0.0), parts[0], right.constant if self.op == "*" else 1.0 / right.constant)
+            return combined(NOTHING, parts[0], right.constant if self.op == "*" else 1.0 / right.constant)
         if self.op == "*" and parts[1] is not None and left.constant is not None:
-            return combined(({}, 0.0), parts[1], left.constant)
+            return combined(NOTHING, parts[1], left.constant)
         return None
 
     def interval(self, bounds: Mapping[str, Interval]) -> Interval:
@@ -95,7 +96,7 @@ class Node:
         parts = [arg.interval(bounds) for arg in self.args]
         if self.op == "**":
             return _interval_power(parts[0], self.args[1].constant)
-        low, high = INTERVAL[self.op](*parts)
+        low, high = OPERATIONS[self.op][1](*parts)
         return EVERYTHING if math.isnan(low) or math.isnan(high) else (low, high)
 
 
@@ -262,23 +263,14 @@ def _absolute(a: Interval) -> Interval:
     return (0.0 if a[0] <= 0 <= a[1] else ends[0]), ends[1]
 
 
-EVALUATE: dict[str, np.ufunc] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": np.divide,
-    "negative": np.negative,
-    "min": np.minimum,
-    "max": np.maximum,
-    "abs": np.abs,
-}
-INTERVAL: dict[str, Callable[..., Interval]] = {
-    "+": lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    "-": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "*": _products,
-    "/": _quotients,
-    "negative": lambda a: (-a[1], -a[0]),
-    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "abs": _absolute,
+# Every operation but powers: on arrays, and on intervals.
+OPERATIONS: dict[str, tuple[np.ufunc, Callable[..., Interval]]] = {
+    "+": (np.add, lambda a, b: (a[0] + b[0], a[1] + b[1])),
+    "-": (np.subtract, lambda a, b: (a[0] - b[1], a[1] - b[0])),
+    "*": (np.multiply, _products),
+    "/": (np.divide, _quotients),
+    "negative": (np.negative, lambda a: (-a[1], -a[0])),
+    "min": (np.minimum, lambda a, b: (min(a[0], b[0]), min(a[1], b[1]))),
+    "max": (np.maximum, lambda a, b: (max(a[0], b[0]), max(a[1], b[1]))),
+    "abs": (np.abs, _absolute),
 }

@@ -6,7 +6,7 @@ from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 
-from fasterce.constraints.objects import KINDS, Between, Condition, Constraint, Derived, Listing
+from fasterce.constraints.objects import KINDS, Between, Constraint, Derived, Listing
 from fasterce.errors import Problem, SchemaError, unknown
 from fasterce.io import documents
 from fasterce.typing import Json, JsonObject
@@ -50,16 +50,13 @@ def _described(constraint: Constraint, position: int) -> JsonObject:
     return {"constraint": constraint.kind} | kept
 
 
-def _bare(value: Json, name: str) -> Json:
+def _bare(value: Json, name: str = "") -> Json:
+    if isinstance(value, Between):
+        return {end: number for end, number in vars(value).items() if number is not None}
     if name in ("when", "then"):
-        return [{"feature": _bare(column, "feature")} | _bare_condition(condition) for column, condition in value]
-    return [_bare(one, "") for one in value] if isinstance(value, tuple) else value
-
-
-def _bare_condition(condition: Condition) -> JsonObject:
-    if isinstance(condition, Between):
-        return {end: value for end, value in (("low", condition.low), ("high", condition.high)) if value is not None}
-    return {"values": list(condition)}
+        clauses = [(_bare(column), _bare(condition)) for column, condition in value]
+        return [{"feature": name} | (one if isinstance(one, dict) else {"values": one}) for name, one in clauses]
+    return [_bare(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _restored(described: Json, position: int) -> Constraint:
@@ -76,8 +73,7 @@ def _restored(described: Json, position: int) -> Constraint:
                 raise SchemaError(unknown("constraints.unknown_field", name, known))
         return _made(KINDS[kind], values)
     except SchemaError as error:
-        wrong = error.problem
-        raise SchemaError("constraints.item", position=position, kind=kind, wrong=wrong) from error
+        raise SchemaError("constraints.item", position=position, kind=kind, wrong=error.problem) from error
     except TypeError as error:
         wrong = Problem("constraints.wrong_fields", expected=known, details={"error": str(error)})
         raise SchemaError("constraints.item", position=position, kind=kind, wrong=wrong) from error

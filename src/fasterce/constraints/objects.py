@@ -1,6 +1,7 @@
 """Constraints as the user states them: small frozen classes, independent of any table."""
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,39 +21,52 @@ Name = Hashable
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint(ABC):
-    """Something every counterfactual must satisfy: a kind, the columns concerned, an optional name and a readable phrase."""
+    """Something every counterfactual must satisfy: a kind, the columns concerned and an optional name.
 
-    kind: ClassVar[str] = ""
+    `kind`, its name in JSON, is the name of the class in snake case. `column_fields` are the fields that hold a column.
+    `str` gives a readable phrase.
+    """
+
+    kind: ClassVar[str]
+    column_fields: ClassVar[tuple[str, ...]] = ()
     name: str | None = None
 
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[Name, ...]:
-        """The columns the constraint is about."""
+    def __init_subclass__(cls) -> None:
+        cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
-    @property
-    @abstractmethod
-    def phrase(self) -> str:
-        """The constraint as a readable phrase."""
+    def __post_init__(self) -> None:
+        if self.name is not None and (not isinstance(self.name, str) or not self.name):
+            raise SchemaError("constraints.bad_name", option="name", received=self.name)
+        self._set(**{field: _column(getattr(self, field)) for field in self.column_fields})
+        self._check()
 
-    @property
-    def text(self) -> str:
-        """The phrase, after the name if there is one."""
-        return self.phrase if self.name is None else f"{self.name}: {self.phrase}"
+    def _check(self) -> None:  # noqa: B027 - a constraint may have nothing to check
+        """Check the fields, and store them as plain values."""
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def _check_name(self) -> None:
-        if self.name is not None and (not isinstance(self.name, str) or not self.name):
-            raise SchemaError("constraints.bad_name", option="name", received=self.name)
+    @property
+    def columns(self) -> tuple[Name, ...]:
+        """The columns the constraint is about."""
+        return tuple(getattr(self, field) for field in self.column_fields)
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return the constraint as a readable phrase."""
+
+    @property
+    def text(self) -> str:
+        """The phrase, after the name if there is one."""
+        return str(self) if self.name is None else f"{self.name}: {self}"
 
 
 @dataclass(frozen=True, init=False)
 class Listing(Constraint):
     """A constraint about each of several columns by itself."""
 
+    wording: ClassVar[str] = ""
     features: tuple[Name, ...]
 
     def __init__(self, *features: Name, name: str | None = None) -> None:
@@ -60,14 +74,16 @@ class Listing(Constraint):
         if not listed:
             raise SchemaError("constraints.no_features", option="features")
         self._set(features=tuple(dict.fromkeys(_column(feature) for feature in listed)), name=name)
-        self._check_name()
+        self.__post_init__()
 
     @property
     def columns(self) -> tuple[Name, ...]:
         return self.features
 
+    def __str__(self) -> str:
+        return f"{_listed(self.features)} {self.wording}"
 
-@dataclass(frozen=True, init=False)
+
 class Frozen(Listing):
     """These columns may not change.
 
@@ -75,223 +91,30 @@ class Frozen(Listing):
     'sex, native_country may not change'
     """
 
-    kind: ClassVar[str] = "frozen"
-
-    @property
-    def phrase(self) -> str:
-        return f"{_listed(self.features)} may not change"
+    wording = "may not change"
 
 
-@dataclass(frozen=True, init=False)
 class OnlyUp(Listing):
     """These columns may only go up from the value of the query."""
 
-    kind: ClassVar[str] = "only_up"
-
-    @property
-    def phrase(self) -> str:
-        return f"{_listed(self.features)} may only go up"
+    wording = "may only go up"
 
 
-@dataclass(frozen=True, init=False)
 class OnlyDown(Listing):
     """These columns may only go down from the value of the query."""
 
-    kind: ClassVar[str] = "only_down"
-
-    @property
-    def phrase(self) -> str:
-        return f"{_listed(self.features)} may only go down"
+    wording = "may only go down"
 
 
 @dataclass(frozen=True)
 class _OnOneColumn(Constraint):
+    column_fields = ("feature",)
     feature: Name
-
-    def __post_init__(self) -> None:
-        self._set(feature=_column(self.feature))
-        self._check_name()
-
-    @property
-    def columns(self) -> tuple[Name, ...]:
-        return (self.feature,)
-
-
-@dataclass(frozen=True)
-class Range(_OnOneColumn):
-    """The value of the counterfactual lies within low and high; a query outside is moved in."""
-
-    kind: ClassVar[str] = "range"
-    low: float | None = None
-    high: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set(low=_number(self.low, "low"), high=_number(self.high, "high"))
-        if self.low is None and self.high is None:
-            raise SchemaError("constraints.no_end")
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise SchemaError("constraints.ends_reversed", received=(self.low, self.high))
-
-    @property
-    def phrase(self) -> str:
-        return f"{self.feature} {_within(self.low, self.high)}"
-
-
-@dataclass(frozen=True)
-class Near(_OnOneColumn):
-    """The value stays near the one of the query: within a percentage of it, or by an amount either way, up or down."""
-
-    kind: ClassVar[str] = "near"
-    percent: float | None = None
-    up: float | None = None
-    down: float | None = None
-    by: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("percent", "up", "down", "by"):
-            value = _number(getattr(self, name), name)
-            if value is not None and value < 0:
-                raise SchemaError("constraints.negative", option=name, received=value)
-            self._set(**{name: value})
-        if (self.percent, self.up, self.down, self.by) == (None,) * 4:
-            raise SchemaError("constraints.no_distance")
-
-    @property
-    def phrase(self) -> str:
-        parts = [] if self.percent is None else [f"within {shown(self.percent)} % of its value"]
-        parts += [] if self.by is None else [f"by at most {shown(self.by)} either way"]
-        for way, most in (("up", self.up), ("down", self.down)):
-            if most is not None:
-                parts.append(f"{way} by at most {shown(most)}" if most else f"not {way}")
-        return f"{self.feature} may change {' and '.join(parts)}"
-
-
-@dataclass(frozen=True)
-class Step(_OnOneColumn):
-    """A changed value is a multiple of `size`, or with start="row" differs from the one of the query by a multiple."""
-
-    kind: ClassVar[str] = "step"
-    size: float
-    start: Literal["zero", "row"] = "zero"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        size = _number(self.size, "size")
-        if size is None or size <= 0:
-            raise SchemaError("constraints.not_positive", option="size", received=self.size)
-        self._set(size=size)
-        _check_choice("start", self.start, ("zero", "row"))
-
-    @property
-    def phrase(self) -> str:
-        return f"{self.feature} {'changes' if self.start == 'row' else 'only'} in steps of {shown(self.size)}"
-
-
-@dataclass(frozen=True)
-class Allowed(_OnOneColumn):
-    """The category of the counterfactual is one of these; a query with another is moved to one of them."""
-
-    kind: ClassVar[str] = "allowed"
-    categories: tuple[Category, ...]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set(categories=_categories(self.categories))
-
-    @property
-    def phrase(self) -> str:
-        return f"{self.feature} must be {_choice(self.categories)}"
-
-
-@dataclass(frozen=True)
-class Forbidden(_OnOneColumn):
-    """Changes from one category to another that are not allowed."""
-
-    kind: ClassVar[str] = "forbidden"
-    transitions: tuple[tuple[Category, Category], ...]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given: object = self.transitions
-        pairs = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-        if not pairs or any(isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):
-            raise SchemaError("constraints.not_transitions", option="transitions", received=given)
-        self._set(transitions=tuple((_scalar(a, "transitions"), _scalar(b, "transitions")) for a, b in pairs))
-
-    @property
-    def phrase(self) -> str:
-        listed = [f"from {a} to {b}" for a, b in self.transitions]
-        tail = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
-        return f"{self.feature} may not go {', '.join(listed[:3])}{tail}"
-
-
-@dataclass(frozen=True)
-class Order(_OnOneColumn):
-    """The order of a column's categories, lowest first; a category left out has no rank."""
-
-    kind: ClassVar[str] = "order"
-    categories: tuple[Category, ...]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set(categories=_categories(self.categories))
-
-    @property
-    def phrase(self) -> str:
-        return f"{self.feature} is ordered: {' < '.join(str(category) for category in self.categories)}"
-
-
-@dataclass(frozen=True)
-class AtMost(Constraint):
-    """At most k columns differ from the query; derived ones do not count."""
-
-    kind: ClassVar[str] = "at_most"
-    k: int
-
-    def __post_init__(self) -> None:
-        self._check_name()
-        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1:
-            raise SchemaError("options.not_a_count", option="k", expected=1, received=self.k)
-        self._set(k=int(self.k))
-
-    @property
-    def columns(self) -> tuple[Name, ...]:
-        return ()
-
-    @property
-    def phrase(self) -> str:
-        return f"at most {self.k} {'features' if self.k > 1 else 'feature'} may change"
-
-
-@dataclass(frozen=True)
-class Require(Constraint):
-    """A comparison between formulas over numeric columns that every counterfactual satisfies."""
-
-    kind: ClassVar[str] = "require"
-    formula: str
-
-    def __post_init__(self) -> None:
-        self._check_name()
-        parse_comparison(self.formula)
-
-    @property
-    def comparison(self) -> Comparison:
-        return parse_comparison(self.formula)
-
-    @property
-    def columns(self) -> tuple[Name, ...]:
-        return self.comparison.columns
-
-    @property
-    def phrase(self) -> str:
-        return " ".join(self.formula.split())
 
 
 @dataclass(frozen=True)
 class Between:
-    """A range inside an If; None is an open end."""
+    """A range; None or an infinite number is an open end."""
 
     low: float | None
     high: float | None
@@ -302,6 +125,158 @@ class Between:
         if self.low is not None and self.high is not None and self.low > self.high:
             raise SchemaError("constraints.ends_reversed", received=(self.low, self.high))
 
+    def __str__(self) -> str:
+        if self.high is None or self.high == math.inf:
+            return f"at least {_number_text(-math.inf if self.low is None else self.low)}"
+        if self.low is None or self.low == -math.inf:
+            return f"at most {_number_text(self.high)}"
+        return f"within {_number_text(self.low)} to {_number_text(self.high)}"
+
+
+@dataclass(frozen=True)
+class Range(_OnOneColumn):
+    """The value of the counterfactual lies within low and high; a query outside is moved in."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def _check(self) -> None:
+        self._set(low=_number(self.low, "low"), high=_number(self.high, "high"))
+        Between(self.low, self.high)  # raises if there is no end, or they are reversed
+
+    def __str__(self) -> str:
+        return f"{self.feature} {Between(self.low, self.high)}"
+
+
+@dataclass(frozen=True)
+class Near(_OnOneColumn):
+    """The value stays near the one of the query: within a percentage of it, or by an amount either way, up or down."""
+
+    percent: float | None = None
+    up: float | None = None
+    down: float | None = None
+    by: float | None = None
+
+    def _check(self) -> None:
+        for name in ("percent", "up", "down", "by"):
+            value = _number(getattr(self, name), name)
+            if value is not None and value < 0:
+                raise SchemaError("constraints.negative", option=name, received=value)
+            self._set(**{name: value})
+        if (self.percent, self.up, self.down, self.by) == (None,) * 4:
+            raise SchemaError("constraints.no_distance")
+
+    def __str__(self) -> str:
+        parts = [] if self.percent is None else [f"within {_number_text(self.percent)} % of its value"]
+        parts += [] if self.by is None else [f"by at most {_number_text(self.by)} either way"]
+        for way, most in (("up", self.up), ("down", self.down)):
+            if most is not None:
+                parts.append(f"{way} by at most {_number_text(most)}" if most else f"not {way}")
+        return f"{self.feature} may change {' and '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Step(_OnOneColumn):
+    """A changed value is a multiple of `size`, or with start="row" differs from the one of the query by a multiple."""
+
+    size: float
+    start: Literal["zero", "row"] = "zero"
+
+    def _check(self) -> None:
+        size = _number(self.size, "size")
+        if size is None or size <= 0:
+            raise SchemaError("constraints.not_positive", option="size", received=self.size)
+        self._set(size=size)
+        _check_choice("start", self.start, ("zero", "row"))
+
+    def __str__(self) -> str:
+        return f"{self.feature} {'changes' if self.start == 'row' else 'only'} in steps of {_number_text(self.size)}"
+
+
+@dataclass(frozen=True)
+class _OfCategories(_OnOneColumn):
+    categories: tuple[Category, ...]
+
+    def _check(self) -> None:
+        values: object = self.categories
+        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+            raise SchemaError("constraints.not_categories", option="categories", received=values)
+        listed = tuple(_scalar(value, "categories") for value in values)
+        if not listed:
+            raise SchemaError("constraints.no_categories", option="categories")
+        if len(set(listed)) != len(listed):
+            raise SchemaError("constraints.repeated_categories", option="categories", received=listed)
+        self._set(categories=listed)
+
+
+class Allowed(_OfCategories):
+    """The category of the counterfactual is one of these; a query with another is moved to one of them."""
+
+    def __str__(self) -> str:
+        return f"{self.feature} must be {_choice(self.categories)}"
+
+
+class Order(_OfCategories):
+    """The order of a column's categories, lowest first; a category left out has no rank."""
+
+    def __str__(self) -> str:
+        return f"{self.feature} is ordered: {' < '.join(str(category) for category in self.categories)}"
+
+
+@dataclass(frozen=True)
+class Forbidden(_OnOneColumn):
+    """Changes from one category to another that are not allowed."""
+
+    transitions: tuple[tuple[Category, Category], ...]
+
+    def _check(self) -> None:
+        given: object = self.transitions
+        pairs = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+        if not pairs or any(isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 for pair in pairs):
+            raise SchemaError("constraints.not_transitions", option="transitions", received=given)
+        self._set(transitions=tuple((_scalar(a, "transitions"), _scalar(b, "transitions")) for a, b in pairs))
+
+    def __str__(self) -> str:
+        listed = [f"from {a} to {b}" for a, b in self.transitions]
+        tail = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
+        return f"{self.feature} may not go {', '.join(listed[:3])}{tail}"
+
+
+@dataclass(frozen=True)
+class AtMost(Constraint):
+    """At most k columns differ from the query; derived ones do not count."""
+
+    k: int
+
+    def _check(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1:
+            raise SchemaError("options.not_a_count", option="k", expected=1, received=self.k)
+        self._set(k=int(self.k))
+
+    def __str__(self) -> str:
+        return f"at most {self.k} {'features' if self.k > 1 else 'feature'} may change"
+
+
+@dataclass(frozen=True)
+class Require(Constraint):
+    """A comparison between formulas over numeric columns that every counterfactual satisfies."""
+
+    formula: str
+
+    def _check(self) -> None:
+        parse_comparison(self.formula)
+
+    @property
+    def comparison(self) -> Comparison:
+        return parse_comparison(self.formula)
+
+    @property
+    def columns(self) -> tuple[Name, ...]:
+        return self.comparison.columns
+
+    def __str__(self) -> str:
+        return " ".join(self.formula.split())
+
 
 Condition = tuple[Category, ...] | Between
 Clauses = tuple[tuple[Name, Condition], ...]
@@ -311,13 +286,14 @@ Clauses = tuple[tuple[Name, Condition], ...]
 class If(Constraint):
     """Where all of `when` hold, all of `then` must."""
 
-    kind: ClassVar[str] = "if"
     when: Clauses
     then: Clauses
 
     def __init__(self, when: Mapping[Name, object], then: Mapping[Name, object], *, name: str | None = None) -> None:
         self._set(when=_clauses(when, "when"), then=_clauses(then, "then"), name=name)
-        self._check_name()
+        self.__post_init__()
+
+    def _check(self) -> None:
         both = [column for column, _ in self.when if column in dict(self.then)]
         if both:
             raise SchemaError("constraints.column_in_both", received=both)
@@ -326,8 +302,7 @@ class If(Constraint):
     def columns(self) -> tuple[Name, ...]:
         return tuple(dict.fromkeys(column for column, _ in self.when + self.then))
 
-    @property
-    def phrase(self) -> str:
+    def __str__(self) -> str:
         return f"if {_clauses_text(self.when, 'is')}, then {_clauses_text(self.then, 'must be')}"
 
 
@@ -335,28 +310,22 @@ class If(Constraint):
 class Together(Constraint):
     """When `leader` changes, `follower` changes too: `slope` times as much, or (None) in the same or opposite direction."""
 
-    kind: ClassVar[str] = "together"
+    column_fields = ("leader", "follower")
     leader: Name
     follower: Name
     slope: float | None = None
     direction: Literal["same", "opposite"] = "same"
 
-    def __post_init__(self) -> None:
-        self._check_name()
-        self._set(leader=_column(self.leader), follower=_column(self.follower), slope=_number(self.slope, "slope"))
+    def _check(self) -> None:
+        self._set(slope=_number(self.slope, "slope"))
         if self.leader == self.follower:
             raise SchemaError("constraints.follows_itself", received=self.leader)
         _check_choice("direction", self.direction, ("same", "opposite"))
         if self.slope is not None and self.direction != "same":
             raise SchemaError("constraints.slope_and_direction")
 
-    @property
-    def columns(self) -> tuple[Name, ...]:
-        return self.leader, self.follower
-
-    @property
-    def phrase(self) -> str:
-        how = f"{shown(self.slope)} times as much" if self.slope is not None else f"in the {self.direction} direction"
+    def __str__(self) -> str:
+        how = f"in the {self.direction} direction" if self.slope is None else f"{_number_text(self.slope)} times as much"
         return f"when {self.leader} changes, {self.follower} changes {how}"
 
 
@@ -364,14 +333,12 @@ class Together(Constraint):
 class Derived(Constraint):
     """A column computed from others by a formula, or by a function of a DataFrame with the columns `of`."""
 
-    kind: ClassVar[str] = "derived"
+    column_fields = ("feature",)
     feature: Name
     formula: str | Callable[[pd.DataFrame], Sequence[object]]
     of: tuple[Name, ...] | None = None
 
-    def __post_init__(self) -> None:
-        self._check_name()
-        self._set(feature=_column(self.feature))
+    def _check(self) -> None:
         if callable(self.formula):
             if isinstance(self.of, str) or not isinstance(self.of, Iterable) or not list(self.of):
                 raise SchemaError("constraints.of_missing", option="of", received=self.of)
@@ -397,23 +364,19 @@ class Derived(Constraint):
     def columns(self) -> tuple[Name, ...]:
         return self.feature, *self.inputs
 
-    @property
-    def phrase(self) -> str:
-        how = " ".join(self.formula.split()) if isinstance(self.formula, str) else f"computed from {_listed(self.inputs)}"
-        return f"{self.feature} = {how}" if isinstance(self.formula, str) else f"{self.feature} is {how}"
+    def __str__(self) -> str:
+        if isinstance(self.formula, str):
+            return f"{self.feature} = {' '.join(self.formula.split())}"
+        return f"{self.feature} is computed from {_listed(self.inputs)}"
 
 
 PER_FEATURE = (Frozen, OnlyUp, OnlyDown, Range, Near, Step, Allowed, Forbidden, Order)
 KINDS: dict[str, type[Constraint]] = {
-    constraint.kind: constraint
-    for constraint in (
-        Frozen, OnlyUp, OnlyDown, Range, Near, Step, Allowed, Forbidden, Order, AtMost, Require, If, Together, Derived,
-    )
-}  # fmt: skip
+    constraint.kind: constraint for constraint in (*PER_FEATURE, AtMost, Require, If, Together, Derived)
+}
 
 
-def shown(value: float) -> str:
-    """Return a number as it is written in a phrase."""
+def _number_text(value: float) -> str:
     return f"{value:.15g}"
 
 
@@ -445,17 +408,6 @@ def _scalar(value: object, option: str) -> Category:
     return value
 
 
-def _categories(values: object) -> tuple[Category, ...]:
-    if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
-        raise SchemaError("constraints.not_categories", option="categories", received=values)
-    listed = tuple(_scalar(value, "categories") for value in values)
-    if not listed:
-        raise SchemaError("constraints.no_categories", option="categories")
-    if len(set(listed)) != len(listed):
-        raise SchemaError("constraints.repeated_categories", option="categories", received=listed)
-    return listed
-
-
 def _clauses(given: object, option: str) -> Clauses:
     if not isinstance(given, Mapping) or not given:
         raise SchemaError("constraints.not_clauses", option=option, received=given)
@@ -476,12 +428,6 @@ def _condition(value: object, option: str) -> Condition:
     return (_scalar(value, option),)
 
 
-def _within(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return f"at least {shown(low)}" if low is not None else f"at most {shown(high or 0.0)}"
-    return f"within {shown(low)} to {shown(high)}"
-
-
 def _choice(values: Sequence[Category]) -> str:
     listed = [str(value) for value in values]
     tail = f" or {len(listed) - 6} more" if len(listed) > 6 else ""
@@ -489,10 +435,8 @@ def _choice(values: Sequence[Category]) -> str:
 
 
 def _clauses_text(clauses: Clauses, verb: str) -> str:
-    return " and ".join(
-        f"{column} {verb} {_within(condition.low, condition.high) if isinstance(condition, Between) else _choice(condition)}"
-        for column, condition in clauses
-    )
+    shown = [(column, one if isinstance(one, Between) else _choice(one)) for column, one in clauses]
+    return " and ".join(f"{column} {verb} {condition}" for column, condition in shown)
 
 
 def _listed(names: Iterable[Name]) -> str:

@@ -1,49 +1,16 @@
 """Check that constraints fit the columns they are about."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
 
-from fasterce.constraints.objects import (
-    Allowed,
-    Between,
-    Condition,
-    Constraint,
-    Derived,
-    Forbidden,
-    If,
-    Near,
-    OnlyDown,
-    OnlyUp,
-    Order,
-    Range,
-    Require,
-    Step,
-    Together,
-)
-from fasterce.errors import SchemaError, make_problem, suggestion
+from fasterce.constraints import objects
+from fasterce.constraints.objects import Constraint
+from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category
 
-
-class Column(Protocol):
-    """What a constraint needs to know of a column; `fasterce.data.schema.Feature` is one."""
-
-    @property
-    def name(self) -> Hashable: ...
-
-    @property
-    def categories(self) -> tuple[Category, ...]: ...
-
-    @property
-    def ordered(self) -> bool: ...
-
-    @property
-    def integer(self) -> bool: ...
-
-    @property
-    def numeric(self) -> bool: ...
-
-
-Columns = Mapping[Hashable, Column]
+if TYPE_CHECKING:
+    from fasterce.data.schema import Feature
 
 
 def as_constraints(given: object) -> tuple[Constraint, ...]:
@@ -66,7 +33,7 @@ def find(name: Hashable, names: Iterable[Hashable]) -> Hashable | None:
     return next((known for known in listed if isinstance(name, str) and str(known) == name), None)
 
 
-def check_constraints(constraints: Sequence[Constraint], columns: Sequence[Column]) -> None:
+def check_constraints(constraints: Sequence[Constraint], columns: "Sequence[Feature]") -> None:
     """Check that constraints are about known columns of the right kind and known categories.
 
     Raises
@@ -76,99 +43,87 @@ def check_constraints(constraints: Sequence[Constraint], columns: Sequence[Colum
     """
     known = {column.name: column for column in columns}
     ordered = {column.name for column in columns if column.ordered}
-    ordered |= {constraint.feature for constraint in constraints if isinstance(constraint, Order)}
+    ordered |= {constraint.feature for constraint in constraints if isinstance(constraint, objects.Order)}
     for constraint in constraints:
         for name in constraint.columns:
             if find(name, known) is None:
-                nearest = suggestion(name, known)
-                raise wrong(constraint, "unknown_column", expected=list(known), received=name, suggestion=nearest)
+                raise SchemaError(unknown("constraints.unknown_column", name, known, constraint=constraint.text))
         _check_kinds(constraint, {name: known[find(name, known)] for name in constraint.columns}, ordered)
-    _check_derived([constraint for constraint in constraints if isinstance(constraint, Derived)])
-    _check_orders([constraint for constraint in constraints if isinstance(constraint, Order)])
+    _check_derived([constraint for constraint in constraints if isinstance(constraint, objects.Derived)])
+    _check_orders([constraint for constraint in constraints if isinstance(constraint, objects.Order)])
 
 
 def wrong(constraint: Constraint, code: str, **fields: object) -> SchemaError:
     """Return the error of a constraint that does not fit its columns."""
-    return SchemaError(make_problem(f"constraints.{code}", constraint=constraint.text, **fields))
+    return SchemaError(f"constraints.{code}", constraint=constraint.text, **fields)
 
 
-def _check_kinds(constraint: Constraint, columns: Columns, ordered: set[Hashable]) -> None:
+def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", ordered: set[Hashable]) -> None:
     match constraint:
-        case OnlyUp() | OnlyDown():
+        case objects.OnlyUp() | objects.OnlyDown():
             _check_ordered(constraint, columns, ordered)
-        case Range() | Near() | Step():
+        case objects.Range() | objects.Near() | objects.Step():
             column = columns[constraint.feature]
             if not column.numeric:
                 raise wrong(constraint, "needs_number", column=column.name)
-            if isinstance(constraint, Step) and column.integer and constraint.size != round(constraint.size):
+            if isinstance(constraint, objects.Step) and column.integer and constraint.size != round(constraint.size):
                 raise wrong(constraint, "step_not_whole", column=column.name, received=constraint.size)
-        case Allowed(categories=named) | Order(categories=named):
+        case objects.Allowed(categories=named) | objects.Order(categories=named):
             _check_categories(constraint, columns[constraint.feature], named)
-        case Forbidden(transitions=pairs):
+        case objects.Forbidden(transitions=pairs):
             _check_categories(constraint, columns[constraint.feature], [category for pair in pairs for category in pair])
-        case If(when=when, then=then):
+        case objects.If(when=when, then=then):
             for name, condition in when + then:
                 _check_condition(constraint, columns[name], condition)
-        case Together():
+        case objects.Together():
             _check_ordered(constraint, columns, ordered)
             if constraint.slope is not None and not columns[constraint.follower].numeric:
                 raise wrong(constraint, "slope_of_categories", column=constraint.follower)
-        case Require() | Derived(formula=str()):
+        case objects.Require() | objects.Derived(formula=str()):
             categorical = [column.name for column in columns.values() if not column.numeric]
             if categorical:
                 raise wrong(constraint, "formula_of_categories", received=categorical)
 
 
-def _check_ordered(constraint: Constraint, columns: Columns, ordered: set[Hashable]) -> None:
+def _check_ordered(constraint: Constraint, columns: "Mapping[Hashable, Feature]", ordered: set[Hashable]) -> None:
     for name, column in columns.items():
         if not column.numeric and name not in ordered:
             raise wrong(constraint, "needs_order", column=name)
 
 
-def _check_categories(constraint: Constraint, column: Column, named: Sequence[Category]) -> None:
+def _check_categories(constraint: Constraint, column: "Feature", named: Sequence[Category]) -> None:
     if column.numeric:
         raise wrong(constraint, "needs_categories", column=column.name)
     for category in named:
         if category not in column.categories:
-            nearest = suggestion(category, column.categories)
-            raise wrong(
-                constraint,
-                "unknown_category",
-                column=column.name,
-                expected=column.categories,
-                received=category,
-                suggestion=nearest,
-            )
+            fields = {"constraint": constraint.text, "column": column.name}
+            raise SchemaError(unknown("constraints.unknown_category", category, column.categories, **fields))
 
 
-def _check_condition(constraint: Constraint, column: Column, condition: Condition) -> None:
+def _check_condition(constraint: Constraint, column: "Feature", condition: objects.Condition) -> None:
     if not column.numeric:
-        if isinstance(condition, Between):
+        if isinstance(condition, objects.Between):
             raise wrong(constraint, "range_of_categories", column=column.name)
         _check_categories(constraint, column, condition)
-    elif not isinstance(condition, Between) and any(isinstance(value, (str, bool)) for value in condition):
+    elif not isinstance(condition, objects.Between) and any(isinstance(value, (str, bool)) for value in condition):
         raise wrong(constraint, "values_not_numbers", column=column.name, received=condition)
 
 
-def _check_derived(derived: Sequence[Derived]) -> None:
+def _check_derived(derived: Sequence[objects.Derived]) -> None:
     inputs: dict[Hashable, tuple[Hashable, ...]] = {}
     for constraint in derived:
         if constraint.feature in inputs:
             raise wrong(constraint, "derived_twice", column=constraint.feature)
         inputs[constraint.feature] = constraint.inputs
-    for constraint in derived:
-        seen, waiting = set[Hashable](), list(constraint.inputs)
-        while waiting:
-            name = waiting.pop()
-            if name == constraint.feature:
-                raise wrong(constraint, "derived_cycle", column=constraint.feature)
-            if name not in seen:
-                seen.add(name)
-                waiting += inputs.get(name, ())
+    try:
+        TopologicalSorter(inputs).prepare()
+    except CycleError as error:
+        looping = next(constraint for constraint in derived if constraint.feature in error.args[1])
+        raise wrong(looping, "derived_cycle", column=looping.feature) from None
 
 
-def _check_orders(orders: Sequence[Order]) -> None:
-    seen: dict[Hashable, Order] = {}
+def _check_orders(orders: Sequence[objects.Order]) -> None:
+    seen: dict[Hashable, objects.Order] = {}
     for constraint in orders:
         if constraint.feature in seen and seen[constraint.feature].categories != constraint.categories:
             raise wrong(constraint, "ordered_twice", column=constraint.feature)

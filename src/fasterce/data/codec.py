@@ -73,7 +73,7 @@ class Codec:
     @cached_property
     def nullable(self) -> Indices:
         """Positions of the numeric features that may be missing."""
-        return np.array([j for j in self.numeric if self.schema.features[j].nullable], dtype=np.intp)
+        return np.array(self.schema.nullable_numbers, dtype=np.intp)
 
     @cached_property
     def missing_blocks(self) -> tuple[Block, ...]:

@@ -1,6 +1,6 @@
 """Column types: what a dtype can hold, values as a column of that dtype, and dtypes as plain data."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,6 +56,15 @@ def cast(values: Floats, dtype: Dtype) -> Column:
 def plain(value: object) -> Any:
     """Return a NumPy scalar as the Python value it stands for, and anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def in_order(values: Iterable[Any]) -> list[Any]:
+    """Return values sorted, by type and text where they cannot be compared."""
+    listed = list(values)
+    try:
+        return sorted(listed)
+    except TypeError:
+        return sorted(listed, key=lambda value: (type(value).__name__, str(value)))
 
 
 def missing_marker(column: pd.Series) -> float | None:

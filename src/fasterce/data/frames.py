@@ -72,11 +72,10 @@ def as_kind(frame: pd.DataFrame, kind: TableKind) -> Any:
     """Return a pandas table as another kind, without its index."""
     if kind == "pandas":
         return frame
-    library = import_module(kind)
+    library, columns = import_module(kind), [as_series(frame.iloc[:, j], kind) for j in range(frame.shape[1])]
     if kind == "pyarrow":
-        arrays = [library.array(frame.iloc[:, j].array, from_pandas=True) for j in range(frame.shape[1])]
-        return library.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
-    return library.DataFrame([as_series(frame[name], kind) for name in frame.columns])
+        return library.Table.from_arrays(columns, names=[str(name) for name in frame.columns])
+    return library.DataFrame(columns)
 
 
 def as_series(column: pd.Series, kind: TableKind) -> Any:

@@ -52,11 +52,10 @@ class Profile:
             if not f.numeric
         ]
         measured = _measured(codes)
-        for j, feature in enumerate(schema.features):
-            present = codes[:, j] != MISSING
-            if feature.numeric and feature.nullable and present.any():
-                for name, values in _measured(codes[present, j : j + 1]).items():
-                    measured[name][j] = values[0]
+        for j in schema.nullable_numbers:
+            present = codes[codes[:, j] != MISSING, j : j + 1]
+            if len(present):
+                put_column(measured, j, _measured(present))
         return cls(**measured, frequency=np.concatenate(shares) if shares else np.zeros(0))
 
     @property
@@ -70,20 +69,34 @@ class Profile:
 
 def _measured(codes: Floats) -> dict[str, Floats]:
     median = np.median(codes, axis=0)
-    std = codes.std(axis=0)
     mad = np.median(np.abs(codes - median), axis=0)
-    bent = bend(codes, median, positive(std))
+    levels = _quantiles(codes).T.copy()
+    return summarise_values(codes, codes, None, median=median, std=codes.std(axis=0), mad=mad, levels=levels)
+
+
+def summarise_values(
+    points: Floats, known: Floats, weight: Floats | None, *, median: Floats, std: Floats, mad: Floats, levels: Floats
+) -> dict[str, Floats]:
+    """Return the numeric part of a profile: of points (N, features) with their weights, and of all values known."""
+    bent = bend(points, median, positive(std))
+    bent_mean = np.average(bent, axis=0, weights=weight)
     return {
-        "low": codes.min(axis=0),
-        "high": codes.max(axis=0),
+        "low": known.min(axis=0),
+        "high": known.max(axis=0),
         "median": median,
         "std": positive(std),
         "mad": positive(mad, std),
-        "bent_mean": bent.mean(axis=0),
-        "bent_std": positive(bent.std(axis=0)),
-        "levels": _quantiles(codes).T.copy(),
-        "spread": np.stack([_quantiles(np.unique(column)) for column in codes.T]),
+        "bent_mean": bent_mean,
+        "bent_std": positive(np.sqrt(np.average((bent - bent_mean) ** 2, axis=0, weights=weight))),
+        "levels": levels,
+        "spread": np.stack([_quantiles(np.unique(column)) for column in known.T]),
     }
+
+
+def put_column(summary: dict[str, Floats], j: int, of_column: dict[str, Floats]) -> None:
+    """Replace one feature of a summary by a summary of that feature alone."""
+    for name, values in of_column.items():
+        summary[name][j] = values[0]
 
 
 def bend(values: Floats, median: Floats, std: Floats) -> Floats:

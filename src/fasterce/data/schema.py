@@ -12,7 +12,7 @@ import pandas as pd
 from fasterce.constraints import io
 from fasterce.constraints.objects import Constraint
 from fasterce.constraints.validate import as_constraints, check_constraints
-from fasterce.data.dtypes import Dtype, plain
+from fasterce.data.dtypes import Dtype, in_order, plain
 from fasterce.data.frames import as_pandas
 from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category, Floats, Json, JsonObject
@@ -114,24 +114,15 @@ class Feature:
 
     def to_dict(self) -> JsonObject:
         """Return plain values for JSON; an open end of a range is None."""
-        fields = asdict(self)
-        fields["categories"] = list(self.categories)
-        for bound in ("lower", "upper"):
-            if math.isinf(fields[bound]):
-                fields[bound] = None
-        return fields
+        fields = asdict(self) | {"categories": list(self.categories)}
+        return fields | {bound: None for bound in ("lower", "upper") if math.isinf(fields[bound])}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Feature":
         """Return the feature that `to_dict` described."""
-        values = dict(fields)
-        values["categories"] = tuple(values.get("categories", ()))
-        if isinstance(values.get("name"), list):
-            values["name"] = tuple(values["name"])
-        if values.get("lower") is None:
-            values["lower"] = -math.inf
-        if values.get("upper") is None:
-            values["upper"] = math.inf
+        values: JsonObject = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        for bound, open_end in (("lower", -math.inf), ("upper", math.inf)):
+            values[bound] = open_end if values.get(bound) is None else values[bound]
         _check_types(values)
         try:
             return cls(**values)
@@ -212,6 +203,11 @@ class Schema:
         """Return the positions of several columns."""
         return [self.position(name) for name in names]
 
+    @property
+    def nullable_numbers(self) -> list[int]:
+        """Positions of the numeric columns whose values may be missing."""
+        return [j for j, feature in enumerate(self.features) if feature.numeric and feature.nullable]
+
     def unconstrained(self) -> "Schema":
         """Return the same columns, all of which may change in either direction, without constraints."""
         return Schema(tuple(replace(f, mutable=True, direction="any") for f in self.features))
@@ -280,14 +276,12 @@ class Schema:
             feature = _infer_feature(column, name in categorical)
             if name in ranges:
                 feature = _declare_range(feature, ranges[name])
-            direction: Direction = "any"
-            if name in increasing:
-                direction = "up"
-            elif name in decreasing:
-                direction = "down"
             missing: Missing = "stay" if bool(column.isna().any()) else "never"
             if name in may_go_missing:
                 missing = "may_appear"
+            direction: Direction = "up" if name in increasing else "any"
+            if name in decreasing:
+                direction = "down"
             features.append(replace(feature, mutable=name not in immutable, direction=direction, missing=missing))
         return cls(tuple(features), as_constraints(constraints))
 
@@ -384,12 +378,8 @@ def _declare_range(feature: Feature, limits: tuple[float, float]) -> Feature:
 
 
 def _distinct(column: pd.Series) -> list[object]:
-    """Return the distinct values in order, by type and text where they cannot be compared."""
+    """Return the distinct values in order."""
     try:
-        values = list(column.unique())
+        return in_order(column.unique())
     except TypeError:
         return list(column)
-    try:
-        return sorted(values)
-    except TypeError:
-        return sorted(values, key=lambda value: (type(value).__name__, str(value)))

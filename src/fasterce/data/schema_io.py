@@ -5,6 +5,7 @@ import math
 from collections.abc import Hashable, Mapping
 from os import PathLike
 from pathlib import Path
+from typing import get_args
 
 from fasterce.constraints import io
 from fasterce.data.schema import Direction, Feature, Schema, check_boolean, check_decimals
@@ -12,12 +13,7 @@ from fasterce.errors import InputError, SchemaError, unknown
 from fasterce.io import documents
 from fasterce.typing import Category, Json, JsonObject
 
-CHANGES: dict[str, tuple[Direction, bool]] = {
-    "any": ("any", True),
-    "up": ("up", True),
-    "down": ("down", True),
-    "never": ("any", False),
-}
+CHANGES = (*get_args(Direction), "never")
 ENTRIES = {
     "numeric": ("kind", "whole", "decimals", "range", "observed", "change", "missing"),
     "categorical": ("kind", "categories", "ordered", "change", "missing"),
@@ -112,7 +108,8 @@ def _restored(name: Hashable, about: Json) -> Feature:
             raise SchemaError(unknown("data.unknown_entry_of_column", entry, ENTRIES[kind], column=name))
     if change not in CHANGES:
         raise SchemaError(unknown("data.unknown_change", change, CHANGES, column=name))
-    direction, mutable = CHANGES[change]
+    mutable = change != "never"
+    direction: Direction = change if mutable else "any"
     values = _numeric(name, about) if kind == "numeric" else _categorical(name, about)
     return Feature(name, kind, direction=direction, mutable=mutable, missing=about.get("missing", "never"), **values)
 

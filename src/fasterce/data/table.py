@@ -14,22 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fasterce.data.dtypes import (
-    EXACT,
-    TOO_COARSE,
-    Column,
-    Dtype,
-    as_single,
-    cast,
-    describe_dtype,
-    exact_limits,
-    is_integer,
-    is_single,
-    missing_marker,
-    plain,
-    representable,
-    restore_dtype,
-)
+from fasterce.data import dtypes
+from fasterce.data.dtypes import Column, Dtype
 from fasterce.data.frames import as_kind, as_pandas, kind_of
 from fasterce.data.schema import MISSING, Feature, Schema, check_table
 from fasterce.errors import InputError, Problem, suggestion
@@ -76,19 +62,19 @@ class Table:
         """Return a table with the column types of `X`."""
         kind, frame = kind_of(X), as_pandas(X)
         check_columns(frame, schema, "X")
-        dtypes = tuple(frame[name].dtype for name in schema.names)
+        types = tuple(frame[name].dtype for name in schema.names)
         features = []
-        for feature, dtype in zip(schema.features, dtypes, strict=True):
-            if str(dtype) in TOO_COARSE:
+        for feature, dtype in zip(schema.features, types, strict=True):
+            if str(dtype) in dtypes.TOO_COARSE:
                 raise InputError("data.too_few_bits", column=feature.name, received=str(dtype))
             _check_can_be_missing(feature, dtype)
             if feature.numeric:
-                lower, upper = representable(feature.lower, dtype), representable(feature.upper, dtype)
+                lower, upper = dtypes.representable(feature.lower, dtype), dtypes.representable(feature.upper, dtype)
                 features.append(replace(feature, lower=lower, upper=upper))
             else:
                 features.append(feature)
-        markers = tuple(missing_marker(frame[name]) for name in schema.names)
-        return cls(replace(schema, features=tuple(features)), dtypes, markers, kind)
+        markers = tuple(dtypes.missing_marker(frame[name]) for name in schema.names)
+        return cls(replace(schema, features=tuple(features)), types, markers, kind)
 
     def read(self, rows: object) -> TableReading:
         """Return the codes of the rows and the problems of those that cannot be used."""
@@ -124,7 +110,7 @@ class Table:
         if missing is not None and missing.any():
             return self._column_with_missing(j, codes, missing)
         if feature.numeric:
-            return cast(codes, self.dtypes[j])
+            return dtypes.cast(codes, self.dtypes[j])
         return self._categories[j].take(codes.astype(np.intp))
 
     def _column_with_missing(self, j: int, codes: Floats, missing: Mask) -> Column:
@@ -136,7 +122,7 @@ class Table:
             return found
         if isinstance(dtype, np.dtype):
             return np.where(missing, np.nan, codes).astype(dtype)
-        values = cast(np.where(missing, 0.0, codes), dtype)
+        values = dtypes.cast(np.where(missing, 0.0, codes), dtype)
         values[missing] = pd.NA
         return values
 
@@ -157,7 +143,7 @@ class Table:
         }
 
     def value(self, j: int, code: float) -> Any:
-        """Return one cell as a plain Python value, None if it is missing."""
+        """Return one cell as a dtypes.plain Python value, None if it is missing."""
         feature = self.schema.features[j]
         if feature.nullable and code == feature.missing_code:
             return None
@@ -165,7 +151,7 @@ class Table:
             return feature.categories[int(code)]
         if feature.integer and code == round(code):
             return int(code)
-        return float(str(np.float32(code))) if is_single(self.dtypes[j]) else float(code)
+        return float(str(np.float32(code))) if dtypes.is_single(self.dtypes[j]) else float(code)
 
     def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
         """Return `rows` with the changed cells replaced; index, order and, where values fit, dtypes are kept."""
@@ -199,7 +185,7 @@ class Table:
         """Return the model's frame of rewritten rows; unchanged numbers that the query holds more precisely are kept."""
         frame = self.frame(after)
         for j, name in enumerate(self.schema.names):
-            if is_single(self.dtypes[j]):
+            if dtypes.is_single(self.dtypes[j]):
                 given = _numbers(rows[name])[0]
                 present = after[:, j] != MISSING
                 finer = (given != before[:, j]) & (before[:, j] == after[:, j]) & present
@@ -208,8 +194,8 @@ class Table:
         return frame
 
     def to_dict(self) -> list[JsonObject]:
-        """Return the column types as plain data for JSON."""
-        described = [describe_dtype(dtype) for dtype in self.dtypes]
+        """Return the column types as dtypes.plain data for JSON."""
+        described = [dtypes.describe_dtype(dtype) for dtype in self.dtypes]
         for about, marker in zip(described, self.missing_markers, strict=False):
             if marker is None:
                 about["blank"] = "None"
@@ -222,7 +208,7 @@ class Table:
         if known is None:
             raise InputError("data.unknown_table_kind", expected=TABLE_KINDS, received=kind)
         markers = tuple(None if dtype.get("blank") == "None" else np.nan for dtype in described)
-        return cls(schema, tuple(restore_dtype(dtype) for dtype in described), markers, known)
+        return cls(schema, tuple(dtypes.restore_dtype(dtype) for dtype in described), markers, known)
 
 
 @dataclass(frozen=True)
@@ -236,8 +222,8 @@ class _Cells:
     def check(self, values: Floats, bad: Mask, dtype: Dtype) -> Floats:
         """Return the codes of the column; `bad` marks cells that are no finite number or no known category."""
         feature = self.feature
-        if is_single(dtype):
-            values = as_single(values)
+        if dtypes.is_single(dtype):
+            values = dtypes.as_single(values)
             too_large = ~np.isfinite(values)
             self._add(too_large, "data.does_not_fit", str(dtype))
             values = np.where(too_large, 0.0, values)
@@ -260,11 +246,11 @@ class _Cells:
         self._add(good & (values == MISSING), "data.reserved_number")
         if self.feature.declared:
             self._add(good & ((values < lower) | (values > upper)), "data.out_of_range", (lower, upper))
-        if is_integer(dtype):
+        if dtypes.is_integer(dtype):
             self._add(good & (values != np.round(values)), "data.not_whole")
-            low, high = exact_limits(dtype)
+            low, high = dtypes.exact_limits(dtype)
             beyond = good & ((values < low) | (values > high))
-            if high < EXACT:
+            if high < dtypes.EXACT:
                 self._add(beyond, "data.does_not_fit", str(dtype))
             else:
                 self._add(beyond, "data.whole_too_large")
@@ -272,7 +258,7 @@ class _Cells:
     def _add(self, bad: Mask, code: str, expected: object = None) -> None:
         for row in map(int, np.flatnonzero(bad)):
             if row not in self.problems:
-                cell = plain(self.column.iloc[row])
+                cell = dtypes.plain(self.column.iloc[row])
                 is_missing = pd.api.types.is_scalar(cell) and pd.isna(cell)
                 received = None if is_missing else cell
                 self.problems[row] = Problem(code, self.feature.name, row, expected, received)
@@ -288,10 +274,8 @@ def check_columns(X: pd.DataFrame, schema: Schema, option: str) -> None:
     if missing:
         raise InputError("data.missing_columns", option=option, expected=missing)
     if extra:
-        nearest = suggestion(extra[0], schema.names)
-        raise InputError(
-            "data.extra_column", option=option, column=extra[0], expected=schema.names, extra=extra, suggestion=nearest
-        )
+        fields = {"option": option, "column": extra[0], "expected": schema.names, "extra": extra}
+        raise InputError("data.extra_column", **fields, suggestion=suggestion(extra[0], schema.names))
 
 
 def _check_can_be_missing(feature: Feature, dtype: Dtype) -> None:

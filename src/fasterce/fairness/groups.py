@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from fasterce.data.dtypes import in_order
 from fasterce.errors import InputError, unknown
 from fasterce.explanation import Explanation
 from fasterce.typing import Floats, Indices
@@ -108,17 +109,10 @@ def _categories(name: Hashable, values: pd.Series) -> tuple[Indices, list[Hashab
         codes, found = pd.factorize(values)
     except TypeError as error:
         raise InputError("fairness.not_plain_values", column=name, received=str(error)) from error
-    order = _sorted(list(found))
-    place = np.empty(len(order) + 1, dtype=np.intp)
-    place[order], place[-1] = np.arange(len(order)), -1
-    return place[codes], [found[k] for k in order]
-
-
-def _sorted(values: list[Hashable]) -> list[int]:
-    try:
-        return sorted(range(len(values)), key=values.__getitem__)  # type: ignore[arg-type]
-    except TypeError:
-        return sorted(range(len(values)), key=lambda k: (type(values[k]).__name__, str(values[k])))
+    labels = in_order(list(found))
+    position = {label: k for k, label in enumerate(labels)}
+    place = np.array([*(position[label] for label in found), -1], dtype=np.intp)
+    return place[codes], labels
 
 
 def _bands(values: Floats, bands: int) -> tuple[Indices, list[Hashable]]:
@@ -132,9 +126,5 @@ def _bands(values: Floats, bands: int) -> tuple[Indices, list[Hashable]]:
     raw = np.where(known, np.searchsorted(cuts, values, side="left"), -1)
     used = np.unique(raw[known])
     of_row = np.where(known, np.searchsorted(used, raw), -1).astype(np.intp)
-    return of_row, [_interval_label(values[of_row == k]) for k in range(len(used))]
-
-
-def _interval_label(values: Floats) -> str:
-    low, high = values.min(), values.max()
-    return f"{low:.6g}" if low == high else f"{low:.6g} – {high:.6g}"
+    ends = [(values[of_row == k].min(), values[of_row == k].max()) for k in range(len(used))]
+    return of_row, [f"{low:.6g}" if low == high else f"{low:.6g} – {high:.6g}" for low, high in ends]

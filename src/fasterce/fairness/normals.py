@@ -1,8 +1,12 @@
-"""Angles between the hyperplane of a protected attribute and those of the prediction and of the other features."""
+"""Angles between the hyperplane of a protected attribute and those of the prediction and of the other features.
 
+First the angles, then the report as a table and as a figure.
+"""
+
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,10 +14,13 @@ from scipy.stats import beta
 
 from fasterce.errors import InputError, unknown
 from fasterce.explainer import FasterCE
+from fasterce.fairness.plots import empty_lines, write_below
 from fasterce.fitting.state import SearchState
 from fasterce.latent.directions import unit
 from fasterce.typing import Floats, Indices, Mask
-from fasterce.viz.grid import Displayable, Sheet
+from fasterce.viz import canvas
+from fasterce.viz.formatting import counted, cut
+from fasterce.viz.grid import Displayable, Grid, GridCell, GridLine, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,12 +29,17 @@ if TYPE_CHECKING:
 WEAK_FIT = 0.2  # Hyperplanes that fit worse are not interpreted.
 CHANCE = 0.95
 PREDICTION, FEATURE = "prediction", "feature"
+MOST_LINES = 12
+NOTHING = "–"
+CAPTIONS = {PREDICTION: "Protected attributes and the prediction", FEATURE: "Protected attributes and other features"}
 CAUTION = (
     "Read with care: an angle far from 90° says that two things go together in this latent space, not that the model "
     "discriminates. An angle of 90° does not prove fairness: other features can stand in for a protected attribute, and a "
     "straight line may miss how the model really decides. Another autoencoder gives other angles, and an angle of a "
     "hyperplane that fits badly means nothing."
 )
+
+FrameRow = Any  # One row of a frame, as `itertuples` yields it.
 
 
 @dataclass(frozen=True)
@@ -70,18 +82,24 @@ class Angles(Displayable):
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the angles and the interval expected by chance; needs the extra `plots`."""
-        from fasterce.fairness.plots import angles_plot  # noqa: PLC0415 - imported only to display
-
-        return angles_plot(self, ax)
+        return _draw(self, ax)
 
     def __repr__(self) -> str:
         telling = int(self.frame["telling"].sum())
         return f"Angles({len(self.frame)} pairs, {telling} telling; {self.dimensions} latent dimensions)"
 
     def _sheet(self) -> Sheet:
-        from fasterce.fairness.views import angles_sheet  # noqa: PLC0415 - imported only to display
-
-        return angles_sheet(self)
+        low, high = self.chance
+        pairs = self.frame[~self.frame["mirror"] & self.frame["degrees"].notna()]
+        here, expected = int(pairs["beyond_chance"].sum()), (1 - CHANCE) * len(pairs)
+        chance = (
+            f"By chance 95 % of angles in {counted(self.dimensions, 'dimension')} lie between {low:.0f}° and {high:.0f}°, "
+            f"if all directions are as likely; {here} of {counted(len(pairs), 'angle')} here lie outside, where chance alone "
+            f"would put about {expected:.0f}."
+        )
+        fit = f"Fit: 0 is guessing, 1 perfect; the attribute's hyperplane, then the other's. Below {WEAK_FIT} it is not read."
+        sections = [_section(self, kind) for kind in CAPTIONS if kind == PREDICTION or len(_shown(self, kind))]
+        return Sheet(tuple(sections), (chance, fit), (self.caution,))
 
 
 def angles(explainer: FasterCE, protected: Sequence[Hashable]) -> Angles:
@@ -233,3 +251,78 @@ def _quality(explainer: FasterCE, planes: list[Plane], fit: Floats) -> pd.DataFr
     frame = pd.DataFrame(lines, columns=["kind", "name", "category", "fit", "measure", "hyperplane", "base"])
     frame["category"] = pd.Series([plane.category for plane in planes], dtype=object)
     return frame
+
+
+def _section(angles: Angles, kind: str) -> tuple[str, Grid]:
+    """Return the pairs of one kind as a table with its caption."""
+    pairs, caption = _shown(angles, kind), CAPTIONS[kind]
+    every = len(_pairs(angles, kind))
+    if every > len(pairs):
+        caption += f": the {len(pairs)} angles of {every} furthest from 90°"
+    return caption, Grid(("Attribute", "and", "Angle", "Fit", "Reading"), tuple(map(_line, pairs.itertuples())))
+
+
+def _pairs(angles: Angles, kind: str) -> pd.DataFrame:
+    return angles.frame[(angles.frame["kind"] == kind) & ~angles.frame["mirror"]]
+
+
+def _shown(angles: Angles, kind: str) -> pd.DataFrame:
+    """Return the pairs to show: no mirrored ones, and the furthest from 90° where there are many."""
+    pairs = _pairs(angles, kind)
+    far = (pairs["degrees"] - 90).abs().fillna(-1.0).sort_values(ascending=False, kind="stable").index[:MOST_LINES]
+    return pairs.loc[far] if kind != PREDICTION else pairs.loc[far.sort_values()]
+
+
+def _line(line: FrameRow) -> GridLine:
+    fits = [NOTHING if math.isnan(fit) else f"{fit:.2f}" for fit in (line.fit, line.other_fit)]
+    return (
+        GridCell(_name(line.protected, line.category)),
+        GridCell(_name(line.other, line.other_category)),
+        GridCell(NOTHING if math.isnan(line.degrees) else f"{line.degrees:.0f}°", quiet=not line.telling),
+        GridCell(", ".join(fits)),
+        GridCell(_reading(line), quiet=not line.telling),
+    )
+
+
+def _name(name: object, category: object) -> str:
+    return cut(name) if category is None else f"{cut(name)} = {cut(category)}"
+
+
+def _reading(line: FrameRow) -> str:
+    """Return the interpretation of an angle in a few words."""
+    if math.isnan(line.degrees):
+        return "no hyperplane"
+    if not (line.fit >= WEAK_FIT and line.other_fit >= WEAK_FIT):
+        return "poor fit"
+    if not line.beyond_chance:
+        return "could be chance"
+    return "go together" if line.degrees < 90 else "go apart"
+
+
+def _draw(angles: Angles, given: "Axes | None") -> "Figure":
+    """Draw every angle as a dot, filled where it is telling; the band is the interval expected by chance."""
+    pairs = [line for kind in CAPTIONS for line in _shown(angles, kind).itertuples()]
+    names = [f"{_name(one.protected, one.category)}  ·  {_name(one.other, one.other_category)}" for one in pairs]
+    breaks = [y for y in range(1, len(pairs)) if pairs[y].kind != pairs[y - 1].kind]
+    figure, ax = empty_lines(given, "Protected attributes in the latent space", names, breaks)
+    ax.axvspan(*angles.chance, color=canvas.WASH, zorder=0)
+    ax.axvline(90, color=canvas.TRACK, linewidth=1.2, zorder=1)
+    for y, line in enumerate(pairs):
+        _dot(ax, y, line)
+    ax.set_xlim(-4, 184)
+    ax.set_xticks(range(0, 181, 30), [f"{degrees}°" for degrees in range(0, 181, 30)])
+    marks = f"● beyond chance, both fit   ○ not   shaded: 95 % of random directions in {angles.dimensions} dimensions"
+    write_below(ax, given is None, marks, angles.caution)
+    return figure
+
+
+def _dot(ax: "Axes", y: int, line: FrameRow) -> None:
+    if math.isnan(line.degrees):
+        ax.text(90, y, _reading(line), ha="center", va="center", color=canvas.GREY, fontsize=8)
+        return
+    strong = canvas.ORANGE if line.kind == PREDICTION else canvas.BLUE
+    color = strong if line.telling else canvas.GREY
+    ax.plot([90, line.degrees], [y, y], color=color, linewidth=1.6 if line.telling else 0.8, zorder=2)
+    ax.plot([line.degrees], [y], "o", markersize=7, color=color, markerfacecolor=color if line.telling else "white", zorder=3)
+    label = f"{line.degrees:.0f}°" + ("" if line.telling else f"  {_reading(line)}")
+    canvas.annotate_beside(ax, label, line.degrees, y, left=line.degrees < 90, gap=8, fontsize=8, color=color)

@@ -1,32 +1,42 @@
-"""The cost of recourse by group: how often rows have a counterfactual, and what it costs."""
+"""The cost of recourse by group: how often rows have a counterfactual, and what it costs.
 
+First the costs, then the report as a table and as a figure.
+"""
+
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.stats import binomtest
 
 from fasterce.errors import InputError, shorten, unknown
 from fasterce.explanation import FOUND, NONE_FOUND, STOPPED, Explanation
 from fasterce.fairness.groups import Groups, GroupsLike, read_groups
+from fasterce.fairness.plots import empty_lines, write_below
 from fasterce.typing import Floats, Mask
-from fasterce.viz.grid import Displayable, Sheet
+from fasterce.viz import canvas
+from fasterce.viz.formatting import counted, cut, number
+from fasterce.viz.formatting import measure as digits
+from fasterce.viz.grid import Displayable, Grid, GridCell, GridLine, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Measure = str | Callable[[pd.DataFrame, pd.DataFrame], ArrayLike]
+FrameRow = Any  # One row of a frame, as `itertuples` yields it.
 
 # Groups with fewer counterfactuals than FEW get no interval; with fewer than SMALL, intervals are rough.
 FEW, SMALL = 5, 20
 FEWEST_DRAWS = 100
 CELLS_AT_ONCE = 4_000_000  # Numbers drawn at once, which bounds the memory: 32 MB.
 PERCENTILES = (2.5, 97.5)
-NORMAL_QUANTILE = 1.959963984540054  # Of 97.5 %.
-MEASURES = ("distance", "n_changed")
+MEASURES = {"distance": "Distance", "n_changed": "Features changed"}
+NOTHING = "–"
 CAUTION = (
     "Read with care: a gap says that the people of one group would have to change more, or have a counterfactual less often, "
     "by this measure and among these rows. It is not by itself discrimination, since groups may differ in what the model "
@@ -68,18 +78,16 @@ class RecourseGap(Displayable):
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw costs with their intervals, group by group; needs the extra `plots`."""
-        from fasterce.fairness.plots import recourse_gap_plot  # noqa: PLC0415 - imported only to display
-
-        return recourse_gap_plot(self, ax)
+        return _draw(self, ax)
 
     def __repr__(self) -> str:
         attributes = list(dict.fromkeys(self.frame["attribute"]))
         return f"RecourseGap({self.measure} by {shorten(attributes)}; {len(self.frame)} groups)"
 
     def _sheet(self) -> Sheet:
-        from fasterce.fairness.views import gap_sheet  # noqa: PLC0415 - imported only to display
-
-        return gap_sheet(self)
+        parts = self.frame.groupby("attribute", sort=False)
+        sections = [(f"{_measure_name(self)} by {cut(attribute)}", _grid(part)) for attribute, part in parts]
+        return Sheet(tuple(sections), tuple(_remarks(self)), (self.caution,))
 
 
 def recourse_gap(
@@ -180,22 +188,28 @@ def _lines(
     drawn = [_drawn(values, n_boot, [seed, k]) for k, values in enumerate(paid)]
     reference = int(sizes.argmax())
     changes = _changes(explanation, groups)
-    return [
-        {
-            "attribute": groups.name,
-            "group": label,
-            "rows": int(sizes[k]),
-            "left_out": int((~searched & (groups.of_row == k)).sum()),
-            "found": len(paid[k]),
-            **_share(len(paid[k]), int(sizes[k])),
-            **_centre(paid[k], drawn[k]),
-            **_difference(paid[k], drawn[k], paid[reference], drawn[reference], k == reference),
-            "reference": k == reference,
-            "few": len(paid[k]) < FEW,
-            "changes_it": _mean(changes[members[k]][~np.isnan(changes[members[k]])]),
-        }
-        for k, label in enumerate(groups.labels)
-    ]
+    lines: list[dict[str, object]] = []
+    for k, label in enumerate(groups.labels):
+        own, base = drawn[k], drawn[reference]
+        apart = own[0] - base[0] if k != reference and own.size and base.size else own[0, :0]
+        difference = 0.0 if k == reference else _mean(paid[k]) - _mean(paid[reference])
+        lines.append(
+            {
+                "attribute": groups.name,
+                "group": label,
+                "rows": int(sizes[k]),
+                "left_out": int((~searched & (groups.of_row == k)).sum()),
+                "found": len(paid[k]),
+                **_share(len(paid[k]), int(sizes[k])),
+                **_with_interval("mean", _mean(paid[k]), own[0]),
+                **_with_interval("median", float(np.median(paid[k])) if len(paid[k]) else np.nan, own[1]),
+                **_with_interval("difference", difference, apart),
+                "reference": k == reference,
+                "few": len(paid[k]) < FEW,
+                "changes_it": _mean(changes[members[k]][~np.isnan(changes[members[k]])]),
+            }
+        )
+    return lines
 
 
 def _changes(explanation: Explanation, groups: Groups) -> Floats:
@@ -210,45 +224,22 @@ def _changes(explanation: Explanation, groups: Groups) -> Floats:
 def _share(found: int, rows: int) -> dict[str, float]:
     """Return the share found with Wilson's interval, which is valid near 0 and 1 too."""
     share = found / rows if rows else np.nan
-    low = high = np.nan
-    if rows >= FEW:
-        square = NORMAL_QUANTILE**2
-        centre = (found + square / 2) / (rows + square)
-        half = NORMAL_QUANTILE * np.sqrt(share * (1 - share) * rows + square / 4) / (rows + square)
-        low, high = max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    low, high = binomtest(found, rows).proportion_ci(method="wilson") if rows >= FEW else (np.nan, np.nan)
     return {"share_found": share, "share_found_low": low, "share_found_high": high, "share_without": 1 - share}
 
 
-@dataclass(frozen=True)
-class _Draws:
-    """Bootstrap means and medians of a group; empty where there are too few rows."""
-
-    means: Floats
-    medians: Floats
-
-
-def _drawn(values: Floats, n_boot: int, seed: list[int]) -> _Draws:
+def _drawn(values: Floats, n_boot: int, seed: list[int]) -> Floats:
+    """Return bootstrap means and medians of a group (2, n_boot); none where there are too few rows."""
     if len(values) < FEW:
-        return _Draws(np.zeros(0), np.zeros(0))
+        return np.zeros((2, 0))
     rng = np.random.default_rng(seed)
     block = max(1, CELLS_AT_ONCE // len(values))
-    means, medians = np.empty(n_boot), np.empty(n_boot)
+    drawn = np.empty((2, n_boot))
     for start in range(0, n_boot, block):
         part = slice(start, min(start + block, n_boot))
         sample = values[rng.integers(len(values), size=(part.stop - start, len(values)))]
-        means[part], medians[part] = sample.mean(axis=1), np.median(sample, axis=1)
-    return _Draws(means, medians)
-
-
-def _centre(values: Floats, drawn: _Draws) -> dict[str, float]:
-    median = float(np.median(values)) if len(values) else np.nan
-    return _with_interval("mean", _mean(values), drawn.means) | _with_interval("median", median, drawn.medians)
-
-
-def _difference(values: Floats, drawn: _Draws, base: Floats, base_drawn: _Draws, same: bool) -> dict[str, float]:
-    comparable = not same and len(drawn.means) and len(base_drawn.means)
-    draws = drawn.means - base_drawn.means if comparable else np.zeros(0)
-    return _with_interval("difference", 0.0 if same else _mean(values) - _mean(base), draws)
+        drawn[0, part], drawn[1, part] = sample.mean(axis=1), np.median(sample, axis=1)
+    return drawn
 
 
 def _with_interval(name: str, value: float, draws: Floats) -> dict[str, float]:
@@ -258,3 +249,96 @@ def _with_interval(name: str, value: float, draws: Floats) -> dict[str, float]:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
+
+
+def _measure_name(gap: RecourseGap) -> str:
+    return MEASURES.get(gap.measure, cut(gap.measure))
+
+
+def _group_name(line: FrameRow) -> str:
+    return cut(line.group) + (" *" if line.reference else "") + (" †" if line.few else "")
+
+
+def _remarks(gap: RecourseGap) -> list[str]:
+    counts = ", ".join(f"{number(count, 0)} {status}" for status, count in gap.left_out.items())
+    remarks = {
+        f"Difference of means to the group marked *; 95 % intervals ({number(gap.n_boot, 0)} bootstrap draws within each "
+        "group; found: Wilson).": True,
+        "Changed: the share of counterfactuals that change the attribute itself, 0 % where it is frozen.": (
+            gap.frame["changes_it"].notna().any()
+        ),
+        f"† fewer than {FEW} rows with a counterfactual: too few for an interval.": gap.frame["few"].any(),
+        f"Intervals of groups with fewer than {SMALL} counterfactuals are rough, and rather too narrow.": (
+            gap.frame["found"].between(FEW, SMALL - 1).any()
+        ),
+        f"Left out: {counts}.": bool(counts),
+        f"{counted(gap.stopped, 'row')} stopped by a budget or deadline, counted as not found.": gap.stopped > 0,
+    }
+    return [remark for remark, applies in remarks.items() if applies]
+
+
+def _grid(part: pd.DataFrame) -> Grid:
+    inside = bool(part["changes_it"].notna().any())
+    header = ("Group", "Rows", "Found", "Mean", "Median", "Difference", *(("Changed",) if inside else ()))
+    return Grid(header, tuple(_line(line, inside) for line in part.itertuples()))
+
+
+def _line(line: FrameRow, inside: bool) -> GridLine:
+    cells = [
+        _group_name(line),
+        number(line.rows, 0),
+        _percent(line),
+        _interval_text(line.mean, line.mean_low, line.mean_high),
+        NOTHING if math.isnan(line.median) else digits(line.median),
+        "" if line.reference else _interval_text(line.difference, line.difference_low, line.difference_high, "+"),
+    ]
+    if inside:
+        cells.append(NOTHING if math.isnan(line.changes_it) else f"{line.changes_it:.0%}")
+    return tuple(map(GridCell, cells))
+
+
+def _percent(line: FrameRow) -> str:
+    if math.isnan(line.share_found):
+        return NOTHING
+    share, low, high = (f"{100 * value:.0f}" for value in (line.share_found, line.share_found_low, line.share_found_high))
+    return f"{share}%" if math.isnan(line.share_found_low) else f"{share}% ({low}–{high}%)"
+
+
+def _interval_text(value: float, low: float, high: float, sign: str = "") -> str:
+    if math.isnan(value):
+        return NOTHING
+    shown = [(sign if end > 0 else "") + digits(end, 2 if sign else 3).replace("-", "−") for end in (value, low, high)]
+    return shown[0] if math.isnan(low) else f"{shown[0]} ({shown[1]} to {shown[2]})"
+
+
+def _draw(gap: RecourseGap, given: "Axes | None") -> "Figure":
+    """Draw each group's mean cost with its interval; orange where the difference to the group marked * is beyond chance."""
+    lines = list(gap.frame.itertuples())
+    breaks = [y for y in range(1, len(lines)) if lines[y].attribute != lines[y - 1].attribute]
+    names = [(f"{cut(line.attribute)}: " if breaks else "") + _group_name(line) for line in lines]
+    figure, ax = empty_lines(given, f"{_measure_name(gap)}: the best counterfactuals, group by group", names, breaks)
+    for y, line in enumerate(lines):
+        _dot(ax, y, line)
+    ends = gap.frame[["mean", "mean_low", "mean_high"]].to_numpy(dtype=float)
+    reach = float(np.nanmax(ends)) if np.isfinite(ends).any() else 1.0
+    ax.set_xlim(min(0.0, float(np.nanmin(ends))), 1.3 * reach if reach > 0 else 1.0)
+    of = "" if breaks else f" by {cut(lines[0].attribute)}"
+    legend = "* compared with   ● its difference to * is beyond chance (orange)   † too few for an interval"
+    below = f"mean {_measure_name(gap).lower()}{of}, 95 % bootstrap interval\n{legend}"
+    write_below(ax, given is None, below, gap.caution)
+    return figure
+
+
+def _dot(ax: "Axes", y: int, line: FrameRow) -> None:
+    if math.isnan(line.mean):
+        ax.text(0, y, "  none found", va="center", color=canvas.GREY, fontsize=8)
+        return
+    apart = line.difference_low > 0 or line.difference_high < 0
+    strong = canvas.ORANGE if apart else canvas.BLUE
+    color = canvas.GREY if line.few else strong
+    if not math.isnan(line.mean_low):
+        ax.plot([line.mean_low, line.mean_high], [y, y], color=color, linewidth=2.2, solid_capstyle="round", zorder=2)
+    ax.plot([line.mean], [y], "o", markersize=7, color=color, markerfacecolor="white" if line.few else color, zorder=3)
+    end = line.mean if math.isnan(line.mean_high) else line.mean_high
+    label = f"{digits(line.mean)}   {line.found} of {line.rows} found"
+    canvas.annotate_beside(ax, label, end, y, left=False, gap=8, fontsize=8, color=canvas.INK)

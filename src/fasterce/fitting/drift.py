@@ -137,13 +137,16 @@ def compare(state: FittedState, predictor: Predictor, rows: object, seed: int) -
     bins = len(statistics.classes)
     now = count_predictions(predictions, state.numbers, statistics.prediction_cuts, bins)[:bins]
     frame, shift = _compare_distributions(statistics, codes, now, search, seed, config)
-    shares = {"then": statistics.classes / statistics.classes.sum(), "now": now / now.sum()}
+    seen = int(statistics.classes.sum())
+    shares = {"then": statistics.classes / seen, "now": now / now.sum()}
+    latent = search.autoencoder.encode(search.codec.encode(codes[known]))
+    on_plane, _ = prediction_agreement(search.hyperplanes, latent, predictions.classes)
     return DriftReport(
         frame=frame,
         classes=pd.DataFrame(shares, index=_names(state)),
         class_shift=shift,
         reconstruction=compare_reconstruction(statistics, search, codes, config),
-        hyperplane=_compare_hyperplane(state, codes[known], predictions.classes, config),
+        hyperplane=_compare_agreement(state.report.agreement, on_plane, seen, int(known.sum()), config),
         surrogate=compare_surrogate(statistics, search, codes[known], predictions.classes, config),
         rows=len(codes),
         unreadable=len(reading.problems),
@@ -176,13 +179,6 @@ def compare_reconstruction(statistics: TrainingStatistics, search: SearchState, 
     return Compared(then, now, limit, now > limit + LOSS_ROUNDING)
 
 
-def _compare_hyperplane(state: FittedState, codes: Floats, classes: Indices, config: FitConfig) -> Compared:
-    search = state.search
-    latent = search.autoencoder.encode(search.codec.encode(codes))
-    now, _ = prediction_agreement(search.hyperplanes, latent, classes)
-    return _compare_agreement(state.report.agreement, now, int(state.statistics.classes.sum()), len(codes), config)
-
-
 def compare_surrogate(
     statistics: TrainingStatistics, search: SearchState, codes: Floats, classes: Indices, config: FitConfig
 ) -> Compared | None:
@@ -194,7 +190,7 @@ def compare_surrogate(
 
 
 def _compare_agreement(then: float, now: float, before: int, after: int, config: FitConfig) -> Compared:
-    """A share that has dropped by much, beyond noise, is drift."""
+    """Compare shares of `before` and `after` rows; one that has dropped by much, beyond noise, is drift."""
     likely = np.clip(then, 1 / (before + 2), 1 - 1 / (before + 2))
     error = (likely * (1 - likely) * (1 / max(before, 1) + 1 / max(after, 1))) ** 0.5
     limit = then - max(config.drift_max_agreement_loss, float(config.drift_standard_errors * error))

@@ -1,7 +1,6 @@
 """The stages of `fit`, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -14,12 +13,7 @@ from fasterce.errors import ModelError
 from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.fitting.state import FittedState, SearchState
 from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts, reconstruction_losses
-from fasterce.fitting.validate import (
-    MIN_ROWS,
-    check_missing_accepted,
-    custom_autoencoder,
-    read_training_rows,
-)
+from fasterce.fitting.validate import MIN_ROWS, check_missing_accepted, custom_autoencoder, read_training_rows
 from fasterce.io.progress import Progress
 from fasterce.latent import prototypes
 from fasterce.latent.autoencoder import TrainingPlan, split, train
@@ -79,20 +73,8 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     hyperplanes = fit_all_hyperplanes(context, space)
     approximations = approximate_model(context, evaluated)
     examples = choose_examples(context, space, codes, approximations.fast_model)
-    search = assemble(context, coder, space, hyperplanes, approximations, examples)
-    report = describe(context, search, coder, space, hyperplanes, approximations, perf_counter() - started)
-    statistics = measure_statistics(context, codes, evaluated, coder, search.hyperplanes.classes)
-    predictor = context.predictor
-    return FittedState(
-        table,
-        search,
-        report,
-        predictor.classes,
-        predictor.use_scores,
-        statistics,
-        approximations.compiled,
-        predictor.numbers,
-    )
+    parts = LearnedParts(coder, space, *hyperplanes, approximations, examples)
+    return assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
 
 
 @dataclass(frozen=True)
@@ -114,6 +96,7 @@ class EvaluatedRows:
 
 
 def evaluate_rows(context: FitContext, codes: Floats) -> EvaluatedRows:
+    """Learn what the model returns, then evaluate it on these rows."""
     check_missing_accepted(context.predictor, context.codec, codes)
     learn_outputs(context, codes)
     return EvaluatedRows(codes, context.predictor.evaluate(codes)).usable(context.predictor)
@@ -163,12 +146,8 @@ class LabelledPoints:
         return LabelledPoints(self.codes[points], self.latent[points], self.classes[points], self.origin[points])
 
     def __add__(self, other: "LabelledPoints") -> "LabelledPoints":
-        return LabelledPoints(
-            np.concatenate([self.codes, other.codes]),
-            np.concatenate([self.latent, other.latent]),
-            np.concatenate([self.classes, other.classes]),
-            np.concatenate([self.origin, other.origin]),
-        )
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return LabelledPoints(*(np.concatenate(arrays) for arrays in both))
 
     def first_of_each_class(self, most: int) -> "LabelledPoints":
         kept = [np.flatnonzero(self.classes == label)[:most] for label in np.unique(self.classes)]
@@ -177,16 +156,11 @@ class LabelledPoints:
 
 @dataclass(frozen=True)
 class LatentSpace:
-    """The latent space as the model labels it: training rows, and samples around and beyond them."""
+    """The latent space as the model labels it: training rows, samples around and beyond them, and the points to fit to."""
 
     rows: LabelledPoints
     samples: LabelledPoints
-    points_per_class: int
-
-    @cached_property
-    def points(self) -> LabelledPoints:
-        """Return the points hyperplanes are fitted to."""
-        return self.samples + self.rows.first_of_each_class(self.points_per_class)
+    points: LabelledPoints
 
 
 def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoencoder) -> LatentSpace:
@@ -198,14 +172,14 @@ def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoenco
     labels = context.predictor.evaluate(drawn.codes).classes
     if len(labels) and (labels == FAILED).all():
         raise context.predictor.error()
-    samples = LabelledPoints(drawn.codes, drawn.latent, labels, _origins(drawn, around))
+    samples = LabelledPoints(drawn.codes, drawn.latent, labels, _origins(drawn, around)).take(labels != FAILED)
     latent = autoencoder.encode(codec.encode(evaluated.codes))
     rows = LabelledPoints(evaluated.codes, latent, classes, np.arange(len(classes)))
-    space = LatentSpace(rows, samples.take(labels != FAILED), context.config.fit.points_per_class)
-    seen = np.unique(space.points.classes)
+    points = samples + rows.first_of_each_class(context.config.fit.points_per_class)
+    seen = np.unique(points.classes)
     if len(seen) < 2:
         raise ModelError("fitting.one_class", received=context.predictor.classes[seen[0]])
-    return space
+    return LatentSpace(rows, samples, points)
 
 
 def _balanced(classes: Indices, rng: np.random.Generator) -> Indices:
@@ -220,21 +194,12 @@ def _origins(samples: Samples, around: Indices) -> Indices:
     return np.where(samples.anchor >= 0, around[samples.anchor], -1 - np.arange(len(samples)))
 
 
-@dataclass(frozen=True)
-class FittedHyperplanes:
-    """The hyperplanes of the whole latent space, those of its regions, and how well both agree on held-out points."""
-
-    whole: Hyperplanes
-    regions: Regions
-    held_out: Agreement
-
-
-def fit_all_hyperplanes(context: FitContext, space: LatentSpace) -> FittedHyperplanes:
+def fit_all_hyperplanes(context: FitContext, space: LatentSpace) -> tuple[Hyperplanes, Regions, Agreement]:
+    """Return the hyperplanes of the whole latent space, those of its regions, and how well both agree on held-out points."""
     points, codec, config = space.points, context.codec, context.config.latent
     numeric, classes = len(codec.numeric), len(context.predictor.classes)
     whole = fit_hyperplanes(points.latent, codec.encode(points.codes), numeric, points.classes, classes, config)
-    regions = fit_regions(points.latent, points.classes, points.origin, whole, context.seed, config)
-    return FittedHyperplanes(whole, *regions)
+    return whole, *fit_regions(points.latent, points.classes, points.origin, whole, context.seed, config)
 
 
 @dataclass(frozen=True)
@@ -316,60 +281,68 @@ def _all_rows(
     return every.take(once[every.classes[once] != FAILED])
 
 
-def assemble(
-    context: FitContext,
-    coder: TrainedCoder,
-    space: LatentSpace,
-    hyperplanes: FittedHyperplanes,
-    approximations: Approximations,
-    examples: LabelledPoints,
-) -> SearchState:
+@dataclass(frozen=True)
+class LearnedParts:
+    """What the stages have learned; `held_out` is the agreement of the hyperplanes and of those of the regions."""
+
+    coder: TrainedCoder
+    space: LatentSpace
+    hyperplanes: Hyperplanes
+    regions: Regions
+    held_out: Agreement
+    approximations: Approximations
+    examples: LabelledPoints
+
+
+def assemble(context: FitContext, parts: LearnedParts, statistics: TrainingStatistics, started: float) -> FittedState:
+    """Return the state that consists of these parts and the report on them; `started` is when the work began."""
+    search, report = search_state(context, parts), describe(context, parts, perf_counter() - started)
+    predictor, compiled = context.predictor, parts.approximations.compiled
+    outputs = predictor.classes, predictor.use_scores
+    return FittedState(predictor.table, search, report, *outputs, statistics, compiled, predictor.numbers)
+
+
+def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
     """Return the state of the search, with what is measured on the parts: distances, groups, prototypes."""
-    codec, config, classes = context.codec, context.config.latent, hyperplanes.whole.classes
+    codec, config, planes = context.codec, context.config.latent, parts.hyperplanes
+    points, examples = parts.space.points, parts.examples
     distance = Distance.gower(codec.profile.span, codec.numeric, codec.nullable)
-    centres, centre_classes = prototypes.prototypes(space.points.latent, space.points.classes, context.seed, config)
+    centres, centre_classes = prototypes.prototypes(points.latent, points.classes, context.seed, config)
     return SearchState(
         codec=codec,
-        autoencoder=coder.autoencoder,
-        hyperplanes=hyperplanes.whole,
-        regions=hyperplanes.regions,
+        autoencoder=parts.coder.autoencoder,
+        hyperplanes=planes,
+        regions=parts.regions,
         examples=examples.codes,
         example_classes=examples.classes,
         distance=distance,
-        typical=prototypes.typical_distances(distance, examples.codes, examples.classes, classes, config),
-        groups=prototypes.linked_groups(space.rows.codes, codec, config),
+        typical=prototypes.typical_distances(distance, examples.codes, examples.classes, planes.classes, config),
+        groups=prototypes.linked_groups(parts.space.rows.codes, codec, config),
         prototypes=centres,
         prototype_classes=centre_classes,
-        lowest=approximations.lowest,
-        surrogate=approximations.surrogate,
+        lowest=parts.approximations.lowest,
+        surrogate=parts.approximations.surrogate,
         config=context.config,
     )
 
 
-def describe(
-    context: FitContext,
-    search: SearchState,
-    coder: TrainedCoder,
-    space: LatentSpace,
-    hyperplanes: FittedHyperplanes,
-    approximations: Approximations,
-    seconds: float,
-) -> FitReport:
-    agreement, base = prediction_agreement(hyperplanes.whole, space.rows.latent, space.rows.classes)
-    usage = context.predictor.usage
+def describe(context: FitContext, parts: LearnedParts, seconds: float) -> FitReport:
+    """Measure the quality of the parts."""
+    coder, rows, planes, approximations = parts.coder, parts.space.rows, parts.hyperplanes, parts.approximations
+    agreement, base = prediction_agreement(planes, rows.latent, rows.classes)
     return FitReport(
-        features=quality_by_feature(search.codec, coder.autoencoder, hyperplanes.whole, coder.unseen),
+        features=quality_by_feature(context.codec, coder.autoencoder, planes, coder.unseen),
         agreement=agreement,
         agreement_base=base,
-        regions=len(hyperplanes.regions),
-        agreement_one_plane=hyperplanes.held_out.one_plane,
-        agreement_by_region=hyperplanes.held_out.regional,
+        regions=len(parts.regions),
+        agreement_one_plane=parts.held_out.one_plane,
+        agreement_by_region=parts.held_out.regional,
         epochs=coder.epochs,
-        latent=space.rows.latent.shape[1],
-        samples=len(space.samples.codes),
+        latent=rows.latent.shape[1],
+        samples=len(parts.space.samples.codes),
         seconds=seconds,
-        calls=usage.calls,
-        model_rows=usage.rows,
+        calls=context.predictor.usage.calls,
+        model_rows=context.predictor.usage.rows,
         scores=context.predictor.use_scores,
         surrogate_agreement=approximations.surrogate.agreement if approximations.surrogate else None,
         compiled=approximations.description,
@@ -377,16 +350,12 @@ def describe(
 
 
 def measure_statistics(
-    context: FitContext, codes: Floats, evaluated: EvaluatedRows, coder: TrainedCoder, classes: int
+    context: FitContext, codes: Floats, evaluated: EvaluatedRows, coder: TrainedCoder
 ) -> TrainingStatistics:
     """Return what `update` and `drift` need to know of the training rows."""
     predictor, codec = context.predictor, context.codec
+    kept = evaluated.codes if context.settings.keep_rows else evaluated.codes[:0]
     cuts = prediction_cuts(evaluated.predictions, predictor.numbers)
-    return TrainingStatistics.start(
-        codes,
-        evaluated.codes if context.settings.keep_rows else evaluated.codes[:0],
-        cuts,
-        count_predictions(evaluated.predictions, predictor.numbers, cuts, classes),
-        reconstruction_losses(coder.autoencoder, codec, coder.unseen),
-        codec.schema,
-    )
+    counts = count_predictions(evaluated.predictions, predictor.numbers, cuts, len(predictor.classes))
+    losses = reconstruction_losses(coder.autoencoder, codec, coder.unseen)
+    return TrainingStatistics.start(codes, kept, cuts, counts, losses, codec.schema)

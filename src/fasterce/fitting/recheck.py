@@ -74,18 +74,20 @@ class Rechecked(Displayable):
         """The number of counterfactuals per status, the most frequent first."""
         return {str(word): int(count) for word, count in self.status.value_counts().items()}
 
+    @property
+    def _counted(self) -> str:
+        return ", ".join(f"{count} {word}" for word, count in self.counts.items())
+
     def __repr__(self) -> str:
-        counted = ", ".join(f"{count} {word}" for word, count in self.counts.items())
         cost = f"{self.usage.calls} calls, {self.usage.rows} model rows"
-        return f"Rechecked({len(self)} counterfactuals: {counted or 'none'}; {cost})"
+        return f"Rechecked({len(self)} counterfactuals: {self._counted or 'none'}; {cost})"
 
     def _sheet(self) -> Sheet:
         still = f"{int(self.holds.sum())} of {len(self)} counterfactuals still hold"
-        counted = ", ".join(f"{count} {word}" for word, count in self.counts.items())
         cost = f"{self.usage.calls} calls of the model, {self.usage.rows} model rows, {self.seconds:.2f} s"
         shown = self.frame.set_index("query")
         shown = shown if shown["reason"].any() else shown.drop(columns="reason")
-        return Sheet.from_frame(f"{still}: {counted}." if counted else f"{still}.", shown, (cost,))
+        return Sheet.from_frame(f"{still}: {self._counted}." if len(self) else f"{still}.", shown, (cost,))
 
 
 @dataclass(frozen=True)
@@ -109,33 +111,27 @@ class Issued:
 
     @classmethod
     def read(cls, result: Any, rows: Any, target: Any, options: Mapping[str, Any]) -> "Issued":
+        """Read the result of `explain`, or a table like its `to_frame()` with the rows and the target it was made for."""
         if isinstance(result, Explanation):
-            result = result.in_pandas()
             if rows is not None or target is not None:
                 raise InputError("fitting.rows_of_explanation")
-            lines = result.to_frame()
-            wanted, predicted = (
-                [series.iloc[k] for k in result.arrays.query] for series in (result.target, result.prediction)
-            )
-            query = np.asarray(result.arrays.query)
-            return cls._of(lines, result.rows, query, wanted, predicted, {**result.options, **options})
-        result = as_pandas(result, "result")
-        if rows is None or target is None:
-            raise InputError("fitting.table_without_rows")
-        rows = as_pandas(rows, "rows")
-        unknown = [None] * len(result)
-        query = _positions(result, rows)
-        return cls._of(result, rows, query, [target] * len(result), unknown, {"target": target, **options})
-
-    @classmethod
-    def _of(
-        cls, lines: pd.DataFrame, rows: pd.DataFrame, query: Indices, target: list[Any], predicted: list[Any], options: Any
-    ) -> "Issued":
-        about = {name: _column(lines, rows, name).to_numpy(dtype=object) for name in ("rank", "method")}
+            result = result.in_pandas()
+            lines, rows, query = result.to_frame(), result.rows, np.asarray(result.arrays.query)
+            targets, predicted = ([series.iloc[k] for k in query] for series in (result.target, result.prediction))
+            options = {**result.options, **options}
+        else:
+            lines = as_pandas(result, "result")
+            if rows is None or target is None:
+                raise InputError("fitting.table_without_rows")
+            rows = as_pandas(rows, "rows")
+            query = _positions(lines, rows)
+            targets, predicted = [target] * len(lines), [None] * len(lines)
+            options = {"target": target, **options}
+        rank, method = (_column(lines, rows, name).to_numpy(dtype=object) for name in ("rank", "method"))
         missing = [name for name in rows.columns if name not in lines.columns]
         if missing:
             raise InputError("fitting.table_columns", column=missing[0])
-        return cls(rows, query, about["rank"], about["method"], lines[list(rows.columns)], target, predicted, options)
+        return cls(rows, query, rank, method, lines[list(rows.columns)], targets, predicted, options)
 
 
 def _column(lines: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.Series:
@@ -177,8 +173,7 @@ class Verdicts:
         self.wanted = _positions_of(issued.target, predictor)
         self.goal = standing(target, np.maximum(self.wanted, 0), _positions_of(issued.predicted, predictor))
         self.now = self.after.copy()
-        self.status = np.full(count, "", dtype=object)
-        self.reason = np.full(count, "", dtype=object)
+        self.status, self.reason = np.full((2, count), "", dtype=object)
         self.holds = np.zeros(count, dtype=bool)
         for k in range(count):
             problem = given.problems.get(k) or own.problems.get(int(issued.query[k]))

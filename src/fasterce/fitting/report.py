@@ -83,25 +83,18 @@ def quality_by_feature(codec: Codec, autoencoder: Autoencoder, planes: Hyperplan
     latent = autoencoder.encode(unseen)
     rebuilt = autoencoder.decode(latent)
     linear = latent @ planes.normals[planes.features].T + planes.offsets[planes.features]
-    lines: dict[int, dict[str, str | float]] = {}
+    lines: dict[int, tuple[str, float, float, float]] = {}
     for k, j in enumerate(codec.numeric):
-        lines[int(j)] = {
-            "measure": "R²",
-            "reconstruction": _r_squared(unseen[:, k], rebuilt[:, k]),
-            "hyperplane": _r_squared(unseen[:, k], linear[:, k]),
-            "base": 0.0,
-        }
+        value = unseen[:, k]
+        lines[int(j)] = "R²", _r_squared(value, rebuilt[:, k]), _r_squared(value, linear[:, k]), 0.0
     for block in codec.blocks:
         truth = unseen[:, block.columns] > 0.5
-        share = truth.mean(axis=0)
-        lines[block.feature] = {
-            "measure": "accuracy",
-            "reconstruction": float(np.mean(rebuilt[:, block.columns].argmax(axis=1) == truth.argmax(axis=1))),
-            "hyperplane": float(((linear[:, block.columns] > 0) == truth).mean(axis=0).min()),
-            "base": float(share.max()),
-        }
+        right = float(np.mean(rebuilt[:, block.columns].argmax(axis=1) == truth.argmax(axis=1)))
+        worst = float(((linear[:, block.columns] > 0) == truth).mean(axis=0).min())
+        lines[block.feature] = "accuracy", right, worst, float(truth.mean(axis=0).max())
     names = pd.Index([codec.schema.names[j] for j in sorted(lines)], name="feature", tupleize_cols=False)
-    return pd.DataFrame([lines[j] for j in sorted(lines)], index=names)
+    columns = ["measure", "reconstruction", "hyperplane", "base"]
+    return pd.DataFrame([lines[j] for j in sorted(lines)], index=names, columns=columns)
 
 
 def prediction_agreement(planes: Hyperplanes, latent: Floats, classes: Indices) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fasterce.data.codec import Codec
-from fasterce.data.profile import LEVELS, Profile, bend, positive
+from fasterce.data.profile import LEVELS, Profile, put_column, summarise_values
 from fasterce.data.schema import MISSING, Schema
 from fasterce.latent.runtime import Autoencoder
 from fasterce.models.predictions import Predictions
@@ -64,19 +64,10 @@ class TrainingStatistics:
         cuts = np.quantile(codes, INNER, axis=0, method="nearest").T.copy()
         for j, values in present_values(codes, schema):
             cuts[j] = np.quantile(values, INNER, method="nearest") if len(values) else 0.0
-        _, mean, squares = moments(codes, schema)
-        return cls(
-            seen=np.asarray(len(codes), dtype=np.int64),
-            updates=np.asarray(0, dtype=np.int64),
-            mean=mean,
-            squares=squares,
-            cuts=cuts,
-            counts=count_values(codes, cuts, schema),
-            prediction_cuts=prediction_cuts,
-            classes=classes,
-            reconstruction=summarise(unseen),
-            rows=rows,
-        )
+        none, counts = np.asarray(0, dtype=np.int64), np.zeros(sum(sizes(schema)), dtype=np.int64)
+        mean, squares = np.zeros((2, len(schema)))
+        empty = cls(none, none, mean, squares, cuts, counts, prediction_cuts, classes, summarise(unseen), rows)
+        return replace(empty.add_rows(codes, schema), updates=none)
 
     def add_rows(self, new: Floats, schema: Schema) -> "TrainingStatistics":
         """Return the statistics with more rows; `rows` and what depends on the model stay as they are."""
@@ -94,8 +85,7 @@ class TrainingStatistics:
     def present(self, schema: Schema) -> Counts:
         """Return the number of values present per feature; a missing category counts as a category."""
         present, last = np.full(len(schema), self.seen), np.cumsum(sizes(schema)) - 1
-        nullable = nullable_numbers(schema)
-        present[nullable] -= self.counts[last[nullable]]
+        present[schema.nullable_numbers] -= self.counts[last[schema.nullable_numbers]]
         return present
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -109,13 +99,9 @@ def sizes(schema: Schema) -> list[int]:
     return [BINS + feature.nullable if feature.numeric else feature.n_codes for feature in schema.features]
 
 
-def nullable_numbers(schema: Schema) -> list[int]:
-    return [j for j, feature in enumerate(schema.features) if feature.numeric and feature.nullable]
-
-
 def present_values(codes: Floats, schema: Schema) -> Iterator[tuple[int, Floats]]:
     """Yield every numeric feature that may be missing, with the values present."""
-    for j in nullable_numbers(schema):
+    for j in schema.nullable_numbers:
         yield j, codes[codes[:, j] != MISSING, j]
 
 
@@ -168,17 +154,14 @@ def merged_profile(profile: Profile, statistics: TrainingStatistics, new: Floats
     after, before = statistics.add_rows(new, schema), statistics.present(schema)
     std = np.sqrt(after.squares / np.maximum(after.present(schema), 1))
     merged = _merged(old, float(statistics.seen), new, profile.spread.T, std)
-    for j in nullable_numbers(schema):
-        mine, fresh, levels, spread = (_present(part, j) for part in (old, new, profile.levels.T, profile.spread.T))
+    for j in schema.nullable_numbers:
+        parts = (old, new, profile.levels.T, profile.spread.T)
+        mine, fresh, levels, spread = (part[part[:, j] != MISSING, j : j + 1] for part in parts)
         mine = mine if len(mine) else levels
         if len(mine) + len(fresh):
-            for name, values in _merged(mine, float(before[j]), fresh, spread, std[j : j + 1]).items():
-                merged[name][j] = values[0]
-    return Profile(**merged, frequency=_shares(after, schema))
-
-
-def _present(points: Floats, j: int) -> Floats:
-    return points[points[:, j] != MISSING, j : j + 1]
+            put_column(merged, j, _merged(mine, float(before[j]), fresh, spread, std[j : j + 1]))
+    categorical = np.repeat([not feature.numeric for feature in schema.features], sizes(schema))
+    return Profile(**merged, frequency=np.asarray(after.counts[categorical] / float(after.seen)))
 
 
 def _merged(old: Floats, seen: float, new: Floats, spread: Floats, std: Floats) -> dict[str, Floats]:
@@ -186,29 +169,11 @@ def _merged(old: Floats, seen: float, new: Floats, spread: Floats, std: Floats) 
     points = np.concatenate([old, new])
     weight = np.repeat([seen / max(len(old), 1), 1.0], [len(old), len(new)])
     known = np.concatenate([points, spread])
-    low, high = known.min(axis=0), known.max(axis=0)
     levels = weighted_quantiles(points, weight, np.linspace(0, 1, LEVELS))
-    levels[:, 0], levels[:, -1] = low, high
+    levels[:, 0], levels[:, -1] = known.min(axis=0), known.max(axis=0)
     median = levels[:, LEVELS // 2]
     mad = weighted_quantiles(np.abs(points - median), weight, np.array([0.5]))[:, 0]
-    bent = bend(points, median, positive(std))
-    bent_mean = np.average(bent, axis=0, weights=weight)
-    return {
-        "low": low,
-        "high": high,
-        "median": median,
-        "std": positive(std),
-        "mad": positive(mad, std),
-        "bent_mean": bent_mean,
-        "bent_std": positive(np.sqrt(np.average((bent - bent_mean) ** 2, axis=0, weights=weight))),
-        "levels": levels,
-        "spread": np.stack([np.quantile(np.unique(c), np.linspace(0, 1, LEVELS), method="nearest") for c in known.T]),
-    }
-
-
-def _shares(statistics: TrainingStatistics, schema: Schema) -> Floats:
-    categorical = np.repeat([not feature.numeric for feature in schema.features], sizes(schema))
-    return np.asarray(statistics.counts[categorical] / float(statistics.seen))
+    return summarise_values(points, known, weight, median=median, std=std, mad=mad, levels=levels)
 
 
 def weighted_quantiles(points: Floats, weight: Floats, shares: Floats) -> Floats:

@@ -15,15 +15,8 @@ from fasterce.data.table import Table
 from fasterce.errors import InputError, MissingExtraError
 from fasterce.fitting import pipeline
 from fasterce.fitting.drift import Compared, compare_reconstruction, compare_surrogate
-from fasterce.fitting.pipeline import (
-    Approximations,
-    EvaluatedRows,
-    FitContext,
-    LabelledPoints,
-    LatentSpace,
-    TrainedCoder,
-)
-from fasterce.fitting.state import FittedState, SearchState
+from fasterce.fitting.pipeline import EvaluatedRows, FitContext
+from fasterce.fitting.state import FittedState
 from fasterce.fitting.statistics import (
     TrainingStatistics,
     count_predictions,
@@ -32,7 +25,7 @@ from fasterce.fitting.statistics import (
     reconstruction_losses,
     summarise,
 )
-from fasterce.fitting.validate import check_missing_accepted, check_sizes
+from fasterce.fitting.validate import check_missing_accepted, read_rows
 from fasterce.io.progress import Progress
 from fasterce.latent.autoencoder import TrainingPlan, torch_or_none, train, with_columns
 from fasterce.latent.runtime import Network
@@ -105,43 +98,25 @@ def update(
 ) -> tuple[FittedState, UpdateReport]:
     """Run the stages of `fit` over remembered and new rows; random numbers depend on the seed and the number of updates."""
     started = perf_counter()
-    codes = read_new_rows(before.table, rows)
+    codes = read_rows(before.table, rows, "new_rows", "fitting.unusable_new_rows", least=1)
     rng = np.random.default_rng([settings.random_state, int(before.statistics.updates) + 1])
     table = widened(before.table, codes)
     codec = Codec(table.schema, merged_profile(before.search.codec.profile, before.statistics, codes, table.schema))
     context = FitContext(model, codec, _predictor(before, model, new_model, table), settings, rng)
-    predictor = context.predictor
     new = evaluate_old_and_new(context, before, codes, new_model)
     coder, loss = continue_training(context, before, new)
     space = pipeline.explore(context, new.evaluated, coder.autoencoder)
     hyperplanes = pipeline.fit_all_hyperplanes(context, space)
-    new_outputs = new_model or predictor.classes != before.classes
+    new_outputs = new_model or context.predictor.classes != before.classes
     approximations, agreement = renew_approximations(context, before, new, new_outputs)
     examples = merge_examples(context, before, new, space, approximations, new_outputs)
-    search = pipeline.assemble(context, coder, space, hyperplanes, approximations, examples)
+    parts = pipeline.LearnedParts(coder, space, *hyperplanes, approximations, examples)
+    statistics = merge_statistics(context, before.statistics, new, coder, new_outputs)
+    after = pipeline.assemble(context, parts, statistics, started)
+    after = replace(after, report=replace(after.report, epochs=before.report.epochs + coder.epochs))
     if not settings.keep_rows:
-        search = replace(search, groups=before.search.groups)
-    statistics = merge_statistics(context, before.statistics, new, coder, search, new_outputs)
-    seconds = perf_counter() - started
-    report = pipeline.describe(context, search, coder, space, hyperplanes, approximations, seconds)
-    report = replace(report, epochs=before.report.epochs + coder.epochs)
-    after = FittedState(
-        table,
-        search,
-        report,
-        predictor.classes,
-        predictor.use_scores,
-        statistics,
-        approximations.compiled,
-        predictor.numbers,
-    )
-    return after, _report(before, after, loss, agreement, new_model, settings)
-
-
-def _report(
-    before: FittedState, after: FittedState, loss: Compared, agreement: Compared | None, new_model: bool, settings: FitOptions
-) -> UpdateReport:
-    return UpdateReport(
+        after = replace(after, search=replace(after.search, groups=before.search.groups))
+    return after, UpdateReport(
         rows=int(after.statistics.seen - before.statistics.seen),
         seen=int(after.statistics.seen),
         examples=len(after.search.examples),
@@ -155,18 +130,6 @@ def _report(
         model_rows=after.report.model_rows,
         seconds=after.report.seconds,
     )
-
-
-def read_new_rows(table: Table, rows: object) -> Floats:
-    reading = table.read(rows)
-    if len(reading.codes) == 0:
-        raise InputError("fitting.too_few_rows", option="new_rows", expected=1, received=0)
-    if reading.problems:
-        raise InputError(
-            "fitting.unusable_new_rows", option="new_rows", count=len(reading.problems), first=reading.first_problem
-        )
-    check_sizes(reading.codes, table.schema)
-    return reading.codes
 
 
 def widened(table: Table, new: Floats) -> Table:
@@ -215,7 +178,7 @@ def reservoir(weight: Floats, most: int, rng: np.random.Generator) -> Mask:
     return kept
 
 
-def continue_training(context: FitContext, before: FittedState, new: NewRows) -> tuple[TrainedCoder, Compared]:
+def continue_training(context: FitContext, before: FittedState, new: NewRows) -> tuple[pipeline.TrainedCoder, Compared]:
     """Return the autoencoder, trained further where it rebuilds the new rows, or all in the new encoding, too badly.
 
     All new rows take part in the training, more than their share of what was seen: they are what it does not know yet.
@@ -233,16 +196,16 @@ def continue_training(context: FitContext, before: FittedState, new: NewRows) ->
     )
     if not isinstance(network, Network) or (same_columns and not loss.drifted and not overall.drifted):
         measured = new.fresh if len(new.fresh.codes) >= config.fit.update_min_rows else new.evaluated
-        return TrainedCoder(network, 0, codec.encode(measured.codes)), loss
+        return pipeline.TrainedCoder(network, 0, codec.encode(measured.codes)), loss
     matrix = codec.encode(new.every)
     plan = TrainingPlan.continue_from(network, len(matrix), codec, config.latent)
     trained = train(matrix, codec, plan, context.seed, Progress(context.settings.progress), network)
-    return TrainedCoder(trained.network, trained.epochs, trained.held_out), loss
+    return pipeline.TrainedCoder(trained.network, trained.epochs, trained.held_out), loss
 
 
 def renew_approximations(
     context: FitContext, before: FittedState, new: NewRows, new_outputs: bool
-) -> tuple[Approximations, Compared | None]:
+) -> tuple[pipeline.Approximations, Compared | None]:
     """Compile a new model; train the surrogate again where the model is new or the surrogate agrees less with it."""
     compiled, description = before.compiled, before.report.compiled
     if new_outputs:
@@ -259,17 +222,17 @@ def renew_approximations(
         if surrogate is not None and torch_or_none() is None:
             raise MissingExtraError("PyTorch", "train", "Training the surrogate again")
         surrogate = pipeline.fit_surrogate(context, new.evaluated, fast_model, lowest)
-    return Approximations(compiled, description, fast_model, lowest, surrogate), agreement
+    return pipeline.Approximations(compiled, description, fast_model, lowest, surrogate), agreement
 
 
 def merge_examples(
     context: FitContext,
     before: FittedState,
     new: NewRows,
-    space: LatentSpace,
-    approximations: Approximations,
+    space: pipeline.LatentSpace,
+    approximations: pipeline.Approximations,
     new_outputs: bool,
-) -> LabelledPoints:
+) -> pipeline.LabelledPoints:
     """Return old examples and new rows in their shares of what was seen, no more than `fit` keeps; or decoded samples."""
     most = context.config.fit.examples_per_class
     if not context.settings.keep_rows:
@@ -284,7 +247,7 @@ def merge_examples(
     by_class = [once[classes[once] == label] for label in np.unique(classes[classes != FAILED])]
     kept = np.sort(np.concatenate([mine[reservoir(weight[mine], most, context.rng)] for mine in by_class]))
     no_latent = np.zeros((len(kept), space.samples.latent.shape[1]))
-    rows = LabelledPoints(codes[kept], no_latent, classes[kept], kept)
+    rows = pipeline.LabelledPoints(codes[kept], no_latent, classes[kept], kept)
     return pipeline.with_samples(context, rows, space.samples).first_of_each_class(most)
 
 
@@ -292,22 +255,21 @@ def merge_statistics(
     context: FitContext,
     before: TrainingStatistics,
     new: NewRows,
-    coder: TrainedCoder,
-    search: SearchState,
+    coder: pipeline.TrainedCoder,
     new_outputs: bool,
 ) -> TrainingStatistics:
     """Return counts and sums with the new rows added; the quality of a part changes only where the part is new."""
     numbers, keep_rows = context.predictor.numbers, context.settings.keep_rows
     cuts = prediction_cuts(new.evaluated.predictions, numbers) if new_outputs else before.prediction_cuts
     counted = new.evaluated if keep_rows else new.fresh
-    classes = count_predictions(counted.predictions, numbers, cuts, search.hyperplanes.classes)
+    classes = count_predictions(counted.predictions, numbers, cuts, len(context.predictor.classes))
     if not (keep_rows or new_outputs):
         classes = classes + before.classes
     reconstruction = before.reconstruction
     if coder.epochs:
-        reconstruction = summarise(reconstruction_losses(coder.autoencoder, search.codec, coder.unseen))
+        reconstruction = summarise(reconstruction_losses(coder.autoencoder, context.codec, coder.unseen))
     return replace(
-        before.add_rows(new.codes, search.codec.schema),
+        before.add_rows(new.codes, context.codec.schema),
         prediction_cuts=cuts,
         classes=classes,
         reconstruction=reconstruction,

@@ -25,22 +25,30 @@ def read_training_rows(X: object, schema: Schema | None) -> tuple[Table, Floats]
     check_table(frame, "X")
     if schema is not None and not isinstance(schema, Schema):
         raise InputError("fitting.not_a_schema", option="schema", type=type(schema).__name__)
-    if len(frame) < MIN_ROWS:
-        raise InputError("fitting.too_few_rows", option="X", expected=MIN_ROWS, received=len(frame))
+    _check_count(len(frame), "X", MIN_ROWS)
     table = replace(Table.like(frame, schema or Schema.infer(frame)), kind=kind_of(X))
-    reading = table.read(frame)
+    return table, read_rows(table, frame, "X", "fitting.unusable_rows", MIN_ROWS)
+
+
+def read_rows(table: Table, rows: object, option: str, unusable: str, least: int) -> Floats:
+    """Return the codes of rows that must all be usable; `unusable` is the code of the problem if some are not.
+
+    Numbers so large that they cannot be told from missing ones are rejected too.
+    """
+    reading = table.read(rows)
+    _check_count(len(reading.codes), option, least)
     if reading.problems:
-        raise InputError("fitting.unusable_rows", option="X", count=len(reading.problems), first=reading.first_problem)
-    check_sizes(reading.codes, table.schema)
-    return table, reading.codes
-
-
-def check_sizes(codes: Floats, schema: Schema) -> None:
-    """Reject numbers so large that they cannot be told from missing ones."""
-    too_large = (np.abs(codes) * (codes != MISSING)).max(axis=0) > LARGEST_NUMBER
+        raise InputError(unusable, option=option, count=len(reading.problems), first=reading.first_problem)
+    too_large = (np.abs(reading.codes) * (reading.codes != MISSING)).max(axis=0) > LARGEST_NUMBER
     if too_large.any():
-        column = schema.names[int(too_large.argmax())]
+        column = table.schema.names[int(too_large.argmax())]
         raise InputError("fitting.number_too_large", column=column, expected=LARGEST_NUMBER)
+    return reading.codes
+
+
+def _check_count(count: int, option: str, least: int) -> None:
+    if count < least:
+        raise InputError("fitting.too_few_rows", option=option, expected=least, received=count)
 
 
 def check_missing_accepted(predictor: Predictor, codec: Codec, codes: Floats) -> None:

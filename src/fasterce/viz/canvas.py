@@ -35,11 +35,10 @@ def new_figure(width: float, height: float) -> "Figure":
 def message(title: str, sentence: str) -> "Figure":
     """Return a figure that says why there is nothing to draw."""
     figure = new_figure(8.0, 1.8)
+    put_title(figure, title)
     ax = figure.subplots()
     ax.set_axis_off()
-    wrapped = literal(textwrap.fill(sentence, 80))
-    ax.text(0.0, 0.5, wrapped, ha="left", va="center", color=GREY, transform=ax.transAxes)
-    put_title(figure, title)
+    ax.text(0.0, 0.5, literal(textwrap.fill(sentence, 80)), ha="left", va="center", color=GREY, transform=ax.transAxes)
     return figure
 
 

@@ -3,16 +3,16 @@
 import base64
 import io
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from fasterce.explanation import Explanation
 from fasterce.viz import templates
-from fasterce.viz.formatting import counted, summary_lines, text
+from fasterce.viz.formatting import summary_lines, text
 from fasterce.viz.grid import Grid, Sheet
-from fasterce.viz.views import RowView, row_view, row_views, tall, wide
+from fasterce.viz.views import RowView, first_rows, row_view, tall, wide
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,18 +22,14 @@ MOST_COLUMNS = 5  # More features than this are listed one below the other.
 
 def fragment(explanation: Explanation, most: int = 10) -> Markup:
     """Return the first `most` rows as tables, and the summary of the batch, to stand inside any page."""
-    left = len(explanation) - min(most, len(explanation))
-    return _fragment(
-        rows=row_views(explanation, most),
-        more=f"… and {counted(left, 'more row')}" if left else "",
-        summary=summary_lines(explanation),
-        notes=[f"Note: {text(note)}" for note in explanation.notes],
-    )
+    rows, more = first_rows(explanation, most)
+    notes = [f"Note: {text(note)}" for note in explanation.notes]
+    return _fragment(rows, more=more, summary=summary_lines(explanation), notes=notes)
 
 
 def rows(explanation: Explanation, positions: Iterable[int]) -> Markup:
     """Return the rows at some positions as tables, to stand inside any page."""
-    return _fragment(rows=(row_view(explanation, position) for position in positions))
+    return _fragment(row_view(explanation, position) for position in positions)
 
 
 def sheet(shown: Sheet) -> Markup:
@@ -67,22 +63,12 @@ def figure(drawn: "Figure", alt: str = "") -> Markup:
     return templates.part("figure", source, text(alt or drawn.get_suptitle() or "Figure"))
 
 
-def _fragment(
-    *,
-    rows: Iterable[RowView] = (),
-    heading: str = "",
-    sections: Sequence[tuple[str, Grid]] = (),
-    more: str = "",
-    summary: Sequence[str] = (),
-    notes: Sequence[str] = (),
-) -> Markup:
-    listed = [(row, _grid(row)) for row in rows]
-    return templates.render(
-        "fragment.html.j2", rows=listed, heading=heading, sections=sections, more=more, summary=summary, notes=notes
-    )
+def _fragment(rows: Iterable[RowView] = (), **content: object) -> Markup:
+    """Render rows and the rest of the content; the template knows what may be left out."""
+    return templates.render("fragment.html.j2", rows=[(row, _grid(row)) for row in rows], **content)
 
 
 def _grid(row: RowView) -> Grid | None:
-    if not row.counterfactuals:
+    if not row.methods:
         return None
-    return wide(row) if len(row.features) <= MOST_COLUMNS else tall(row, row.counterfactuals)
+    return wide(row) if len(row.features) <= MOST_COLUMNS else tall(row, range(len(row.methods)))

@@ -3,7 +3,7 @@
 import io
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -13,9 +13,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fasterce.explanation import Explanation
-from fasterce.viz.formatting import ARROW, counted, summary_lines, text
+from fasterce.viz.formatting import ARROW, summary_lines, text
 from fasterce.viz.grid import Grid, GridCell, Sheet
-from fasterce.viz.views import MEASURES, CounterfactualView, RowView, row_views, tall, wide
+from fasterce.viz.views import MEASURES, RowView, first_rows, tall, wide
 
 WIDTH_WITHOUT_TERMINAL = 100
 UNLIMITED = 100_000
@@ -42,11 +42,10 @@ def to_text(renderable: RenderableType) -> str:
 def tables(explanation: Explanation, most: int = 5) -> RenderableType:
     """Return the first `most` rows as tables and the summary of the batch, for `rich`'s print."""
     parts: list[RenderableType] = []
-    for row in row_views(explanation, most):
+    rows, more = first_rows(explanation, most)
+    for row in rows:
         parts += [Text(row.heading, style="bold"), _body(row), Text()]
-    left = len(explanation) - min(most, len(explanation))
-    if left:
-        parts += [Text(f"… and {counted(left, 'more row')}", style=QUIET), Text()]
+    parts += [Text(more, style=QUIET), Text()] if more else []
     parts += [Text(line) for line in summary_lines(explanation)]
     parts += [Text(f"Note: {text(note)}", style="yellow") for note in explanation.notes]
     return Group(*parts)
@@ -64,7 +63,7 @@ def sheet(shown: Sheet) -> RenderableType:
 
 
 def _body(row: RowView) -> RenderableType:
-    if not row.counterfactuals:
+    if not row.methods:
         return _indented(Text(row.verdict))
     return Group(_Fitted(row), _indented(Text(row.reason, style=QUIET))) if row.reason else _Fitted(row)
 
@@ -84,19 +83,17 @@ class _Fitted:
         if _fits(across, console, options):
             yield _indented(across)
         else:
-            yield from self._tall(self.row.counterfactuals, console, options)
+            yield from self._tall(range(len(self.row.methods)), console, options)
 
-    def _tall(
-        self, counterfactuals: tuple[CounterfactualView, ...], console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
-        down = _draw(tall(self.row, counterfactuals))
-        if len(counterfactuals) == 1 or _fits(down, console, options):
+    def _tall(self, shown: Sequence[int], console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        down = _draw(tall(self.row, shown))
+        if len(shown) == 1 or _fits(down, console, options):
             yield _indented(down)
             return
-        half = (len(counterfactuals) + 1) // 2
-        yield from self._tall(counterfactuals[:half], console, options)
+        half = (len(shown) + 1) // 2
+        yield from self._tall(shown[:half], console, options)
         yield Text()
-        yield from self._tall(counterfactuals[half:], console, options)
+        yield from self._tall(shown[half:], console, options)
 
 
 def _fits(table: RichTable, console: Console, options: ConsoleOptions) -> bool:
@@ -107,12 +104,10 @@ def _draw(grid: Grid) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in grid.header:
         table.add_column(Text(name), overflow="fold", justify="right" if name in RIGHT_ALIGNED else "left")
-    for line in grid.lines:
-        table.add_row(*map(_cell, line))
-    if grid.foot:
+    for part in (grid.lines, grid.foot):
+        for line in part:
+            table.add_row(*map(_cell, line))
         table.add_section()
-    for line in grid.foot:
-        table.add_row(*map(_cell, line))
     return table
 
 

@@ -1,26 +1,14 @@
 """Collect the constraints of one call, from the schema, `features_to_vary`, `permitted_range` and `constraints`."""
 
-import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from fasterce.constraints.objects import (
-    PER_FEATURE,
-    Allowed,
-    AtMost,
-    Constraint,
-    Derived,
-    Frozen,
-    Listing,
-    OnlyDown,
-    OnlyUp,
-    Order,
-    shown,
-)
+from fasterce.constraints import objects
+from fasterce.constraints.objects import PER_FEATURE, Constraint, Derived, Order
 from fasterce.constraints.validate import as_constraints, check_constraints, find
 from fasterce.data.schema import Feature, Schema
 from fasterce.errors import InputError
@@ -29,26 +17,14 @@ PermittedRange = Mapping[Hashable, Sequence[Any]]
 Origin = Literal["schema", "features_to_vary", "permitted_range", "constraints"]
 
 
-@dataclass(frozen=True)
-class DeclaredRange(Constraint):
+class DeclaredRange(objects.Range):
     """A range with both ends stated; an infinite end is open."""
 
-    kind: ClassVar[str] = "span"
-    feature: Hashable
     low: float
     high: float
 
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        return (self.feature,)
-
-    @property
-    def phrase(self) -> str:
-        if math.isinf(self.high):
-            return f"{self.feature} at least {shown(self.low)}"
-        if math.isinf(self.low):
-            return f"{self.feature} at most {shown(self.high)}"
-        return f"{self.feature} within {shown(self.low)} to {shown(self.high)}"
+    def _check(self) -> None:
+        """Take the ends as they are: the schema or `permitted_range` has checked them."""
 
 
 @dataclass(frozen=True)
@@ -86,51 +62,48 @@ def collect(
     override: bool,
 ) -> tuple[tuple[ActiveConstraint, ...], tuple[Constraint, ...]]:
     """Return the constraints of the schema and of one call, and the derived columns and orders, which cannot be lifted."""
-    called = as_constraints(constraints)
-    replaced = _Replaced.by(called, permitted or {}) if override else _Replaced()
-    own = tuple(constraint for constraint in schema.constraints if not replaced.definition(constraint))
+    called, permitted = as_constraints(constraints), permitted or {}
+    if not isinstance(permitted, Mapping):
+        raise InputError("constraints.permitted_not_a_dictionary", option="permitted_range", received=permitted)
+
+    def kept(constraint: Constraint, columns: Sequence[Hashable]) -> bool:
+        return not (override and _is_replaced(constraint, columns, called, permitted))
+
+    own = tuple(constraint for constraint in schema.constraints if not _defines(constraint) or kept(constraint, ()))
     check_constraints(own + called, schema.features)
-    definitions = tuple(constraint for constraint in own + called if isinstance(constraint, (Derived, Order)))
-    active = [one for one in _of_schema(schema) if not replaced.active(one)] + _permitted(schema, permitted or {}, override)
+    definitions = tuple(constraint for constraint in own + called if _defines(constraint))
+    active = [one for one in _of_schema(schema) if kept(one.constraint, one.columns)]
+    active += _permitted(schema, permitted, override)
     active += [one for constraint in called for one in _of_constraint(constraint, "constraints", schema.names)]
     active += _vary(schema, vary, active, definitions)
     return tuple(dict.fromkeys(active)), definitions
 
 
-@dataclass(frozen=True)
-class _Replaced:
-    """What `override` replaces: all constraints of some features, named constraints, the number of changes."""
+def _defines(constraint: Constraint) -> bool:
+    return isinstance(constraint, (Derived, Order))
 
-    features: frozenset[Hashable] = frozenset()
-    names: frozenset[str] = frozenset()
-    ordered: frozenset[Hashable] = frozenset()
-    derived: frozenset[Hashable] = frozenset()
-    count: bool = False
 
-    @classmethod
-    def by(cls, constraints: Sequence[Constraint], permitted: PermittedRange) -> "_Replaced":
-        features = [name for constraint in constraints if isinstance(constraint, PER_FEATURE) for name in constraint.columns]
-        return cls(
-            frozenset(features) | frozenset(permitted if isinstance(permitted, Mapping) else ()),
-            frozenset(
-                constraint.name
-                for constraint in constraints
-                if constraint.name is not None and not isinstance(constraint, PER_FEATURE)
-            ),
-            frozenset(constraint.feature for constraint in constraints if isinstance(constraint, Order)),
-            frozenset(constraint.feature for constraint in constraints if isinstance(constraint, Derived)),
-            any(isinstance(constraint, AtMost) for constraint in constraints),
-        )
+def _is_replaced(
+    constraint: Constraint, columns: Sequence[Hashable], called: Sequence[Constraint], permitted: PermittedRange
+) -> bool:
+    """Return whether `override` replaces a constraint of the schema.
 
-    def definition(self, constraint: Constraint) -> bool:
-        if isinstance(constraint, Order):
-            return constraint.feature in self.ordered
-        return isinstance(constraint, Derived) and (constraint.feature in self.derived or constraint.name in self.names)
-
-    def active(self, one: ActiveConstraint) -> bool:
-        if isinstance(one.constraint, (*PER_FEATURE, DeclaredRange)):
-            return one.columns[0] in self.features
-        return one.constraint.name in self.names or (self.count and isinstance(one.constraint, AtMost))
+    Constraints on one feature are replaced by any on that feature; others by one of the same name, definitions also by one of
+    the same feature, and the number of changes by another number.
+    """
+    same_kind = [one for one in called if type(one) is type(constraint)]
+    names = {one.name for one in called if one.name is not None and not isinstance(one, PER_FEATURE)}
+    match constraint:
+        case Order(feature=feature):
+            return feature in [one.columns[0] for one in same_kind]
+        case Derived(feature=feature):
+            return feature in [one.columns[0] for one in same_kind] or constraint.name in names
+        case objects.AtMost() if same_kind:
+            return True
+    if isinstance(constraint, PER_FEATURE):
+        replaced = {name for one in called if isinstance(one, PER_FEATURE) for name in one.columns}
+        return columns[0] in replaced | set(permitted)
+    return constraint.name in names
 
 
 def _of_schema(schema: Schema) -> list[ActiveConstraint]:
@@ -139,9 +112,9 @@ def _of_schema(schema: Schema) -> list[ActiveConstraint]:
 
 
 def _of_feature(feature: Feature) -> list[Constraint]:
-    constraints: list[Constraint] = [] if feature.mutable else [Frozen(feature.name)]
+    constraints: list[Constraint] = [] if feature.mutable else [objects.Frozen(feature.name)]
     if feature.direction != "any":
-        constraints.append(OnlyUp(feature.name) if feature.direction == "up" else OnlyDown(feature.name))
+        constraints.append(objects.OnlyUp(feature.name) if feature.direction == "up" else objects.OnlyDown(feature.name))
     if feature.declared and feature.numeric:
         constraints.append(DeclaredRange(feature.name, feature.lower, feature.upper))
     return constraints
@@ -149,9 +122,9 @@ def _of_feature(feature: Feature) -> list[Constraint]:
 
 def _of_constraint(constraint: Constraint, origin: Origin, names: Sequence[Hashable]) -> list[ActiveConstraint]:
     """Return one entry per column for a constraint about each of several columns by itself."""
-    if isinstance(constraint, (Derived, Order)):
+    if _defines(constraint):
         return []
-    if isinstance(constraint, Listing):
+    if isinstance(constraint, objects.Listing):
         return [
             ActiveConstraint(type(constraint)(feature, name=constraint.name), origin, (feature,))
             for feature in constraint.features
@@ -170,7 +143,7 @@ def _vary(
     if not named:
         raise InputError("constraints.vary_empty", option="features_to_vary")
     for origin in ("schema", "constraints"):
-        frozen = {one.columns[0] for one in active if isinstance(one.constraint, Frozen) and one.origin == origin}
+        frozen = {one.columns[0] for one in active if isinstance(one.constraint, objects.Frozen) and one.origin == origin}
         stuck = [name for name in named if name in frozen]
         if stuck:
             raise InputError(f"constraints.vary_frozen_by_{origin}", option="features_to_vary", frozen=stuck)
@@ -179,12 +152,10 @@ def _vary(
     if not others:
         return []
     label = f"only {', '.join(str(name) for name in named)} may change"
-    return [ActiveConstraint(Frozen(*others), "features_to_vary", others, label)]
+    return [ActiveConstraint(objects.Frozen(*others), "features_to_vary", others, label)]
 
 
 def _permitted(schema: Schema, ranges: PermittedRange, override: bool) -> list[ActiveConstraint]:
-    if not isinstance(ranges, Mapping):
-        raise InputError("constraints.permitted_not_a_dictionary", option="permitted_range", received=ranges)
     found = []
     for name, given in ranges.items():
         feature = replace(schema[name], declared=False) if override else schema[name]
@@ -209,7 +180,7 @@ def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> DeclaredRange
     return DeclaredRange(feature.name, low, high)
 
 
-def _permitted_categories(feature: Feature, values: Sequence[Any]) -> Allowed:
+def _permitted_categories(feature: Feature, values: Sequence[Any]) -> objects.Allowed:
     where = {"option": "permitted_range", "column": feature.name}
     if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
         raise InputError("constraints.permitted_not_categories", received=values, **where)
@@ -217,4 +188,4 @@ def _permitted_categories(feature: Feature, values: Sequence[Any]) -> Allowed:
     unknown = [value for value, position in zip(values, positions, strict=True) if position < 0]
     if unknown:
         raise InputError("constraints.permitted_unknown_category", expected=feature.categories, received=unknown, **where)
-    return Allowed(feature.name, tuple(feature.categories[position] for position in dict.fromkeys(positions)))
+    return objects.Allowed(feature.name, tuple(feature.categories[position] for position in dict.fromkeys(positions)))

@@ -1,13 +1,12 @@
 """Bind constraints between columns to codes: formulas to positions, equalities solved, categories to ranks."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fasterce.constraints.compile.active import ActiveConstraint
-from fasterce.constraints.compile.bounds import FeatureBounds
 from fasterce.constraints.compile.dependencies import (
     Clause,
     Dependency,
@@ -19,36 +18,32 @@ from fasterce.constraints.compile.dependencies import (
     in_order,
 )
 from fasterce.constraints.formula import Comparison, Interval, Node
-from fasterce.constraints.objects import Between, Condition, Constraint, Derived, Frozen, If, Require, Together
+from fasterce.constraints.objects import Between, Condition, Derived, Frozen, If, Require, Together
 from fasterce.constraints.validate import find, wrong
-from fasterce.data.codec import Codec
-from fasterce.data.table import Table
+from fasterce.data.dtypes import as_single, is_single
 from fasterce.errors import InputError, problem_of
 from fasterce.typing import Floats, Mask
+
+if TYPE_CHECKING:
+    from fasterce.constraints.compile.compiled import CompiledConstraints
 
 CLOSE = 1e-9
 
 
-def bind(
-    table: Table,
-    codec: Codec,
-    active: Sequence[ActiveConstraint],
-    definitions: Sequence[Constraint],
-    bounds: Sequence[FeatureBounds],
-) -> tuple[tuple[Dependency, ActiveConstraint | None], ...]:
+def bind(constraints: "CompiledConstraints") -> tuple[tuple[Dependency, ActiveConstraint | None], ...]:
     """Return the dependencies between features, each with its constraint (None for a derived column).
 
     Derived columns come first, then followers, equalities and implications; none drives what another drives already.
     """
-    binding = _Binding(table, codec, bounds)
-    for definition in definitions:
+    binding = _Binding(constraints)
+    for definition in constraints.definitions:
         if isinstance(definition, Derived):
             binding.found.append((binding.derived(definition), None))
-    linking = [one for one in active if isinstance(one.constraint, (Together, Require, If))]
+    linking = [one for one in constraints.active if isinstance(one.constraint, (Together, Require, If))]
     for one in sorted(linking, key=lambda one: (Together, Require, If).index(type(one.constraint))):
         match one.constraint:
             case Together():
-                binding.found.append((binding.together(one.constraint, active), one))
+                binding.found.append((binding.together(one.constraint), one))
             case Require():
                 binding.found.append((binding.require(one.constraint), one))
             case If():
@@ -59,8 +54,9 @@ def bind(
 class _Binding:
     """The dependencies found so far."""
 
-    def __init__(self, table: Table, codec: Codec, bounds: Sequence[FeatureBounds]) -> None:
-        self.table, self.codec, self.bounds = table, codec, bounds
+    def __init__(self, constraints: "CompiledConstraints") -> None:
+        self.table, self.codec = constraints.table, constraints.codec
+        self.active, self.bounds = constraints.active, constraints.bounds
         self.found: list[tuple[Dependency, ActiveConstraint | None]] = []
 
     @property
@@ -114,15 +110,15 @@ class _Binding:
                     return np.array([codes_of.get(value, np.nan) for value in values.tolist()])
                 return values.astype(np.float64)
             except Exception as error:
-                raise InputError(
-                    "constraints.function_failed", constraint=constraint.text, cause=problem_of(error)
-                ) from error
+                cause = problem_of(error)
+                raise InputError("constraints.function_failed", constraint=constraint.text, cause=cause) from error
 
         return compute
 
-    def together(self, constraint: Together, active: Sequence[ActiveConstraint]) -> Dependency:
+    def together(self, constraint: Together) -> Dependency:
         leader, out = self.position(constraint.leader), self.position(constraint.follower)
-        if any(_freezes(one, constraint.follower) for one in active):
+        frozen = [one for one in self.active if isinstance(one.constraint, Frozen) and one.origin != "features_to_vary"]
+        if any(constraint.follower in one.columns for one in frozen):
             raise wrong(constraint, "frozen_follower", column=constraint.follower)
         if out in self.driven:
             raise wrong(constraint, "driven_follower", column=constraint.follower)
@@ -141,7 +137,7 @@ class _Binding:
             raise wrong(constraint, "never_holds")
         units = {name: 10.0 ** -self.bounds[j].feature.decimals for name, j in positions.items()}
         holds = _holds(comparison, positions, _tolerance(comparison, units))
-        for name in _candidates(comparison) if comparison.op == "==" else ():
+        for name in dict.fromkeys([*_alone(comparison), *comparison.columns]) if comparison.op == "==" else ():
             j, solve = positions[name], _solved(comparison, name, positions)
             if solve is None or self.bounds[j].frozen or j in self.driven:
                 continue
@@ -168,20 +164,14 @@ class _Binding:
         j = self.position(name)
         feature = self.bounds[j].feature
         if isinstance(condition, Between):
-            low, high = (None if end is None else float(end) for end in (condition.low, condition.high))
-            return Clause(j, -np.inf if low is None else low, np.inf if high is None else high)
+            low, high = condition.low, condition.high
+            return Clause(j, -np.inf if low is None else float(low), np.inf if high is None else float(high))
         if feature.numeric:
-            return Clause(j, values=tuple(self._stored(j, float(value)) for value in condition))
+            numbers = np.array(condition, dtype=np.float64)
+            return Clause(j, values=tuple(as_single(numbers) if is_single(self.table.dtypes[j]) else numbers))
         share = self.codec.shares[j]
         codes = sorted((feature.categories.index(value) for value in condition), key=lambda code: (-share[code], code))
         return Clause(j, values=tuple(float(code) for code in codes))
-
-    def _stored(self, j: int, value: float) -> float:
-        return float(np.float32(value)) if str(self.table.dtypes[j]).lower().startswith("float32") else value
-
-
-def _freezes(one: ActiveConstraint, name: Hashable) -> bool:
-    return isinstance(one.constraint, Frozen) and one.origin != "features_to_vary" and name in one.columns
 
 
 def _bound(node: Node, positions: Mapping[Hashable, int]) -> Callable[[Floats], Floats]:
@@ -226,10 +216,6 @@ def _alone(comparison: Comparison) -> list[str]:
     """Return the columns that are alone on one side and not on the other."""
     sides = ((comparison.left, comparison.right), (comparison.right, comparison.left))
     return [side.column for side, other in sides if side.op == "column" and side.column not in other.columns]
-
-
-def _candidates(comparison: Comparison) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*_alone(comparison), *comparison.columns]))
 
 
 def _solved(comparison: Comparison, name: str, positions: Mapping[Hashable, int]) -> Callable[[Floats], Floats] | None:

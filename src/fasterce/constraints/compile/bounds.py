@@ -32,7 +32,7 @@ class FeatureBounds:
     nears: list[Near] = field(default_factory=list)
     step: float = 0.0
     from_row: bool = False
-    allowed: Mask | None = None
+    allowed: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     transitions: Mask | None = None
     ranks: Floats | None = None
 
@@ -72,23 +72,20 @@ class FeatureBounds:
 
 def _reach(near: Near, codes: Floats) -> tuple[Floats, Floats]:
     """Return how far up and down each value may go."""
-    up, down = np.full_like(codes, np.inf), np.full_like(codes, np.inf)
-    if near.percent is not None:
-        up = down = np.abs(codes) * near.percent / 100.0
-    if near.by is not None:
-        up, down = np.minimum(up, near.by), np.minimum(down, near.by)
-    if near.up is not None:
-        up = np.minimum(up, near.up)
-    if near.down is not None:
-        down = np.minimum(down, near.down)
-    return up, down
+    share = np.full_like(codes, np.inf) if near.percent is None else np.abs(codes) * near.percent / 100.0
+    by, up, down = (np.inf if most is None else most for most in (near.by, near.up, near.down))
+    either = np.minimum(share, by)
+    return np.minimum(either, up), np.minimum(either, down)
 
 
 def feature_bounds(
     table: Table, active: Sequence[ActiveConstraint], definitions: Sequence[Constraint]
 ) -> list[FeatureBounds]:
     """Return the bounds of each feature; raise InputError if the constraints leave one of them no value."""
-    found = [FeatureBounds(feature, ranks=_ranks(feature, definitions)) for feature in table.schema.features]
+    found = [
+        FeatureBounds(f, ranks=_ranks(f, definitions), allowed=np.arange(f.n_codes) < len(f.categories))
+        for f in table.schema.features
+    ]
     position = {name: j for j, name in enumerate(table.schema.names)}
     for one in active:
         for name in one.columns:
@@ -106,7 +103,7 @@ def _add(bounds: FeatureBounds, one: ActiveConstraint, dtype: Dtype) -> None:
             _one_way(bounds, up=True)
         case OnlyDown():
             _one_way(bounds, up=False)
-        case Range(low=low, high=high) | DeclaredRange(low=low, high=high):
+        case Range(low=low, high=high):
             if low is not None:
                 bounds.low = max(-math.inf if bounds.low is None else bounds.low, representable(float(low), dtype))
             if high is not None:
@@ -117,8 +114,7 @@ def _add(bounds: FeatureBounds, one: ActiveConstraint, dtype: Dtype) -> None:
         case Step():
             _add_step(bounds, one.constraint)
         case Allowed(categories=named):
-            mask = np.isin(np.arange(bounds.feature.n_codes), [bounds.feature.categories.index(c) for c in named])
-            bounds.allowed = mask if bounds.allowed is None else bounds.allowed & mask
+            bounds.allowed &= np.isin(np.arange(bounds.feature.n_codes), [bounds.feature.categories.index(c) for c in named])
             bounds.required = True
         case Forbidden(transitions=pairs):
             shut = np.zeros((bounds.feature.n_codes,) * 2, dtype=bool)
@@ -156,31 +152,22 @@ def _add_step(bounds: FeatureBounds, constraint: Step) -> None:
 
 def _ranks(feature: Feature, definitions: Sequence[Constraint]) -> Floats | None:
     """Return the rank of each category by an Order constraint or the column's own order; NaN for those without a rank."""
-    if feature.numeric:
+    orders = [one.categories for one in definitions if isinstance(one, Order) and one.feature == feature.name]
+    orders += [feature.categories] if feature.ordered else []
+    if feature.numeric or not orders:
         return None
-    for definition in definitions:
-        if isinstance(definition, Order) and definition.feature == feature.name:
-            ranks = {category: float(rank) for rank, category in enumerate(definition.categories)}
-            return np.array(
-                [ranks.get(category, math.nan) for category in feature.categories] + [math.nan] * feature.nullable
-            )
-    own = [*map(float, range(len(feature.categories))), *[math.nan] * feature.nullable]
-    return np.array(own) if feature.ordered else None
+    ranks = {category: float(rank) for rank, category in enumerate(orders[0])}
+    return np.array([ranks.get(category, math.nan) for category in feature.categories] + [math.nan] * feature.nullable)
 
 
 def _check(bounds: FeatureBounds, active: Sequence[ActiveConstraint]) -> None:
     feature = bounds.feature
-    empty = bounds.allowed is not None and not bounds.allowed.any()
+    empty = not feature.numeric and not bounds.allowed.any()
     if bounds.low is not None and bounds.high is not None:
         grid = FeatureBounds(feature, step=0.0 if bounds.from_row else bounds.step)
         empty |= not grid.possible(np.array([bounds.low]), np.array([bounds.high]), np.zeros(1))[0]
     if empty:
-        kinds = (Range, DeclaredRange, Allowed, Step)
+        kinds = (Range, Allowed, Step)
         conflicting = [one.text for one in active if feature.name in one.columns and isinstance(one.constraint, kinds)]
         code = "constraints.no_whole_number_left" if feature.integer else "constraints.no_value_left"
         raise InputError(code, column=feature.name, received=conflicting)
-
-
-def seen_range(feature: Feature, low: float, high: float) -> tuple[float, float]:
-    """Return the range of the data; a declared range replaces it in the schema."""
-    return (low, high) if feature.declared else (feature.lower, feature.upper)

@@ -1,4 +1,4 @@
-"""The constraints of one call, compiled for the rows at hand."""
+"""The constraints of one call, compiled for the rows at hand, and the domain of queries they leave."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -7,13 +7,21 @@ from functools import cached_property
 import numpy as np
 
 from fasterce.constraints.compile.active import ActiveConstraint, PermittedRange, collect
-from fasterce.constraints.compile.binding import bind
+from fasterce.constraints.compile.binding import bind, repaired
 from fasterce.constraints.compile.bounds import FeatureBounds, feature_bounds
-from fasterce.constraints.compile.build import DomainBuilder
-from fasterce.constraints.compile.dependencies import Dependency
-from fasterce.constraints.compile.domain import Domain
-from fasterce.constraints.objects import Constraint, Derived
+from fasterce.constraints.compile.dependencies import (
+    Dependencies,
+    Dependency,
+    DirectionFollower,
+    ProportionalFollower,
+    features_of,
+    satisfied_by,
+)
+from fasterce.constraints.compile.domain import Domain, MissingValues
+from fasterce.constraints.objects import AtMost, Constraint, Derived, Require
+from fasterce.constraints.validate import find
 from fasterce.data.codec import Codec
+from fasterce.data.dtypes import is_single
 from fasterce.data.table import Table
 from fasterce.errors import InputError, Problem
 from fasterce.typing import Floats, Mask
@@ -91,10 +99,198 @@ class CompiledConstraints:
     @cached_property
     def dependencies(self) -> tuple[tuple[Dependency, ActiveConstraint | None], ...]:
         """The constraints between features; None stands for a derived column."""
-        return bind(self.table, self.codec, self.active, self.definitions, self.bounds)
+        return bind(self)
 
     @cached_property
     def derived(self) -> frozenset[int]:
         """Positions of the derived features."""
         schema = self.table.schema
         return frozenset(schema.position(one.feature) for one in self.definitions if isinstance(one, Derived))
+
+
+class DomainBuilder:
+    """Builds the domain of some queries.
+
+    `only_active` leaves out what cannot be lifted: precision, the range of the data, derived columns.
+    """
+
+    def __init__(self, constraints: CompiledConstraints, codes: Floats, only_active: bool = False) -> None:
+        self.constraints, self.codes, self.only_active = constraints, codes, only_active
+        self.schema = constraints.table.schema
+        self.dependencies = [pair for pair in constraints.dependencies if pair[1] is not None or not only_active]
+        self.blocked: dict[int, Problem] = {}
+
+    def build(self) -> tuple[Domain, dict[int, Problem]]:
+        """Return the domain, and by position the problem of each query that cannot satisfy the constraints."""
+        domain = self._with_bounds()
+        if self.dependencies:
+            dependencies = Dependencies.of(tuple(dependency for dependency, _ in self.dependencies))
+            domain = self._settled(replace(domain, dependencies=dependencies))
+            self._block_broken(domain)
+        self._block_too_many_changes(domain)
+        return domain, self.blocked
+
+    def _with_bounds(self) -> Domain:
+        """Bound every feature by itself, and move the query into what it must be."""
+        codes, shape = self.codes, self.codes.shape
+        lower, upper, base, anchor = codes.copy(), codes.copy(), codes.copy(), np.zeros(shape)
+        outside, free = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool)
+        driven = {dependency.out for dependency, _ in self.dependencies if dependency.drives}
+        for j, bounds in enumerate(self.constraints.bounds):
+            lower[:, j], upper[:, j] = bounds.bounds(codes[:, j], self._seen(j, bounds))
+            anchor[:, j] = np.where(bounds.is_missing(codes[:, j]), 0.0, codes[:, j]) if bounds.from_row else 0.0
+            free[:, j] = not bounds.frozen
+            if bounds.feature.numeric and not self.only_active:
+                free[:, j] &= bounds.possible(lower[:, j], upper[:, j], anchor[:, j])
+        domain = self._domain(base, free, lower, upper, anchor)
+        for j, bounds in enumerate(self.constraints.bounds):
+            if bounds.required:
+                moved, out, possible = self._moved(domain, j, bounds)
+                out &= ~bounds.is_missing(codes[:, j])
+                # A feature that follows from others is moved by them.
+                stuck = out & bounds.frozen if j in driven else out & ~(possible & (not bounds.frozen))
+                outside[:, j] = out
+                base[:, j] = np.where(out & ~stuck & (j not in driven), moved, base[:, j])
+                for row in map(int, np.flatnonzero(stuck)):
+                    fields = {"column": bounds.feature.name, "received": self.constraints.table.value(j, codes[row, j])}
+                    self.blocked.setdefault(row, Problem("constraints.outside_permitted_range", **fields))
+        row_legal = None if not outside.any() else ~outside
+        return replace(domain, row_legal=row_legal, base_legal=None if row_legal is None else row_legal | (base != codes))
+
+    def _seen(self, j: int, bounds: FeatureBounds) -> tuple[float, float]:
+        """Return the range of the data; a declared range replaces it in the schema."""
+        if not bounds.feature.numeric:
+            return 0.0, float(len(bounds.feature.categories) - 1)
+        if self.only_active:
+            return -np.inf, np.inf
+        if bounds.feature.declared:
+            profile = self.constraints.codec.profile
+            return float(profile.low[j]), float(profile.high[j])
+        return bounds.feature.lower, bounds.feature.upper
+
+    def _domain(self, base: Floats, free: Mask, lower: Floats, upper: Floats, anchor: Floats) -> Domain:
+        found, features = self.constraints.bounds, self.schema.features
+        step = np.array([bounds.step for bounds in found])
+        counts = [one.constraint.k for one in self.constraints.active if isinstance(one.constraint, AtMost)]
+        whole = np.array([f.numeric and f.integer and not self.only_active for f in features])
+        driven = [dependency.out for dependency, _ in self.dependencies if dependency.drives and dependency.out is not None]
+        editable = free.copy()
+        editable[:, driven] = False
+        return Domain(
+            row=self.codes,
+            base=base,
+            free=editable,
+            lower=lower,
+            upper=upper,
+            allowed={j: bounds.allowed for j, bounds in enumerate(found) if not bounds.feature.numeric},
+            decimals=np.array([f.decimals for f in features], dtype=np.int64),
+            integer=whole,
+            single=np.array([is_single(dtype) for dtype in self.constraints.table.dtypes]),
+            numeric=self.constraints.codec.numeric,
+            step=step if step.any() else None,
+            anchor=anchor if step.any() else None,
+            transitions={j: bounds.transitions for j, bounds in enumerate(found) if bounds.transitions is not None},
+            movable=free if driven else None,
+            most_changes=min(counts) if counts else None,
+            counted=~np.isin(np.arange(len(features)), list(self.constraints.derived)) if counts else None,
+            missing=self._missing_values(),
+        )
+
+    def _missing_values(self) -> MissingValues | None:
+        """Return where values may become missing; not where a constraint on other features needs the value."""
+        if not any(feature.nullable for feature in self.schema.features):
+            return None
+        needed = {j for dependency, _ in self.dependencies for j in features_of(dependency)}
+        code = np.array([feature.missing_code if feature.nullable else np.nan for feature in self.schema.features])
+        may_appear = [bounds.may_become_missing and j not in needed for j, bounds in enumerate(self.constraints.bounds)]
+        return MissingValues(code, np.array(may_appear))
+
+    def _moved(self, domain: Domain, j: int, bounds: FeatureBounds) -> tuple[Floats, Mask, Mask]:
+        """Return where each query would be moved, whether it has to be, and whether it can."""
+        value, low, high = self.codes[:, j], domain.lower[:, j], domain.upper[:, j]
+        if not bounds.feature.numeric:
+            open_ = domain.open_to(j)
+            gap = np.where(open_, np.abs(np.arange(open_.shape[1]) - value[:, None]), np.inf)
+            outside = ~bounds.allowed[value.astype(np.intp)]
+            return gap.argmin(axis=1).astype(np.float64), outside, np.asarray(open_.any(axis=1))
+        anchor = np.zeros(len(value)) if domain.anchor is None else domain.anchor[:, j]
+        possible = bounds.possible(low, high, anchor)
+        if bounds.feature.integer and not self.only_active:
+            low, high = np.ceil(low), np.floor(high)
+        moved = np.clip(value, low, high)
+        if bounds.step:
+            moved = domain.round_flat(value, j, np.arange(len(value)))
+        return moved, (value < low) | (value > high), possible
+
+    def _settled(self, domain: Domain) -> Domain:
+        """Complete the base and, where it violates an inequality, move one column to satisfy it if that can be done."""
+        rows = np.arange(len(self.codes))
+        domain = replace(domain, free=self._without_stuck_leaders(domain))
+        base = domain.complete_own(rows, domain.base)
+        for dependency, one in self.dependencies:
+            if one is not None and isinstance(one.constraint, Require):
+                base = self._repaired(domain, dependency, one.constraint, base)
+        row_legal = np.ones(base.shape, dtype=bool) if domain.row_legal is None else domain.row_legal
+        alone = np.stack([self._legal_alone(domain, base, j) for j in range(base.shape[1])], axis=1)
+        return replace(domain, base=base, base_legal=np.where(base == domain.row, row_legal, alone), row_legal=row_legal)
+
+    def _legal_alone(self, domain: Domain, base: Floats, j: int) -> Mask:
+        """Return whether the base's value of one feature, if it is not that of the query, is legal by itself."""
+        rows = np.arange(len(base))
+        legal = (base[:, j] >= domain.lower[:, j]) & (base[:, j] <= domain.upper[:, j])
+        if j in domain.allowed:
+            legal &= domain.open_to(j)[rows, base[:, j].astype(np.intp)]
+        elif domain.step is not None and domain.step[j] > 0:
+            legal &= base[:, j] == domain.round_flat(base[:, j], j, rows)
+        return np.asarray(legal)
+
+    def _without_stuck_leaders(self, domain: Domain) -> Mask:
+        """Freeze leaders whose follower may not move."""
+        free = domain.free.copy()
+        for dependency, _ in self.dependencies:
+            if isinstance(dependency, (ProportionalFollower, DirectionFollower)):
+                free[:, dependency.leader] &= domain.may_move[:, dependency.out]
+        return free
+
+    def _repaired(self, domain: Domain, dependency: Dependency, constraint: Require, base: Floats) -> Floats:
+        rows, names = np.arange(len(base)), self.schema.names
+        positions = {name: self.schema.position(find(name, names)) for name in constraint.columns}
+        for name, j in positions.items():
+            broken = ~satisfied_by(dependency, domain, rows, base)
+            if not broken.any():
+                break
+            value = repaired(constraint.comparison, positions, base, str(name), domain.unit(j))
+            if value is not None:
+                tried = base.copy()
+                tried[:, j] = domain.round_flat(value, j, rows)
+                tried = domain.complete_own(rows, tried)
+                better = broken & domain.free[:, j] & domain.each_legal(rows, tried)
+                better &= satisfied_by(dependency, domain, rows, tried)
+                for other, _ in self.dependencies:
+                    better &= satisfied_by(other, domain, rows, tried) | ~satisfied_by(other, domain, rows, base)
+                base = np.where(better[:, None], tried, base)
+        return base
+
+    def _block_broken(self, domain: Domain) -> None:
+        """Block queries that violate a constraint on features of which none may change."""
+        rows = np.arange(len(self.codes))
+        for dependency, one in self.dependencies:
+            if one is None:
+                continue
+            positions = [*dependency.inputs, *([] if dependency.out is None else [dependency.out])]
+            if isinstance(one.constraint, Require):
+                positions = self.schema.positions(one.columns)
+            stuck = ~satisfied_by(dependency, domain, rows, domain.base) & ~domain.may_move[:, positions].any(axis=1)
+            names = [self.schema.names[j] for j in positions]
+            for row in map(int, np.flatnonzero(stuck)):
+                details = {"constraint": one.text, "columns": names}
+                self.blocked.setdefault(row, Problem("constraints.violated_by_frozen_columns", details=details))
+
+    def _block_too_many_changes(self, domain: Domain) -> None:
+        if domain.row_legal is None or domain.counted is None:
+            return
+        must_change = ~domain.row_legal & domain.counted
+        for row in map(int, np.flatnonzero(must_change.sum(axis=1) > domain.most_changes)):
+            names = [name for name, changes in zip(self.schema.names, must_change[row], strict=True) if changes]
+            problem = Problem("constraints.too_many_changes", expected=domain.most_changes, details={"columns": names})
+            self.blocked.setdefault(row, problem)
