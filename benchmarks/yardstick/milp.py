@@ -115,7 +115,7 @@ class Moves:
             elif budget >= 1:
                 added, first = network.categories[j], len(found)
                 found += [(added[c] - added[int(own[j])], 1.0, 1.0, j, c) for c in range(len(added)) if c != own[j]]
-                limits.append(({k: 1.0 for k in range(first, len(found))}, 1.0))
+                limits.append((dict.fromkeys(range(first, len(found)), 1.0), 1.0))
         limits = [(row, upper) for row, upper in limits if row]
         if not found:
             return cls(np.zeros((0, len(network.bias))), *np.zeros((4, 0)), limits)

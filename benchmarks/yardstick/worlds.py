@@ -251,8 +251,7 @@ def encoder(schema: Schema) -> Any:
     """Return a scaler of the numbers and a one-hot encoder of the categories, in the schema's order."""
     numbers = [feature.name for feature in schema.features if feature.numeric]
     categorical = [feature for feature in schema.features if not feature.numeric]
-    one_hot = OneHotEncoder(
-        categories=[list(f.categories) for f in categorical], handle_unknown="ignore", sparse_output=False
-    )
+    known = [list(feature.categories) for feature in categorical]
+    one_hot = OneHotEncoder(categories=known, handle_unknown="ignore", sparse_output=False)
     parts = [(StandardScaler(), numbers), (one_hot, [feature.name for feature in categorical])]
     return make_column_transformer(*(part for part in parts if part[1]))
