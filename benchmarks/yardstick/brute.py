@@ -47,7 +47,7 @@ def singles(
             query.append(np.full(len(options), i))
             feature.append(np.full(len(options), j))
             value.append(options)
-    flat = [np.concatenate(parts) if parts else np.zeros(0, dtype=int) for parts in (query, feature, value)]
+    flat = [np.concatenate([np.zeros(0, dtype=int), *parts]) for parts in (query, feature, value)]
     hits = _reaching(world, flat[0], flat[1][:, None], flat[2][:, None])
     return flat[0][hits], flat[1][hits], flat[2][hits]
 

@@ -21,6 +21,8 @@ TIE = 1e-6
 MOVED_BACK = 0.03
 # Share of its value within which a number may change in the calls that often find nothing.
 NARROW = 0.25
+# Model rows that exhaustive search may use per query: for single changes, and for pairs.
+SINGLES, PAIRS = 2500, 10_000
 # Queries with fewer than three counterfactuals for which all pairs are tried.
 MOST_SHORT = 10
 WANTED = 3
@@ -75,15 +77,15 @@ class Found:
         return first
 
 
-def measure(world: World, explainer: FasterCE, count: int, distance: str = "gower", budget: int = 100_000) -> dict[str, Any]:
-    """Explain the first `count` rows by several calls and compare them; exhaustive search may use `budget` model rows."""
+def measure(world: World, explainer: FasterCE, count: int, distance: str = "gower") -> dict[str, Any]:
+    """Explain the first `count` rows by several calls, and compare these with each other and with exhaustive search."""
     rows = world.rows.iloc[:count]
     options = {"target": world.target, "distance": distance, "diagnose": False}
     closest, sparse, several, every = (
         Found.of(world, explainer.explain(rows, method, n=n, **options))
         for method, n in (("closest", 1), ("sparse", 1), ("closest", WANTED), ("all", 1))
     )
-    single = brute.singles(world, np.arange(len(rows)), budget)
+    single = brute.singles(world, np.arange(len(rows)), SINGLES * len(rows))
     return {
         "queries": len(rows),
         "found": int((closest.status == "found").sum()),
@@ -93,9 +95,9 @@ def measure(world: World, explainer: FasterCE, count: int, distance: str = "gowe
         **_beaten_by_single(world, closest, sparse, single, distance),
         **_minimal(world, closest, "closest"),
         **_minimal(world, sparse, "sparse"),
-        **_short(world, several, single, budget),
+        **_short(world, several, single),
         **_refuted(closest, single),
-        **_narrow(world, explainer, rows, options, budget),
+        **_narrow(world, explainer, rows, options),
     }
 
 
@@ -180,7 +182,7 @@ def _minimal(world: World, call: Found, name: str) -> dict[str, int]:
     return found
 
 
-def _short(world: World, several: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray], budget: int) -> dict[str, int]:
+def _short(world: World, several: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, int]:
     """Guarantee (c): fewer than three although exhaustive search finds another minimal set of features.
 
     A set is minimal if none of its changes suffices alone. Pairs are tried for a few of these queries.
@@ -193,7 +195,7 @@ def _short(world: World, several: Found, single: tuple[np.ndarray, np.ndarray, n
         alone = {frozenset([int(j)]) for j in single[1][single[0] == i]}
         if alone - set(returned):
             by_single += 1
-        elif k < MOST_SHORT and brute.pairs(world, int(i), budget // MOST_SHORT) - set(returned):
+        elif k < MOST_SHORT and brute.pairs(world, int(i), PAIRS) - set(returned):
             by_pair += 1
     return {"short": len(short), "short_refuted_by_single": by_single, "short_refuted_by_pair": by_pair}
 
@@ -203,12 +205,12 @@ def _refuted(closest: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray]) 
     return {"none_found_refuted": int(np.isin(nothing, single[0]).sum())}
 
 
-def _narrow(world: World, explainer: FasterCE, rows: pd.DataFrame, options: dict[str, Any], budget: int) -> dict[str, int]:
+def _narrow(world: World, explainer: FasterCE, rows: pd.DataFrame, options: dict[str, Any]) -> dict[str, int]:
     """Calls that often find nothing: at most one change, numbers within 25 % of their value."""
     near = [Near(feature.name, percent=100 * NARROW) for feature in world.schema.features if feature.numeric]
     result = explainer.explain(rows, constraints=[AtMost(1), *near], **options)
     nothing = np.flatnonzero(result.status.to_numpy(dtype=str) == "none_found")
-    query, _, _ = brute.singles(world, nothing, budget, within=NARROW) if len(nothing) else (np.zeros(0), None, None)
+    query, _, _ = brute.singles(world, nothing, SINGLES * len(rows), within=NARROW)
     return {
         "narrow_found": int((result.status == "found").sum()),
         "narrow_none": len(nothing),
