@@ -21,8 +21,7 @@ KEPT = Path(__file__).parents[1] / ".work" / "optima"
 # Change it when optima are computed otherwise, so that kept ones are computed again.
 VERSION = 1
 NEAR = 1.01
-# Below this share of the optimum a distance contradicts the proof (by a step of the schema where a value equals a threshold);
-# the distance then counts as the optimum.
+# Below this share of the optimum a distance contradicts the proof, and counts as the optimum itself.
 CONTRADICTION = 1 - 1e-5
 
 
