@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds-per-row", type=float, default=4.0, help="time limit of exact search per query")
     parser.add_argument("--seconds", type=float, default=40.0, help="time limit of exact search per cell")
     parser.add_argument("--quick", action="store_true", help="three datasets, three models, 20 rows")
+    parser.add_argument("--against", type=Path, help="the JSON of an earlier run to compare with")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "quality.md", help="the JSON goes beside it")
     return parser
 
@@ -87,7 +88,8 @@ def write(found: list[dict[str, Any]], options: argparse.Namespace) -> None:
     everything = {"options": described, "machine": measuring.facts(), "load": measuring.load(), "cells": found}
     options.out.with_suffix(".json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
     command = " ".join(["python -m benchmarks.quality", *sys.argv[1:]])
-    options.out.write_text(report.page(found, command), encoding="utf-8")
+    before = json.loads(options.against.read_text(encoding="utf-8"))["cells"] if options.against else []
+    options.out.write_text(report.page(found, command, before), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -51,9 +51,24 @@ FIT = (
 )
 
 
-def page(cells: Sequence[Cell], command: str) -> str:
-    """Return the report as Markdown."""
-    sections = [_optimum(cells), _consistency(cells), _time(cells), _failed(cells)]
+# Part, measure and title of what is compared with an earlier run.
+COMPARED = (
+    ("optimum", "ratio_of_means", "optimum x"),
+    ("optimum", "worst_ratio", "worst"),
+    ("consistency", "beaten", "beaten"),
+    ("consistency", "n3_first_worse", "first of n=3 worse"),
+    ("consistency", "closest_one_step_back", "one step back"),
+    ("consistency", "closest_mean_distance", "mean distance"),
+    ("time", "query_ms_p50", "query ms"),
+    ("time", "batch_own_cpu_ms", "batch: own CPU ms"),
+    ("fit", "fit_cpu_seconds", "fit CPU s"),
+    ("fit", "fit_model_rows", "fit rows"),
+)
+
+
+def page(cells: Sequence[Cell], command: str, before: Sequence[Cell] = ()) -> str:
+    """Return the report as Markdown; `before` are the cells of an earlier run to compare with."""
+    sections = [_compared(cells, before), _optimum(cells), _consistency(cells), _time(cells), _failed(cells)]
     return "\n\n".join([f"# Quality of the search\n\n`{command}`. {measuring.machine()}", *filter(None, sections)]) + "\n"
 
 
@@ -71,6 +86,19 @@ def line(cell: Cell) -> str:
         known = cell["time"]
         parts.append(f"query {known['query_ms_p50']:.1f} ms, batch {known['batch_own_cpu_ms']:.3f} ms")
     return "; ".join(parts)
+
+
+def _compared(cells: Sequence[Cell], before: Sequence[Cell]) -> str:
+    earlier = {(cell["data"], cell["model"]): cell for cell in before}
+    both = [(earlier[key], cell) for cell in cells if (key := (cell["data"], cell["model"])) in earlier]
+    known = [entry for entry in COMPARED if any(entry[0] in old and entry[0] in new for old, new in both)]
+    if not known:
+        return ""
+    lines = []
+    for old, new in both:
+        pairs = [(old.get(part, {}).get(name), new.get(part, {}).get(name)) for part, name, _ in known]
+        lines.append([new["data"], new["model"], *(f"{_number(first)} → {_number(second)}" for first, second in pairs)])
+    return f"## Before → after\n\n{measuring.table(['data', 'model', *(title for _, _, title in known)], lines)}"
 
 
 def _optimum(cells: Sequence[Cell]) -> str:

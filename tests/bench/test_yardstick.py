@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks import quality, venvs
-from benchmarks.yardstick import brute, consistency, milp, optimum, timing, trees, worlds
+from benchmarks.yardstick import brute, consistency, milp, optimum, report, timing, trees, worlds
 from benchmarks.yardstick.consistency import Found
 from benchmarks.yardstick.worlds import World
 from sklearn.exceptions import ConvergenceWarning
@@ -228,6 +228,14 @@ def test_the_command_writes_tables_and_json(
     assert cell["time"]["query_ms_p50"] > cell["time"]["predict_one_ms_p50"] > 0
     assert cell["fit"]["fit_model_rows"] > 50
     assert "## Against the exact optimum" in capsys.readouterr().out
+
+
+def test_two_runs_are_compared_cell_by_cell() -> None:
+    old = {"data": "wine", "model": "mlp5", "time": {"query_ms_p50": 8.0}, "fit": {"fit_model_rows": 5000}}
+    new = {"data": "wine", "model": "mlp5", "fit": {"fit_model_rows": 4000, "fit_cpu_seconds": 1.5}}
+    page = report.page([new, {"data": "wine", "model": "svc", "error": "none"}], "command", [old])
+    assert "| data | model | fit CPU s | fit rows |" in page
+    assert "| wine | mlp5 |  → 1.5 | 5,000 → 4,000 |" in page
 
 
 def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
