@@ -47,8 +47,9 @@ class CandidateSearch:
         rows, features = domain.base.shape
         space = make_space(self.scorer, self.distance, domain, self.levels)
         queries = make_queries(domain, targets, lowest, shift, correction)
+        config = self.config
         effort = Effort(
-            self.config.expansions, self.config.open_sets, self.config.pool, self.config.improved, self.config.improve_rounds
+            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else starts
