@@ -66,6 +66,8 @@ def _build(model: object, predictor: Predictor, codes: Floats, config: CompiledC
         raise NotCompiledError("models.compile_type", received=type(model).__name__)
     if len(codes) == 0:
         raise NotCompiledError("models.compile_no_rows")
+    if predictor.numbers is None and not isinstance(predictor.model, OnnxModel):
+        class_order(predictor.model, predictor.classes)
     reference = cache(lambda: reference_rows(predictor, codes, config))
     try:
         read = read_scorer(model, predictor, codes, config, reference)
@@ -88,7 +90,6 @@ def _converted(
     """Return the model as an ONNX graph, or the model itself given its inputs without a DataFrame."""
     if isinstance(predictor.model, NATIVE):
         return _agreeing(_native(predictor, codes), reference, config)
-    class_order(model, predictor.classes)
     best = None
     for attempt in _attempts(model, predictor, reference.codes, config):
         try:

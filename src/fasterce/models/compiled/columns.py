@@ -132,11 +132,11 @@ class _EdgeSearch:
         self.columns = columns
         self.places = places
         self.thresholds = thresholds
-        dtypes = [columns.table.dtypes[j] for j in columns.owner[places]]
-        self.whole = np.array([is_integer(dtype) for dtype in dtypes], dtype=bool)
-        self.single = np.array([is_single(dtype) for dtype in dtypes], dtype=bool)
+        dtypes, owner = columns.table.dtypes, columns.owner[places]
+        self.whole = np.array([is_integer(dtype) for dtype in dtypes], dtype=bool)[owner]
+        self.single = np.array([is_single(dtype) for dtype in dtypes], dtype=bool)[owner]
         self.falling = columns.falling[places]
-        limits = np.array([_step_limits(dtype) for dtype in dtypes], dtype=np.int64).reshape(-1, 2)
+        limits = np.array([_step_limits(dtype) for dtype in dtypes], dtype=np.int64)[owner]
         self.first, self.last = limits[:, 0], limits[:, 1]
 
     def run(self) -> Floats:

@@ -53,26 +53,26 @@ class OutputMap:
             return cls(form, np.array([[form.lead if order == (0, 1) else -form.lead]]), np.zeros(1))
         matrix = np.eye(len(order))[:, list(order)]
         if len(order) == 2:
-            matrix = matrix[:, 1:] if form is PROBABILITY else matrix[:, 1:] - matrix[:, :1]
+            matrix = matrix[:, 1:] if form == PROBABILITY else matrix[:, 1:] - matrix[:, :1]
         return cls(form, matrix, np.zeros(matrix.shape[1]))
 
     def scores(self, outputs: Floats) -> Floats:
         """Return the scores of the classes, as the predictor has them."""
         if outputs.shape[1] == 1:
             return self._scores_of_two(outputs[:, 0])
-        if self.form is SOFTMAX:
+        if self.form == SOFTMAX:
             return np.asarray(np.maximum(log_softmax(outputs, axis=1), LOWEST))
-        if self.form is DECISIONS:
+        if self.form == DECISIONS:
             return outputs
-        if self.form is PROBABILITY:
+        if self.form == PROBABILITY:
             return np.log(np.maximum(outputs, SMALLEST_PROBABILITY))
         logs = log_expit(outputs)
-        return np.maximum(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)) if self.form is SIGMOIDS else logs, LOWEST)
+        return np.maximum(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)) if self.form == SIGMOIDS else logs, LOWEST)
 
     def _scores_of_two(self, output: Floats) -> Floats:
-        if self.form is PROBABILITY:
+        if self.form == PROBABILITY:
             return np.log(np.maximum(np.stack([1 - output, output], axis=1), SMALLEST_PROBABILITY))
-        if self.form is DECISION or self.form is NUMBER:
+        if self.form in (DECISION, NUMBER):
             return np.stack([-output / 2, output / 2], axis=1)
         return np.asarray(np.maximum(log_expit(np.stack([-output, output], axis=1)), LOWEST))
 

@@ -66,7 +66,7 @@ def _read_perceptron(model: Any) -> Layers:
     weights = tuple(np.asarray(one, dtype=np.float64) for one in model.coefs_)
     offsets = tuple(np.asarray(one, dtype=np.float64) for one in model.intercepts_)
     form = forms[model.out_activation_]
-    if form is not SOFTMAX and weights[-1].shape[1] != 1:
+    if form != SOFTMAX and weights[-1].shape[1] != 1:
         raise NotCompiledError("models.compile_objective", objective="several targets")
     return Layers(weights, offsets, form, ACTIVATIONS[model.activation])
 

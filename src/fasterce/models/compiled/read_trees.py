@@ -290,7 +290,7 @@ def _read_lightgbm(model: Any) -> ModelTrees:
         places, found = _lightgbm_sets(about, nodes, decision)
         set_of.append(np.where(places >= 0, places + len(sets), NO_SET))
         sets += found
-        zero.append(((decision >> MISSING_SHIFT) & 3) == MISSING_ZERO)
+        zero.append((((decision >> MISSING_SHIFT) & 3) == MISSING_ZERO) & (decision & CATEGORICAL == 0))
     width = max((len(words) for words in sets), default=1)
     words = np.zeros((len(sets), width), dtype=np.uint32)
     for row, some in zip(words, sets, strict=True):

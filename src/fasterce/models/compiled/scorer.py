@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from fasterce.config import CompiledConfig
 from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_NETWORK, NO_TREES, TREES, Scorer
@@ -26,8 +27,6 @@ from fasterce.typing import Floats, Objects
 
 # Rounding of sums, relative to the largest output, in single and double precision.
 SINGLE_ROUNDING, DOUBLE_ROUNDING = 1e-6, 1e-12
-# Errors near the boundary are measured on this share of the rows, those with the smallest leads.
-NEAR_BOUNDARY = 0.5
 # Errors of unseen rows may be larger than those of reference rows.
 ERROR_FACTOR = 2.0
 # Largest error of an exact scorer, in standard deviations of scores.
@@ -47,7 +46,7 @@ class ScorerReader:
 
     def predictions(self, found: Objects) -> Predictions:
         """Return the labels, and the scores where these are used."""
-        votes = self.map.form is PROBABILITY
+        votes = self.map.form == PROBABILITY
         scores = self.map.scores(np.round(found, VOTE_DECIMALS) if votes else found)
         return Predictions(scores.argmax(axis=1), scores if self.keep else None)
 
@@ -108,7 +107,7 @@ def read_scorer(
         raise NotCompiledError("models.compile_structure", received=type(last).__name__)
     numbers = predictor.numbers
     order = NO_CLASSES if numbers is not None else class_order(predictor.model, predictor.classes)
-    if (numbers is not None) != (structure.form is NUMBER):
+    if (numbers is not None) != (structure.form == NUMBER):
         raise NotCompiledError("models.compile_objective", objective=structure.form.name)
     output_map = OutputMap.of(structure.form, order, numbers)
     columns = _columns(transform, last, predictor, codes)
@@ -146,7 +145,7 @@ def _scorer(structure: ModelTrees | Layers, columns: Columns, output_map: Output
         trees=trees_on_codes(structure, columns, output_map) if isinstance(structure, ModelTrees) else NO_TREES,
         network=network_on_codes(structure, columns, output_map, codes) if isinstance(structure, Layers) else NO_NETWORK,
         outputs=output_map.matrix.shape[1],
-        link=output_map.form.link if output_map.matrix.shape[1] > 1 or output_map.form is PROBABILITY else IDENTITY,
+        link=output_map.form.link if output_map.matrix.shape[1] > 1 or output_map.form == PROBABILITY else IDENTITY,
         exact=trees or not columns.preprocessor.curves,
         error=SINGLE_ROUNDING if isinstance(structure, ModelTrees) and structure.single else DOUBLE_ROUNDING,
     )
@@ -161,11 +160,19 @@ def _checked(scorer: Scorer, reader: ScorerReader, reference: ReferenceRows, con
     error = scorer.error * max(1.0, float(np.abs(raw).max()))
     expected = reference.predictions.scores
     if expected is not None and found.scores is not None:
-        leads = np.sort(expected, axis=1)
-        lead = leads[:, -1] - leads[:, -2]
-        near = lead <= np.quantile(lead, NEAR_BOUNDARY)
-        gap = np.abs((found.scores - expected) - (found.scores - expected)[:, :1]).max(axis=1)
-        error = max(error, ERROR_FACTOR * float(gap[near].max()))
+        gap = _lead_error(found.scores, expected, probabilities)
+        error = max(error, ERROR_FACTOR * float(gap.max()))
         if scorer.exact and error > MOST_ROUNDING * max(1.0, float(expected.std())):
             raise NotCompiledError("models.compile_scores", typical=f"{np.median(gap):.2g}", large=f"{error:.2g}")
     return ReadScorer(scorer._replace(error=error), reader, agreement, kind)
+
+
+def _lead_error(found: Floats, expected: Floats, probabilities: bool) -> Floats:
+    """Return the error of each row's leads; where these come from probabilities, as it would be at the boundary."""
+    error = found - expected
+    gap = np.abs(error - error[:, :1]).max(axis=1)
+    if not probabilities:
+        return gap
+    best = np.sort(expected, axis=1)
+    chance = expit(best[:, -1] - best[:, -2])
+    return np.asarray(gap * 4 * chance * (1 - chance))

@@ -1,5 +1,7 @@
 """Trees that split the last step's columns, as trees that split features by their codes."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from fasterce.kernels.arrays import Trees
@@ -7,14 +9,55 @@ from fasterce.models.compiled.columns import CONSTANT, Columns
 from fasterce.models.compiled.form import OutputMap
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.read_trees import LEAF, NO_SET, ModelTrees
-from fasterce.typing import Floats, Indices, Mask
+from fasterce.typing import Floats, Indices, Mask, Objects
 
 WORD = 64
 
 
 def trees_on_codes(model: ModelTrees, columns: Columns, outputs: OutputMap) -> Trees:
     """Return the same trees on codes; raises `NotCompiledError`."""
-    return _Translation(model, columns).trees(outputs)
+    return _Translation(_with_zero_bands(model, columns), columns).trees(outputs)
+
+
+def _with_zero_bands(model: ModelTrees, columns: Columns) -> ModelTrees:
+    """Return trees with two more splits per number split where zero counts as missing and goes the other way.
+
+    The child on zero's side of the threshold is reached from both: values up to the band of zeros, and beyond it.
+    """
+    numeric = np.array([feature.numeric for feature in columns.table.schema.features])
+    owner = columns.owner[model.column]
+    number = (model.column != LEAF) & (owner != CONSTANT) & numeric[owner]
+    inner_left = model.threshold >= 0
+    sparse = columns.preprocessor.zero_is_missing
+    nodes = np.flatnonzero(number & (model.zero_missing | sparse) & (inner_left != model.missing_left))
+    if len(nodes) == 0:
+        return model
+    count, total, left_side = len(nodes), len(model.column), inner_left[nodes]
+    inner = np.where(left_side, model.left[nodes], model.right[nodes])
+    other = np.where(left_side, model.right[nodes], model.left[nodes])
+    upper, lower = np.arange(total, total + count), np.arange(total + count, total + 2 * count)
+    left, right = model.left.copy(), model.right.copy()
+    left[nodes[left_side]], right[nodes[~left_side]] = upper[left_side], upper[~left_side]
+    band = np.where(model.zero_missing[nodes], ZERO, 0.0)
+    twice = np.concatenate([np.arange(total), nodes, nodes])
+    tree = np.searchsorted(model.root, twice, side="right")
+    # The nodes of a tree stay together.
+    order = np.argsort(tree, kind="stable")
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    sizes = np.bincount(tree - 1, minlength=len(model.root))
+    return replace(
+        model,
+        root=np.cumsum(sizes) - sizes,
+        column=model.column[twice][order],
+        threshold=np.concatenate([model.threshold, band, np.nextafter(-band, -np.inf)])[order],
+        left=place[np.concatenate([left, lower, inner])[order]],
+        right=place[np.concatenate([right, inner, other])[order]],
+        missing_left=model.missing_left[twice][order],
+        value=model.value[twice][order],
+        set_of=model.set_of[twice][order],
+        zero_missing=np.concatenate([model.zero_missing, np.zeros(2 * count, dtype=bool)])[order],
+    )
 
 
 class _Translation:
@@ -87,15 +130,13 @@ class _Translation:
         features = columns.table.schema.features
         if (model.set_of[nodes] != NO_SET).any():
             raise NotCompiledError("models.compile_number_sets")
-        pairs = np.stack([model.column[nodes].astype(np.float64), model.threshold[nodes]], axis=1)
-        pairs, which = np.unique(pairs, axis=0, return_inverse=True)
-        edge = columns.edges(pairs[:, 0].astype(np.intp), pairs[:, 1])[which.reshape(-1)]
+        first, which = _distinct(model.column[nodes], model.threshold[nodes])
+        edge = columns.edges(model.column[nodes[first]], model.threshold[nodes[first]])[which]
         # What a missing number becomes may be a number again.
         self.missing_left[nodes] = self._goes_left(nodes, columns.missing[model.column[nodes]])
         falling = nodes[columns.falling[model.column[nodes]]]
         self.left[falling], self.right[falling] = self.right[falling], self.left[falling]
         self.missing_left[falling] = ~self.missing_left[falling]
-        self._check_zeros(nodes)
         found: list[Floats] = []
         owner = self.feature[nodes]
         for j in range(len(features)):
@@ -114,14 +155,6 @@ class _Translation:
             self.forward[one_way] = child[one_way]
         return np.concatenate(found), np.cumsum([0, *(len(own) for own in found)], dtype=np.int64)
 
-    def _check_zeros(self, nodes: Indices) -> None:
-        """Refuse nodes at which zero goes elsewhere than the numbers around it."""
-        model = self.model
-        apart = (model.threshold[nodes] >= 0) != model.missing_left[nodes]
-        zero = model.zero_missing[nodes] | self.columns.preprocessor.zero_is_missing
-        if (apart & zero).any():
-            raise NotCompiledError("models.compile_zero_missing")
-
     def _translate_categories(self) -> Indices:
         model, nodes = self.model, self.by_category
         columns = model.column[nodes]
@@ -135,11 +168,11 @@ class _Translation:
             every, none = goes_left.all(axis=1), ~goes_left.any(axis=1)
             self.forward[own[every]] = self.left[own[every]]
             self.forward[own[none]] = self.right[own[none]]
-            sets, which = np.unique(goes_left, axis=0, return_inverse=True)
-            packed = _packed(sets)
-            self.categories[own] = count + which.reshape(-1) * packed.shape[1]
-            words.append(packed.reshape(-1))
-            count += packed.size
+            packed = _packed(goes_left)
+            first, which = _distinct(*packed.T)
+            self.categories[own] = count + which * packed.shape[1]
+            words.append(packed[first].reshape(-1))
+            count += len(first) * packed.shape[1]
         return np.concatenate(words)
 
     def _reachable(self) -> tuple[Indices, Mask, int]:
@@ -161,7 +194,18 @@ class _Translation:
             depth += 1
 
 
+# Values that LightGBM takes for zero.
 ZERO = 1e-35
+
+
+def _distinct(*keys: Objects) -> tuple[Indices, Indices]:
+    """Return the first position of each distinct row of keys, and for every row which of these it equals."""
+    order = np.lexsort(keys)
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    which = np.empty(len(order), dtype=np.intp)
+    which[order] = np.cumsum(new) - 1
+    return order[new], which
 
 
 def _packed(sets: Mask) -> Indices:
