@@ -273,4 +273,5 @@ def single_threshold(thresholds: Floats, strict: bool) -> Floats:
         singles = thresholds.astype(np.float32)
     order = _order32(singles)
     too_large = singles.astype(np.float64) >= thresholds if strict else singles.astype(np.float64) > thresholds
-    return last_rounded(_at32(np.clip(order - too_large, -LAST32, LAST32)))
+    found = last_rounded(_at32(np.clip(order - too_large, -LAST32, LAST32)))
+    return np.where(np.isinf(thresholds), thresholds, found)

@@ -65,7 +65,9 @@ def _read_perceptron(model: Any) -> Layers:
     forms = {"logistic": LOGIT, "softmax": SOFTMAX, "identity": NUMBER}
     weights = tuple(np.asarray(one, dtype=np.float64) for one in model.coefs_)
     offsets = tuple(np.asarray(one, dtype=np.float64) for one in model.intercepts_)
-    form = forms[model.out_activation_]
+    form = forms.get(model.out_activation_)
+    if form is None:
+        raise NotCompiledError("models.compile_objective", objective=model.loss)
     if form != SOFTMAX and weights[-1].shape[1] != 1:
         raise NotCompiledError("models.compile_objective", objective="several targets")
     return Layers(weights, offsets, form, ACTIVATIONS[model.activation])

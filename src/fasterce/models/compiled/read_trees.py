@@ -19,6 +19,8 @@ NO_SET = -1
 # Bits of LightGBM's `decision_type`.
 CATEGORICAL, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2
 MISSING_ZERO, MISSING_NAN = 1, 2
+# LightGBM reads numbers no larger than this as zero.
+ZERO = float(np.float32(1e-35))
 # Objectives whose raw score is the prediction.
 XGBOOST_NUMBERS = (
     "reg:squarederror",
@@ -324,6 +326,7 @@ def _lightgbm_nodes(about: Mapping[str, str], k: int, outputs: int, factor: floa
     # Leaf k is written as child -k - 1.
     left, right = (_children(_numbers(about, name)[kept], splits) for name in ("left_child", "right_child"))
     threshold = _numbers(about, "threshold")[kept]
+    threshold = np.where(np.abs(threshold) <= ZERO, np.where(threshold < 0, np.nextafter(-ZERO, -1), ZERO), threshold)
     kind = (decision[kept] >> MISSING_SHIFT) & 3
     default_left = (decision[kept] & DEFAULT_LEFT) > 0
     # Where NaN has no branch of its own, it is compared as zero; in a category split it goes right.

@@ -20,7 +20,7 @@ def split_steps(model: Any) -> tuple[Transform, Any]:
     """Return all steps but the last as one function, and the last."""
     if not isinstance(model, Pipeline):
         return lambda frame: frame, model
-    transform, last = split_steps(model.steps[-1][1])
+    transform, last = split_steps(best_estimator(model.steps[-1][1]))
     if len(model.steps) == 1:
         return transform, last
     before = model[:-1]

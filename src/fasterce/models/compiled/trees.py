@@ -8,7 +8,7 @@ from fasterce.kernels.arrays import Trees
 from fasterce.models.compiled.columns import CONSTANT, Columns
 from fasterce.models.compiled.form import OutputMap
 from fasterce.models.compiled.model import NotCompiledError
-from fasterce.models.compiled.read_trees import LEAF, NO_SET, ModelTrees
+from fasterce.models.compiled.read_trees import LEAF, NO_SET, ZERO, ModelTrees
 from fasterce.typing import Floats, Indices, Mask, Objects
 
 WORD = 64
@@ -192,10 +192,6 @@ class _Translation:
             level = np.concatenate([self.left[splits], self.right[splits]])
             kept[level] = True
             depth += 1
-
-
-# Values that LightGBM takes for zero.
-ZERO = 1e-35
 
 
 def _distinct(*keys: Objects) -> tuple[Indices, Indices]:
