@@ -16,6 +16,8 @@ from benchmarks.yardstick.worlds import World
 # How far beyond the boundary the output must be, first and if the model does not confirm the result.
 MARGINS = (1e-6, 1e-4)
 RELATIVE_GAP = 1e-6
+# Share added to the distance of a known counterfactual, so that tolerances do not exclude it.
+SLACK = 1e-3
 OPTIMAL, INFEASIBLE = 0, 2
 
 
@@ -231,7 +233,7 @@ def nearest(world: World, network: Network, query: int, known: float | None, sec
         Time limit per program.
     """
     own = world.own[query]
-    budget = len(own) * 2.0 if known is None else known * (1 + 1e-6) + 1e-9
+    budget = len(own) * 2.0 if known is None else known * (1 + SLACK)
     up, bound = _wanted(world, network, query)
     for margin in MARGINS:
         moves = Moves.of(world, network, own, budget)
