@@ -30,7 +30,7 @@ from fasterce.models.compiled.native import (
 from fasterce.models.compiled.preprocessing import Transform, column_preprocessor, learn_preprocessor
 from fasterce.models.compiled.session import ForestBackend
 from fasterce.models.predictions import FAILED, Predictions
-from fasterce.models.predictor import Predictor, find_scores
+from fasterce.models.predictor import ModelUsage, Predictor, find_scores
 from fasterce.typing import Floats
 
 Compile = Callable[[], CompiledModel]
@@ -61,30 +61,38 @@ def build(
     codes: Floats,
     use_scores: bool,
     config: CompiledConfig = DEFAULTS,
+    usage: ModelUsage | None = None,
 ) -> tuple[CompiledModel | None, Problem | None]:
-    """Return a compiled model that agrees with the model on the rows in `codes`, or None and the reason."""
+    """Return a compiled model that agrees with the model on the rows in `codes`, or None and the reason.
+
+    The calls and rows of the comparison are added to `usage`.
+    """
     try:
-        return _build(model, table, classes, codes, use_scores, config), None
+        predictor = Predictor(model, table, classes, use_scores)
+        predictor.usage = predictor.usage if usage is None else usage
+        return _build(model, predictor, codes, config), None
     except ImportError as error:
         return None, make_problem("models.compile_packages", cause=problem_of(error))
     except Exception as error:
         return None, make_problem("models.not_compiled", cause=problem_of(error))
 
 
-def _build(
-    model: object, table: Table, classes: tuple[Hashable, ...], codes: Floats, use_scores: bool, config: CompiledConfig
-) -> CompiledModel:
-    native = isinstance(adapt(model), (OnnxModel, XGBoostModel, LightGBMModel))
+def is_native(model: object) -> bool:
+    """Return whether the model is its own compiled model."""
+    return isinstance(adapt(model), (OnnxModel, XGBoostModel, LightGBMModel))
+
+
+def _build(model: object, predictor: Predictor, codes: Floats, config: CompiledConfig) -> CompiledModel:
+    native = is_native(model)
     if not native and not isinstance(model, BaseEstimator):
         raise NotCompiledError("models.compile_type", received=type(model).__name__)
     if len(codes) == 0:
         raise NotCompiledError("models.compile_no_rows")
-    with_missing = [feature.name for feature in table.schema.features if feature.nullable]
+    with_missing = [feature.name for feature in predictor.table.schema.features if feature.nullable]
     if with_missing:
         raise NotCompiledError("models.compile_missing_values", columns=with_missing)
-    predictor = Predictor(model, table, classes, use_scores)
     if not native:
-        _order(model, classes)
+        _order(model, predictor.classes)
     reference = _reference(predictor, codes, config)
     if native:
         return _agreeing(_native(predictor, codes), reference, config)

@@ -23,7 +23,8 @@ def make(
         return None, "none wanted"
     if predictor.numbers is not None:
         return None, "none for a model that predicts numbers"
-    compiled, problem = build(model, predictor.table, predictor.classes, codes, predictor.use_scores, config)
+    outputs = predictor.table, predictor.classes, codes, predictor.use_scores
+    compiled, problem = build(model, *outputs, config, predictor.usage)
     if compiled is None:
         return None, str(problem)
     return compiled, f"{compiled.kind}, agrees on {compiled.agreement:.2%}"
