@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from fasterce import FasterCE
-from fasterce.cli.adult_demo import preprocessing
+from fasterce.cli.adult_demo import balanced, preprocessing
 from fasterce.config import FitConfig
 from show import machine, markdown, refused, trained
 
@@ -41,16 +41,15 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     lines = pd.DataFrame([line for name in arguments.datasets for line in measure(name, arguments.rows, arguments.seed)])
     print(markdown(lines, ("data and model", "max_fit_rows"), COLUMNS))
-    print(
-        "\nMean over data and models, closest farther %:", lines.groupby("max_fit_rows")["closest farther %"].mean().to_dict()
-    )
+    means = lines.groupby("max_fit_rows", sort=False)["closest farther %"].mean()
+    print("\nClosest, mean over data and models:", ", ".join(f"{limit} {mean:+.1f} %" for limit, mean in means.items()))
     print(f"\nseed {arguments.seed}; {machine()}")
 
 
 def measure(name: str, limits: list[int], seed: int) -> Iterator[dict[str, Any]]:
     data, X_train, X_test, network = trained(name, seed)
     forest = make_pipeline(preprocessing(), RandomForestClassifier(100, min_samples_leaf=3, random_state=seed))
-    forest.fit(X_train, network.predict(X_train))
+    forest.fit(*balanced(X_train, data.y.loc[X_train.index]))
     for kind, model, scores in (("MLP, scores", network, "auto"), ("random forest, labels", forest, "never")):
         rows = refused(model, data.wanted, X_test, X_train)
         full: dict[str, pd.Series] = {}

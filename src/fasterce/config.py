@@ -217,7 +217,7 @@ class FitConfig:
     """Values of `max_fit_rows` for a model too slow for the full plan, each about a third of the one before."""
     reduced_plan_costs: tuple[float, ...] = (0.0, 0.0, 0.0)
     """By how much farther the counterfactuals of each reduced plan are than those of the full plan, for the warning: the mean
-    of `make bench-fit-budget`."""
+    of `make show-fit-budget`."""
     evaluated_share: float = 0.125
     """Share of `max_fit_rows` for training rows, which are evaluated twice where scores are used; the same for latent
     samples. Most is left to the surrogate, which the default search depends on."""

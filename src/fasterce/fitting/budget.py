@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+import numpy as np
+
 from fasterce.config import Config, FitConfig
 from fasterce.errors import warn
 from fasterce.io.progress import duration
@@ -66,24 +68,21 @@ class ModelSpeed:
 def time_model(predictor: Predictor, codes: Floats, fast: float, config: FitConfig) -> ModelSpeed:
     """Time calls with more and more rows, until one takes at most `fast` seconds per row or the time per row is clear.
 
-    One call tells only how long its rows took with the overhead of the call; two separate them. A first call that loads
-    something is too slow, so its time is never trusted to be that of its rows.
+    One call takes the time of its rows and its own overhead; the difference to another tells them apart. A first call may
+    load something, so a shorter second one says nothing about rows yet. Failures are left to the stages of `fit`.
     """
-    before_rows, before = 0, 0.0
-    speed = ModelSpeed(0.0, 0.0)
+    speed, before, rows_before = ModelSpeed(0.0, 0.0), 0.0, 0
     for rows in config.timed_rows:
-        some = codes[:rows]
         started = perf_counter()
-        predictor.accepts(some)
+        if not predictor.accepts(codes[np.arange(rows) % len(codes)]):
+            break
         seconds = perf_counter() - started
-        per_row = seconds / len(some)
-        if before_rows:
-            per_row = min(per_row, max(0.0, (seconds - before) / max(1, len(some) - before_rows)))
-        speed = ModelSpeed(seconds - per_row * len(some), per_row)
-        clear = before_rows and seconds >= max(config.timed_seconds, 2 * before)
-        if seconds <= fast * len(some) or clear or len(some) == len(codes):
-            return speed
-        before_rows, before = len(some), seconds
+        per_row = min(max(0.0, seconds - before) / (rows - rows_before), seconds / rows)
+        speed = ModelSpeed(seconds - per_row * rows, per_row)
+        is_clear = rows_before > 0 and seconds >= max(config.timed_seconds, 2 * before)
+        if seconds <= fast * rows or is_clear:
+            break
+        before, rows_before = seconds, rows
     return speed
 
 
@@ -113,7 +112,7 @@ def choose_max_rows(
     chosen = next((plan for plan in plans if speed.forecast(plan, config.fit) <= most), plans[-1])
     warn(
         "fitting.reduced_plan",
-        4,
+        5,
         full_time=duration(speed.forecast(rows, config.fit)),
         full_rows=f"{rows:,}",
         time=duration(speed.forecast(chosen, config.fit)),

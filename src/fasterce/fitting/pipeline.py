@@ -28,7 +28,7 @@ from fasterce.models.compiled.build import is_native
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.compiled.use import make
 from fasterce.models.predictions import FAILED, Predictions
-from fasterce.models.predictor import Predictor, find_scores
+from fasterce.models.predictor import ModelUsage, Predictor, find_scores
 from fasterce.options import FitOptions
 from fasterce.search.distance import Distance
 from fasterce.surrogate.knots import find_bends
@@ -45,6 +45,7 @@ class FitContext:
     """What every stage needs: the model, how rows are encoded, the settings, and the source of random numbers.
 
     max_rows    the most model rows to evaluate, None for the full plan
+    timing      calls and rows used to choose it; they do not count, so that the same limit given leads to the same result
     progress    where stages show how far they are; `show_rows` shows the model rows so far
     """
 
@@ -54,6 +55,7 @@ class FitContext:
     settings: FitOptions
     rng: np.random.Generator
     max_rows: int | None = None
+    timing: ModelUsage = field(default_factory=ModelUsage)
     progress: Progress = field(default_factory=lambda: Progress(show=False))
     show_rows: ShowDone = lambda rows: None
 
@@ -112,10 +114,12 @@ def with_budget(context: FitContext, codes: Floats) -> FitContext:
     scored = predicts_numbers(context.predictor.model) or find_scores(context.predictor.model) is not None
     dimensions = settings.latent_dim or max(2, features)
     size = TableSize(len(codes), features, dimensions, scored and settings.scores == "auto")
-    max_rows = choose_max_rows(context.predictor, codes, size, settings, lambda: can_compile(context, codes))
+    predictor = Predictor(context.model, context.predictor.table)
+    timed = replace(context, predictor=predictor)
+    max_rows = choose_max_rows(predictor, codes, size, settings, lambda: can_compile(timed, codes))
     rows = size.model_rows(settings.tuning, compiled=False)
     show_rows = context.progress.task("Evaluating the model", rows if max_rows is None else min(rows, max_rows))
-    return replace(context, max_rows=max_rows, show_rows=show_rows)
+    return replace(context, max_rows=max_rows, timing=predictor.usage, show_rows=show_rows)
 
 
 def can_compile(context: FitContext, codes: Floats) -> bool:
@@ -123,11 +127,9 @@ def can_compile(context: FitContext, codes: Floats) -> bool:
     settings, rows = context.settings, context.config.fit.compile_check_rows
     if settings.compile == "never" or not (is_native(context.model) or isinstance(context.model, BaseEstimator)):
         return False
-    predictor = Predictor(context.model, context.predictor.table)
-    predictor.usage = context.predictor.usage
-    learn_outputs(replace(context, predictor=predictor), codes[:rows])
+    learn_outputs(context, codes[:rows])
     config = replace(context.config.compiled, reference_rows=2 * rows)
-    return make(context.model, predictor, codes[:rows], settings.compile, config)[0] is not None
+    return make(context.model, context.predictor, codes[:rows], settings.compile, config)[0] is not None
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,8 @@ def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoenco
     points = samples + rows.first_of_each_class(context.config.fit.points_per_class)
     seen = np.unique(points.classes)
     if len(seen) < 2:
-        raise ModelError("fitting.one_class", received=context.predictor.classes[seen[0]])
+        code = "fitting.one_class" if context.max_rows is None else "fitting.one_class_in_few_rows"
+        raise ModelError(code, received=context.predictor.classes[seen[0]], max_rows=context.max_rows)
     return LatentSpace(rows, samples, points)
 
 
@@ -387,6 +390,7 @@ def describe(context: FitContext, parts: LearnedParts, seconds: float) -> FitRep
     """Measure the quality of the parts."""
     coder, rows, planes, approximations = parts.coder, parts.space.rows, parts.hyperplanes, parts.approximations
     agreement, base = prediction_agreement(planes, rows.latent, rows.classes)
+    usage = context.predictor.usage + context.timing
     return FitReport(
         features=quality_by_feature(context.codec, coder.autoencoder, planes, coder.unseen),
         agreement=agreement,
@@ -398,8 +402,8 @@ def describe(context: FitContext, parts: LearnedParts, seconds: float) -> FitRep
         latent=rows.latent.shape[1],
         samples=len(parts.space.samples.codes),
         seconds=seconds,
-        calls=context.predictor.usage.calls,
-        model_rows=context.predictor.usage.rows,
+        calls=usage.calls,
+        model_rows=usage.rows,
         scores=context.predictor.use_scores,
         surrogate_agreement=approximations.surrogate.agreement if approximations.surrogate else None,
         compiled=approximations.description,
