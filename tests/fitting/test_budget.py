@@ -180,8 +180,8 @@ def test_a_slow_model_that_can_be_compiled_keeps_the_full_plan(clock: Clock) -> 
 def test_a_class_too_rare_for_the_limit_is_reported_with_it() -> None:
     rows = people(4_000)
     rare = float(rows["pay"].max())
+    explainer = FasterCE(lambda frame: np.where(frame["pay"] < rare, "usual", "rare"), max_fit_rows=1_000, config=CONFIG)
     with pytest.raises(ModelError, match="that max_fit_rows=1000 allows; got 'usual' for all of them, so allow more rows"):
-        explainer = FasterCE(lambda frame: np.where(frame["pay"] < rare, "usual", "rare"), max_fit_rows=1_000, config=CONFIG)
         explainer.fit(rows)
 
 

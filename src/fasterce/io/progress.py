@@ -75,7 +75,9 @@ class _Display(Protocol):
 
 
 def _terminal_bars() -> RichProgress:
-    return RichProgress(console=Console(stderr=True), transient=True, speed_estimate_period=SPEED_PERIOD)
+    # What the user's model prints to stdout stays there.
+    console = Console(stderr=True)
+    return RichProgress(console=console, transient=True, redirect_stdout=False, speed_estimate_period=SPEED_PERIOD)
 
 
 class _NotebookLine:
