@@ -202,7 +202,7 @@ class FitConfig:
     """Training rows of a class below which decoded samples are added to its examples."""
     score_check_rows: int = 1_000
     """Rows on which scores are compared with labels before they are used."""
-    call_rows: int = 10_000
+    call_rows: int = 20_000
     """Most rows per call of the model in `fit`, so that progress shows and memory stays bounded."""
     timed_rows: tuple[int, ...] = (10, 100, 1_000)
     """Rows of the calls that are timed, one after another, until the model is known to be fast: the difference of two calls
