@@ -24,7 +24,7 @@ from fasterce.latent.regions import Agreement, Regions, fit_regions
 from fasterce.latent.runtime import Autoencoder
 from fasterce.latent.sampling import Samples, sample
 from fasterce.models.adapters import predicts_numbers
-from fasterce.models.compiled.build import is_native
+from fasterce.models.compiled.build import NATIVE
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.compiled.use import make
 from fasterce.models.predictions import FAILED, Predictions
@@ -125,7 +125,8 @@ def with_budget(context: FitContext, codes: Floats) -> FitContext:
 def can_compile(context: FitContext, codes: Floats) -> bool:
     """Return whether the model can be compiled, by a comparison on few rows."""
     settings, rows = context.settings, context.config.fit.compile_check_rows
-    if settings.compile == "never" or not (is_native(context.model) or isinstance(context.model, BaseEstimator)):
+    has_compiler = isinstance(context.predictor.model, NATIVE) or isinstance(context.model, BaseEstimator)
+    if settings.compile == "never" or not has_compiler:
         return False
     learn_outputs(context, codes[:rows])
     config = replace(context.config.compiled, reference_rows=2 * rows)

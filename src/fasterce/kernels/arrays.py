@@ -132,3 +132,106 @@ NO_NETWORK = Network(
     weights=np.zeros(0),
     offsets=np.zeros(0),
 )
+
+
+class Space(NamedTuple):
+    """What may be changed and what it costs, for all queries of a call.
+
+    A changed feature has a cost; the distance of a candidate is the sum of the costs of features that are not `squared`,
+    plus the root of the sum of squares of those that are.
+    """
+
+    numeric: Mask
+    scale: Floats
+    """Ten to the power of the decimals of a number (features,)."""
+    single: Mask
+    """Numbers stored in single precision (features,)."""
+    step: Floats
+    """Distance of the values a number may take, 0 for its precision (features,)."""
+    level_start: Int64s
+    """Where the candidate values of each number begin (features + 1,)."""
+    level: Floats
+    """Candidate values, increasing within a feature (L,)."""
+    level_side: Int32s
+    """1: only for queries below the value, -1: only for queries above, 0: for all (L,)."""
+    category_start: Int64s
+    """Where the categories of each feature begin in `Queries.open_categories` (features + 1,)."""
+    cell_start: Int64s
+    """Where the cells of each feature begin in the profile of trees (features + 1,)."""
+    words: int
+    """Words of 64 categories of the feature with the most."""
+    weight: Floats
+    """Cost of one unit of a number (features,)."""
+    flat: Floats
+    """Cost of any change (features,)."""
+    squared: Mask
+    curve_start: Int64s
+    """Where the knots of each feature's cost curve begin (features + 1,); none for a constant cost per unit."""
+    curve_knots: Floats
+    curve_heights: Floats
+    curve_slope: Floats
+    """Slope of the cost curve beyond its knots (features,)."""
+    gap: Floats
+    """Cost of a number that becomes missing or is filled (features,)."""
+    usual: Floats
+    """Values near which filling costs least (features,)."""
+    counted: Mask
+    """Features that count toward `most_changes` (features,)."""
+    most_changes: int
+
+
+class Queries(NamedTuple):
+    """The queries of a call, their values in codes, and their targets. All arrays have one line per query."""
+
+    row: Floats
+    base: Floats
+    """The query with every value outside its permitted range moved in: where the search starts."""
+    free: Mask
+    lower: Floats
+    upper: Floats
+    anchor: Floats
+    """Start of the grid of each number with a step."""
+    open_categories: Mask
+    may_be_missing: Mask
+    kind: int
+    """What the targets are about: a class, any other class, or a number within bounds."""
+    label: Int64s
+    low: Floats
+    high: Floats
+    need: Floats
+    """Margin required beyond the boundary (queries,)."""
+    shift: Floats
+    """Added to every margin of an inexact scorer, so that it is right for the query itself (queries,)."""
+    correction: Floats
+    """Added per changed feature: how far an inexact scorer was off so far (queries, features)."""
+    lowest: float
+    """Scores below this count as this."""
+
+
+class Effort(NamedTuple):
+    """Limits of the search of one query."""
+
+    expansions: int
+    open_sets: int
+    pool: int
+    improved: int
+    improvements: int
+    rounds: int
+
+
+class Found(NamedTuple):
+    """Candidates per query that reach the target by the scorer, the cheapest first."""
+
+    codes: Floats
+    """(queries, pool, features)"""
+    cost: Floats
+    """Their distance, infinite for none (queries, pool)."""
+    margin: Floats
+    count: Int64s
+    """Number of candidates of each query (queries,)."""
+    complete: Mask
+    """Whether all pairs of candidate values were tried or ruled out by their cost (queries,)."""
+    best_margin: Floats
+    """The highest margin of anything scored (queries,)."""
+    scored: Int64s
+    """Number of edits scored (queries,)."""
