@@ -41,9 +41,23 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     lines = pd.DataFrame([line for name in arguments.datasets for line in measure(name, arguments.rows, arguments.seed)])
     print(markdown(lines, ("data and model", "max_fit_rows"), COLUMNS))
+    print(f"\n{summary(lines)}")
     means = lines.groupby("max_fit_rows", sort=False)["closest farther %"].mean()
     print("\nClosest, mean over data and models:", ", ".join(f"{limit} {mean:+.1f} %" for limit, mean in means.items()))
     print(f"\nseed {arguments.seed}; {machine()}")
+
+
+def summary(lines: pd.DataFrame) -> str:
+    """Return the distances alone, one line per model."""
+    limits = list(lines["max_fit_rows"].unique())[1:]
+    rows = [["data and model", "full plan", *(f"{method}, {limit}" for method in METHODS for limit in limits)]]
+    rows.append(["---"] * len(rows[0]))
+    for name, group in lines.groupby("data and model", sort=False):
+        by_limit = group.set_index("max_fit_rows")
+        farther = [by_limit.loc[limit, f"{method} farther %"] for method in METHODS for limit in limits]
+        full = by_limit["model rows of fit"].iloc[0]
+        rows.append([str(name), f"{full:,.0f} rows", *(f"{value:+.0f} %" for value in farther)])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def measure(name: str, limits: list[int], seed: int) -> Iterator[dict[str, Any]]:

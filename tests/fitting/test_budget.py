@@ -113,7 +113,7 @@ def test_a_slow_model_gets_the_largest_plan_within_the_time_and_the_warning_name
     assert caught[0].filename == __file__, "the line that calls fit"
     assert explainer.report_.max_fit_rows == 1_600
     assert "would spend about 1 min 30 s in it for 3,000 rows, so at most 1,600 are evaluated (about 48 s)" in words
-    assert re.search(r"about \d+% farther away on average", words)
+    assert re.search(r"closest counterfactuals were \d+% farther away on average", words)
     assert "max_fit_rows=1600 " in words
     assert "max_fit_rows=1600" in str(explainer.report_)
 

@@ -398,15 +398,7 @@ def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspac
 
 @compiled
 def to_boundary(
-    scorer: Scorer,
-    space: Space,
-    queries: Queries,
-    q: int,
-    work: Workspace,
-    memory: Memory,
-    j: int,
-    bad: float,
-    tolerance: float,
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, bad: float, tolerance: float
 ) -> None:
     """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not."""
     good = memory.other[j]
