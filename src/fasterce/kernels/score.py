@@ -8,6 +8,7 @@ from fasterce.kernels.arrays import IDENTITY, LOG, RELU, TANH, TREES, Network, S
 from fasterce.kernels.arrays import LINEAR as NO_ACTIVATION
 from fasterce.kernels.basics import copy_to
 from fasterce.kernels.jit import compiled
+from fasterce.kernels.structs import as_struct
 from fasterce.typing import Floats
 
 # Codes of missing numbers, as in `data.schema`.
@@ -159,11 +160,15 @@ def row_outputs(scorer: Scorer, codes: Floats, out: Floats) -> None:
 
 
 @compiled
+def write_outputs(scorer: Scorer, codes: Floats, found: Floats) -> None:
+    for row in range(len(codes)):
+        row_outputs(scorer, codes[row], found[row])
+
+
 def outputs(scorer: Scorer, codes: Floats) -> Floats:
     """Return the outputs of rows of codes: (rows, outputs)."""
     found = np.empty((len(codes), scorer.outputs))
-    for row in range(len(codes)):
-        row_outputs(scorer, codes[row], found[row])
+    write_outputs(as_struct(scorer), np.require(codes, np.float64, "CW"), found)
     return found
 
 
