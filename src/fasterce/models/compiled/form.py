@@ -66,8 +66,10 @@ class OutputMap:
             return outputs
         if self.form == PROBABILITY:
             return np.log(np.maximum(outputs, SMALLEST_PROBABILITY))
-        logs = log_expit(outputs)
-        return np.maximum(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)) if self.form == SIGMOIDS else logs, LOWEST)
+        logs: Floats = log_expit(outputs)
+        if self.form == SIGMOIDS:
+            logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        return np.maximum(logs, LOWEST)
 
     def _scores_of_two(self, output: Floats) -> Floats:
         if self.form == PROBABILITY:

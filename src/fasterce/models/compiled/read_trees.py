@@ -284,7 +284,8 @@ def _read_lightgbm(model: Any) -> ModelTrees:
     form, factor = _lightgbm_form(objective, options, normalised=booster is model)
     if "average_output" in head.splitlines():
         factor /= max(len(blocks) // outputs, 1)
-    trees, sets, set_of, zero = [], [], [], []
+    sets: list[Floats] = []
+    trees, set_of, zero = [], [], []
     for k, block in enumerate(blocks):
         about = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         nodes, decision = _lightgbm_nodes(about, k % outputs, outputs, factor)

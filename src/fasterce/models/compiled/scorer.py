@@ -47,7 +47,7 @@ class ScorerReader:
     def predictions(self, found: Objects) -> Predictions:
         """Return the labels, and the scores where these are used."""
         votes = self.map.form == PROBABILITY
-        scores = self.map.scores(np.round(found, VOTE_DECIMALS) if votes else found)
+        scores = self.map.scores(np.asarray(np.round(found, VOTE_DECIMALS) if votes else found, dtype=np.float64))
         return Predictions(scores.argmax(axis=1), scores if self.keep else None)
 
 
@@ -170,7 +170,7 @@ def _checked(scorer: Scorer, reader: ScorerReader, reference: ReferenceRows, con
 def _lead_error(found: Floats, expected: Floats, probabilities: bool) -> Floats:
     """Return the error of each row's leads; where these come from probabilities, as it would be at the boundary."""
     error = found - expected
-    gap = np.abs(error - error[:, :1]).max(axis=1)
+    gap: Floats = np.abs(error - error[:, :1]).max(axis=1)
     if not probabilities:
         return gap
     best = np.sort(expected, axis=1)
