@@ -56,6 +56,12 @@ class OutputMap:
             matrix = matrix[:, 1:] if form == PROBABILITY else matrix[:, 1:] - matrix[:, :1]
         return cls(form, matrix, np.zeros(matrix.shape[1]))
 
+    @property
+    def link(self) -> int:
+        """How outputs become scores in the arrays of a scorer."""
+        one = self.matrix.shape[1] == 1
+        return IDENTITY if one and self.form != PROBABILITY else self.form.link
+
     def scores(self, outputs: Floats) -> Floats:
         """Return the scores of the classes, as the predictor has them."""
         if outputs.shape[1] == 1:
