@@ -11,11 +11,13 @@ from scipy.special import expit
 from fasterce.config import CompiledConfig
 from fasterce.kernels.arrays import NETWORK, NO_NETWORK, NO_TREES, TREES, Scorer
 from fasterce.kernels.score import outputs
+from fasterce.models.adapters.onnx import OnnxModel
 from fasterce.models.compiled.columns import Columns
 from fasterce.models.compiled.form import DECISION, DECISIONS, NUMBER, PROBABILITY, OutputMap
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.preprocessing import Prober, Transform, learn_preprocessor
 from fasterce.models.compiled.read_network import Layers, network_on_codes, read_layers
+from fasterce.models.compiled.read_onnx import read_onnx
 from fasterce.models.compiled.read_trees import ModelTrees, read_trees
 from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.session import Prepare
@@ -103,10 +105,7 @@ def read_scorer(
     NotCompiledError
         The model has no structure that can be read, or the scorer disagrees with it.
     """
-    transform, last = _last_step(model, predictor)
-    structure = read_trees(last) or read_layers(last)
-    if structure is None:
-        raise NotCompiledError("models.compile_structure", received=type(last).__name__)
+    transform, structure, kind = _structure(model, predictor)
     numbers = predictor.numbers
     order = NO_CLASSES if numbers is not None else class_order(predictor.model, predictor.classes)
     if (numbers is not None) != (structure.form == NUMBER):
@@ -115,7 +114,18 @@ def read_scorer(
     scorer = _scorer(structure, Prober(transform, predictor.table, codes[0]), output_map, _sample(codes))
     reader = ScorerReader(predictor.classes, output_map, predictor.use_scores)
     rows = reference() if reference is not None else reference_rows(predictor, codes, config)
-    return _checked(scorer, reader, rows, config, f"exact: {type(last).__name__}")
+    return _checked(scorer, reader, rows, config, f"exact: {kind}")
+
+
+def _structure(model: object, predictor: Predictor) -> tuple[Transform, ModelTrees | Layers, str]:
+    """Return the steps before the one with the structure, the structure, and what it is of."""
+    if isinstance(predictor.model, OnnxModel):
+        return *read_onnx(predictor.model), "ONNX"
+    transform, last = _last_step(model, predictor)
+    structure = read_trees(last) or read_layers(last)
+    if structure is None:
+        raise NotCompiledError("models.compile_structure", received=type(last).__name__)
+    return transform, structure, type(last).__name__
 
 
 def _last_step(model: Any, predictor: Predictor) -> tuple[Transform, Any]:
