@@ -77,9 +77,9 @@ class FasterCE(Transforming, BaseEstimator):
         Whether to keep training rows of every class as examples for the search; `save` stores them. If False, decoded
         latent samples are used instead, for data that must not be stored.
     compile : {"auto", "never"}, default "auto"
-        "auto" searches on a compiled version of the model if one agrees with it (an ONNX conversion, which needs the extra
-        `onnx`, or the native booster or ONNX model without a DataFrame). "never" evaluates the model itself; it also
-        disables exact scorers (there are none yet). In either case the model itself verifies what is returned.
+        "auto" searches on a compiled version of the model if one agrees with it: its trees or weights read into arrays,
+        else an ONNX conversion, which needs the extra `onnx`, or an ONNX model without a DataFrame. "never" evaluates the
+        model itself. In either case the model itself verifies what is returned.
     task : {"auto", "classification", "regression"}, default "auto"
         What the model predicts. "auto" takes it from the model. For regression the target is an interval.
     max_fit_rows : int, optional
