@@ -89,7 +89,7 @@ def refused() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def trained(training: pd.DataFrame) -> FasterCE:
-    """The real thing: an autoencoder trained with PyTorch."""
+    """The real thing: a trained autoencoder."""
     return FasterCE(approve, constraints(training), progress=False, config=Config.fast()).fit(training)
 
 
