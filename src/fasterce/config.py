@@ -52,8 +52,6 @@ class LatentConfig:
     """Share of rows to train on."""
     validation_end: float = 0.85
     """Share of rows up to which they validate; the rest is held out for the report."""
-    single_thread_step: int = 50_000_000
-    """Multiply-adds per training step below which one thread is faster than several."""
     samples_per_dimension: int = 200
     """Latent points sampled per latent dimension; hyperplanes need more in more dimensions."""
     min_samples: int = 4000

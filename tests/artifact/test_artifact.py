@@ -371,7 +371,7 @@ FILES: dict[str, tuple[Spoil, str]] = {
     "no version": (lambda folder: rewrite_manifest(folder, version="1"), "a format version of 1 or more; got '1'"),
     "field": (lambda folder: rewrite_manifest(folder, classes="ab"), "a field 'classes'"),
     "pickle": (write_pickle, "expected arrays in the safetensors format"),
-    "giant header": (write_giant_header, "expected arrays in the safetensors format; got Error while deserializing: header"),
+    "giant header": (write_giant_header, "expected arrays in the safetensors format; got Error while deserializing: "),
     "overlap": (write_overlapping_offsets, "expected arrays in the safetensors format"),
     "unknown dtype": (write_unknown_dtype, "expected arrays in the safetensors format"),
 }

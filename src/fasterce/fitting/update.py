@@ -12,7 +12,7 @@ import numpy as np
 from fasterce.data.codec import Codec
 from fasterce.data.schema import MISSING
 from fasterce.data.table import Table
-from fasterce.errors import InputError, MissingExtraError
+from fasterce.errors import InputError
 from fasterce.fitting import pipeline
 from fasterce.fitting.drift import Compared, compare_reconstruction, compare_surrogate
 from fasterce.fitting.pipeline import EvaluatedRows, FitContext
@@ -27,7 +27,7 @@ from fasterce.fitting.statistics import (
 )
 from fasterce.fitting.validate import check_missing_accepted, read_rows
 from fasterce.io.progress import Progress
-from fasterce.latent.autoencoder import TrainingPlan, torch_or_none, train, with_columns
+from fasterce.latent.autoencoder import TrainingPlan, train, with_columns
 from fasterce.latent.runtime import Network
 from fasterce.models.compiled.use import make
 from fasterce.models.predictions import FAILED
@@ -220,8 +220,6 @@ def renew_approximations(
         agreement = compare_surrogate(before.statistics, before.search, new.fresh.codes, classes, context.config.fit)
     surrogate = before.search.surrogate
     if new_outputs or (agreement is not None and agreement.drifted):
-        if surrogate is not None and torch_or_none() is None:
-            raise MissingExtraError("PyTorch", "train", "Training the surrogate again")
         surrogate = pipeline.fit_surrogate(context, new.evaluated, fast_model, lowest)
     return pipeline.Approximations(compiled, description, fast_model, lowest, surrogate), agreement
 
