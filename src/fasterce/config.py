@@ -371,8 +371,6 @@ class CompiledConfig:
     """Median error of a score allowed, in standard deviations of the scores: single precision is about 1e-6."""
     max_large_score_error: float = 5e-2
     """The 99th percentile of the same; a threshold hit exactly may move a few rows."""
-    max_converted_nodes: int = 100_000
-    """Nodes of a forest above which its trees are evaluated as they are: conversion would take longer than it saves."""
     vote_decimals: int = 6
     """Decimals votes are rounded to, so that sums in another order tie where the model's tie."""
 

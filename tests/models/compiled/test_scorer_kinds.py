@@ -322,7 +322,6 @@ def test_what_has_no_structure_is_refused_with_a_reason() -> None:
         (SGDClassifier(loss="modified_huber"), "modified_huber"),
         (make_pipeline(FunctionTransformer(np.cos), boosted()), "rises and falls"),
         (light(linear_tree=True), "linear_tree"),
-        (boosted(booster="gblinear"), "gblinear"),
     ):
         model.fit(frame, outcome(frame))
         with pytest.raises(NotCompiledError) as error:

@@ -109,7 +109,7 @@ def read_scorer(
     numbers = predictor.numbers
     order = NO_CLASSES if numbers is not None else class_order(predictor.model, predictor.classes)
     if (numbers is not None) != (structure.form == NUMBER):
-        raise NotCompiledError("models.compile_objective", objective=structure.form.name)
+        raise NotCompiledError("models.compile_structure", received=structure.form.name)
     output_map = OutputMap.of(structure.form, order, numbers)
     scorer = _scorer(structure, Prober(transform, predictor.table, codes[0]), output_map, _sample(codes))
     reader = ScorerReader(predictor.classes, output_map, predictor.use_scores)
