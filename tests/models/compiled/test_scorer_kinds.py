@@ -45,7 +45,7 @@ from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBRegressor
 
 from fasterce.data.schema import MISSING
-from fasterce.models.adapters import adapt
+from fasterce.models.adapters import RenamedModel, adapt
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.scorer import ReadScorer, read_scorer
 from fasterce.models.predictor import Predictor
@@ -296,6 +296,14 @@ def found_outputs(found: ReadScorer, codes: np.ndarray) -> np.ndarray:
     from tests.models.compiled.oracle import oracle
 
     return oracle(found.scorer, codes)
+
+
+def test_classes_with_other_names() -> None:
+    frame = people()
+    model = RenamedModel(make_pipeline(columns(sparse_threshold=0), boosted()).fit(frame, outcome(frame)), TWO)
+    table, codes = coded(frame)
+    predictor = Predictor(model, table, TWO, use_scores=True)
+    check_read(read_scorer(model, predictor, codes, CONFIG), predictor, frame, SINGLE)
 
 
 @pytest.mark.parametrize("bend", [FunctionTransformer(np.log1p), QuantileTransformer(n_quantiles=40)], ids=["log", "ranks"])

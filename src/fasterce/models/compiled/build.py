@@ -16,13 +16,13 @@ from sklearn.tree import DecisionTreeClassifier
 from fasterce.config import CompiledConfig
 from fasterce.data.table import Table
 from fasterce.errors import Problem, make_problem, problem_of
-from fasterce.models.adapters import LightGBMModel, OnnxModel, XGBoostModel
+from fasterce.models.adapters import LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
 from fasterce.models.compiled.model import CodesPreprocessor, CompiledModel, NotCompiledError, OutputReader
 from fasterce.models.compiled.native import SessionBackend, session_preprocessor
 from fasterce.models.compiled.preprocessing import Transform, column_preprocessor, learn_preprocessor
 from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.scorer import ScorerBackend, read_scorer
-from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps
+from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps, unwrapped
 from fasterce.models.predictor import ModelUsage, Numbers, Predictor, find_scores
 from fasterce.typing import Floats
 
@@ -31,6 +31,8 @@ Formats = list[tuple[OutputReader, DTypeLike]]
 
 DEFAULTS = CompiledConfig()
 VOTES = (ExtraTreesClassifier, RandomForestClassifier, BaggingClassifier, DecisionTreeClassifier)
+# Models whose structure is read or that are not compiled.
+READ_ONLY = (XGBoostModel, LightGBMModel, RenamedModel)
 NATIVE = (OnnxModel, XGBoostModel, LightGBMModel)
 TREES = ("xgboost", "lightgbm", "sklearn.ensemble", "sklearn.tree")
 
@@ -60,7 +62,8 @@ def build(
 
 
 def _build(model: object, predictor: Predictor, codes: Floats, config: CompiledConfig) -> CompiledModel:
-    if not isinstance(predictor.model, NATIVE) and not isinstance(model, BaseEstimator):
+    inner = unwrapped(model)
+    if not isinstance(inner, BaseEstimator) and not isinstance(adapt(inner), NATIVE):
         raise NotCompiledError("models.compile_type", received=type(model).__name__)
     if len(codes) == 0:
         raise NotCompiledError("models.compile_no_rows")
@@ -71,7 +74,7 @@ def _build(model: object, predictor: Predictor, codes: Floats, config: CompiledC
         read = read_scorer(model, predictor, codes, config, reference)
         return CompiledModel(CodesPreprocessor(), ScorerBackend(read.scorer), read.reader, read.kind, read.agreement)
     except Exception as error:
-        if predictor.numbers is not None or isinstance(predictor.model, (XGBoostModel, LightGBMModel)):
+        if predictor.numbers is not None or isinstance(predictor.model, READ_ONLY):
             raise
         reason = problem_of(error)
     return _converted(model, predictor, codes, reference(), config, [reason])

@@ -80,15 +80,19 @@ class Columns:
 
     @cached_property
     def falling(self) -> Mask:
-        """Which columns of numbers fall as the number rises; raises for one that rises and falls."""
+        """Which columns of numbers fall as the number rises."""
         found = np.zeros(self.preprocessor.width, dtype=bool)
         found[self.preprocessor.lines.outputs] = self.preprocessor.lines.slope < 0
         for curve in self.preprocessor.curves:
-            steps = np.diff(curve.heights)
-            if (steps < 0).any() and (steps > 0).any():
-                raise NotCompiledError("models.compile_not_monotone", column=self.table.schema.names[curve.feature])
-            found[curve.output] = bool((steps < 0).any())
+            found[curve.output] = bool((np.diff(curve.heights) < 0).any())
         return found
+
+    def check_monotone(self, columns: Indices) -> None:
+        """Refuse columns that rise and fall with their number."""
+        for curve in self.preprocessor.curves:
+            steps = np.diff(curve.heights)
+            if curve.output in columns and (steps < 0).any() and (steps > 0).any():
+                raise NotCompiledError("models.compile_not_monotone", column=self.table.schema.names[curve.feature])
 
     def edges(self, columns: Indices, thresholds: Floats) -> Floats:
         """Return for each split of a number the last value on its side of small values.
@@ -106,7 +110,12 @@ class Columns:
             The largest number whose column is at most the threshold, or above it where the column falls. Infinite if no
             number is, or if every number is.
         """
-        return _EdgeSearch(self, columns, thresholds).run()
+        self.check_monotone(columns)
+        # With no finite threshold, all numbers go one way.
+        found = np.where((thresholds > 0) != self.falling[columns], np.inf, -np.inf)
+        finite = np.isfinite(thresholds)
+        found[finite] = _EdgeSearch(self, columns[finite], thresholds[finite]).run()
+        return found
 
     def values(self, columns: Indices, numbers: Floats) -> Floats:
         """Return the value of column `columns[s]` at each of `numbers[s]` of its feature (S, points)."""

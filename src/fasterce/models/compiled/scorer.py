@@ -11,7 +11,7 @@ from scipy.special import expit
 from fasterce.config import CompiledConfig
 from fasterce.kernels.arrays import NETWORK, NO_NETWORK, NO_TREES, TREES, Scorer
 from fasterce.kernels.score import outputs
-from fasterce.models.adapters.onnx import OnnxModel
+from fasterce.models.adapters import OnnxModel, adapt
 from fasterce.models.compiled.columns import Columns
 from fasterce.models.compiled.form import DECISION, DECISIONS, NUMBER, PROBABILITY, OutputMap
 from fasterce.models.compiled.model import NotCompiledError
@@ -21,7 +21,7 @@ from fasterce.models.compiled.read_onnx import read_onnx
 from fasterce.models.compiled.read_trees import ModelTrees, read_trees
 from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.session import Prepare
-from fasterce.models.compiled.steps import best_estimator, class_order, split_steps
+from fasterce.models.compiled.steps import best_estimator, class_order, split_steps, unwrapped
 from fasterce.models.compiled.trees import trees_on_codes
 from fasterce.models.predictions import Predictions
 from fasterce.models.predictor import Predictor
@@ -105,7 +105,7 @@ def read_scorer(
     NotCompiledError
         The model has no structure that can be read, or the scorer disagrees with it.
     """
-    transform, structure, kind = _structure(model, predictor)
+    transform, structure, kind = _structure(model)
     numbers = predictor.numbers
     order = NO_CLASSES if numbers is not None else class_order(predictor.model, predictor.classes)
     if (numbers is not None) != (structure.form == NUMBER):
@@ -117,20 +117,21 @@ def read_scorer(
     return _checked(scorer, reader, rows, config, f"exact: {kind}")
 
 
-def _structure(model: object, predictor: Predictor) -> tuple[Transform, ModelTrees | Layers, str]:
+def _structure(model: object) -> tuple[Transform, ModelTrees | Layers, str]:
     """Return the steps before the one with the structure, the structure, and what it is of."""
-    if isinstance(predictor.model, OnnxModel):
-        return *read_onnx(predictor.model), "ONNX"
-    transform, last = _last_step(model, predictor)
+    inner = unwrapped(model)
+    adapted = adapt(inner)
+    if isinstance(adapted, OnnxModel):
+        return *read_onnx(adapted), "ONNX"
+    transform, last = _last_step(inner, adapted)
     structure = read_trees(last) or read_layers(last)
     if structure is None:
         raise NotCompiledError("models.compile_structure", received=type(last).__name__)
     return transform, structure, type(last).__name__
 
 
-def _last_step(model: Any, predictor: Predictor) -> tuple[Transform, Any]:
+def _last_step(model: Any, adapted: object) -> tuple[Transform, Any]:
     """Return all steps before the one with the structure as a function of a frame, and that step."""
-    adapted = predictor.model
     transform, last = split_steps(best_estimator(getattr(adapted, "booster", model)))
     prepare = getattr(adapted, "prepare", None)
     encode = getattr(last, "_preprocess_X", None)
