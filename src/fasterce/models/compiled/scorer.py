@@ -29,14 +29,8 @@ from fasterce.typing import Floats, Objects
 
 # Rounding of sums, relative to the largest output, in single and double precision.
 SINGLE_ROUNDING, DOUBLE_ROUNDING = 1e-6, 1e-12
-# Errors of unseen rows may be larger than those of reference rows.
-ERROR_FACTOR = 2.0
-# Largest error of an exact scorer, in standard deviations of scores.
-MOST_ROUNDING = 1e-4
 # Decimals of votes, so that sums in another order tie where the model's tie.
 VOTE_DECIMALS = 12
-# Rows on which the learned preprocessing is compared with the steps it stands for.
-CHECKED_ROWS = 1_000
 NO_CLASSES: tuple[int, ...] = ()
 
 
@@ -111,7 +105,7 @@ def read_scorer(
     if (numbers is not None) != (structure.form == NUMBER):
         raise NotCompiledError("models.compile_structure", received=structure.form.name)
     output_map = OutputMap.of(structure.form, order, numbers)
-    scorer = _scorer(structure, Prober(transform, predictor.table, codes[0]), output_map, _sample(codes))
+    scorer = _scorer(structure, Prober(transform, predictor.table, codes[0]), output_map, _sample(codes, config.checked_rows))
     reader = ScorerReader(predictor.classes, output_map, predictor.use_scores)
     rows = reference() if reference is not None else reference_rows(predictor, codes, config)
     return _checked(scorer, reader, rows, config, f"exact: {kind}")
@@ -143,9 +137,9 @@ def _last_step(model: Any, adapted: object) -> tuple[Transform, Any]:
     return steps, last
 
 
-def _sample(codes: Floats) -> Floats:
+def _sample(codes: Floats, count: int) -> Floats:
     """Return some rows, among them those with the least and the largest value of each feature."""
-    rows = np.linspace(0, len(codes) - 1, min(len(codes), CHECKED_ROWS)).astype(np.intp)
+    rows = np.linspace(0, len(codes) - 1, min(len(codes), count)).astype(np.intp)
     picked = np.unique(np.concatenate([rows, codes.argmin(axis=0), codes.argmax(axis=0)]))
     return np.asarray(codes[picked])
 
@@ -181,8 +175,8 @@ def _checked(scorer: Scorer, reader: ScorerReader, reference: ReferenceRows, con
     expected = reference.predictions.scores
     if expected is not None and found.scores is not None:
         gap = _lead_error(found.scores, expected, probabilities)
-        error = max(error, ERROR_FACTOR * float(gap.max()))
-        if scorer.exact and error > MOST_ROUNDING * max(1.0, float(expected.std())):
+        error = max(error, config.error_factor * float(gap.max()))
+        if scorer.exact and error > config.max_exact_error * max(1.0, float(expected.std())):
             raise NotCompiledError("models.compile_scores", typical=f"{np.median(gap):.2g}", large=f"{error:.2g}")
     return ReadScorer(scorer._replace(error=error), reader, agreement, kind)
 
