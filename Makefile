@@ -16,7 +16,7 @@ PYTEST := $(THREADS) $(BIN)/pytest -n 2 --dist worksteal $(if $(CI),--durations=
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-serve test test-lowest test-latest test-wheel sizes lint types contracts unit coverage postgres chromium
 .PHONY: test-spark fuzz show show-constraints show-fit-budget
-.PHONY: bench bench-publish bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
+.PHONY: bench bench-publish bench-quality bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ bench: $(VENV)/.dev  ## beside every rival, each in its own venv: benchmarks/.wo
 
 bench-publish: $(VENV)/.dev  ## a run's report to benchmarks/results/bench, its short table and pictures to README and docs
 	$(BENCH) benchmarks.publish $(ARGS)
+
+bench-quality: $(VENV)/.dev  ## the search against exact optima, itself and the clock: benchmarks/results/quality.md
+	$(BENCH) benchmarks.quality $(if $(QUICK),--quick) $(ARGS)
 
 bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/results/scale.md
 	$(BENCH) benchmarks.scale $(ARGS)

@@ -42,6 +42,7 @@ class Memory(NamedTuple):
     pool_codes: Floats
     pool_cost: Floats
     pool_margin: Floats
+    pool_changes: Int64s
     pool_key: Words
     """Candidates that reach the target, the cheapest for each set of changed features."""
     best: Floats
@@ -82,6 +83,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         pool_codes=np.zeros((effort.pool, features)),
         pool_cost=np.zeros(effort.pool),
         pool_margin=np.zeros(effort.pool),
+        pool_changes=np.zeros(effort.pool, np.int64),
         pool_key=np.zeros(effort.pool, np.uint64),
         best=np.zeros(features + 2),
         open_codes=np.zeros((effort.open_sets, features)),
@@ -161,6 +163,23 @@ def allowed_count(space: Space, codes: Floats, row: Floats) -> bool:
 
 
 @compiled
+def dispensable(memory: Memory, count: int, changes: int, cost: float) -> int:
+    """Return the dearest candidate that has more than the fewest changes, or else the dearest of those, if a new one with
+    these changes and this cost is worth more; -1 if it is not."""
+    fewest = changes
+    for k in range(count):
+        fewest = min(fewest, memory.pool_changes[k])
+    place, many = -1, False
+    for k in range(count):
+        more = memory.pool_changes[k] > fewest
+        if place < 0 or (more and not many) or (more == many and memory.pool_cost[k] > memory.pool_cost[place]):
+            place, many = k, more
+    if changes > fewest and (not many or memory.pool_cost[place] <= cost):
+        return -1
+    return place if many or memory.pool_cost[place] > cost else -1
+
+
+@compiled
 def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost: float, margin: float) -> int:
     """Keep a candidate if it is the cheapest with its changes; return its position, or -1."""
     if not allowed_count(space, codes, row):
@@ -173,17 +192,19 @@ def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost
             break
     if place >= 0 and memory.pool_cost[place] <= cost + LEAST:
         return -1
+    changes = changes_of(codes, row)
     if place < 0:
         if count < len(memory.pool_cost):
             place = count
             memory.counts[POOL] += 1
         else:
-            place = highest(memory.pool_cost, count)
-            if memory.pool_cost[place] <= cost:
+            place = dispensable(memory, count, changes, cost)
+            if place < 0:
                 return -1
     copy_to(memory.pool_codes[place], codes)
+    memory.pool_changes[place] = changes
     memory.pool_cost[place], memory.pool_margin[place], memory.pool_key[place] = cost, margin, key
-    for size in range(changes_of(codes, row), len(memory.best)):
+    for size in range(changes, len(memory.best)):
         memory.best[size] = min(memory.best[size], cost)
     return place
 
@@ -585,6 +606,21 @@ def improve(
 
 
 @compiled
+def sparsest_first(memory: Memory, place: int) -> None:
+    """Move the cheapest candidate with the fewest changes to a place in the order, if it comes later."""
+    count, best = memory.counts[POOL], 0
+    for rank in range(1, count):
+        if memory.pool_changes[memory.order[rank]] < memory.pool_changes[memory.order[best]]:
+            best = rank
+    if best < place:
+        return
+    moved = memory.order[best]
+    for rank in range(best, place, -1):
+        memory.order[rank] = memory.order[rank - 1]
+    memory.order[place] = moved
+
+
+@compiled
 def tighten_pool(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
 ) -> None:
@@ -596,10 +632,11 @@ def tighten_pool(
     row = queries.row[q]
     sort_order(memory.pool_cost, memory.counts[POOL], memory.order)
     count = min(memory.counts[POOL], effort.returned)
+    sparsest_first(memory, effort.tightened)
     copy_to(memory.chosen, memory.order[:count])
     least = 0.0
     for rank in range(count):
-        if rank == effort.tightened:
+        if rank == effort.tightened + 1:
             least = memory.pool_cost[lowest(memory.pool_cost, memory.counts[POOL])]
         place = memory.chosen[rank]
         if memory.pool_cost[place] == math.inf:
@@ -666,9 +703,8 @@ def improve_best(
     sort_order(memory.pool_cost, count, order)
     fewest, sparsest = len(memory.state) + 1, -1
     for k in order[:count]:
-        changes = changes_of(memory.pool_codes[k], queries.row[q])
-        if changes < fewest:
-            fewest, sparsest = changes, k
+        if memory.pool_changes[k] < fewest:
+            fewest, sparsest = memory.pool_changes[k], k
     best = min(count, effort.improved)
     chosen = memory.chosen
     copy_to(chosen, order[:best])

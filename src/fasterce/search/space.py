@@ -43,15 +43,19 @@ class CandidateSearch:
         shift: Floats | None = None,
         correction: Floats | None = None,
         starts: Floats | None = None,
+        several: bool = True,
     ) -> Found:
-        """Return the candidates of each query; `starts` (queries, S, features) are further candidates to begin with."""
+        """Return the candidates of each query; `starts` (queries, S, features) are further candidates to begin with.
+
+        Without `several`, only the cheapest and those with the fewest changes are certain to need each of their changes.
+        """
         rows, features = domain.base.shape
         space = make_space(self.scorer, self.distance, domain, self.levels)
         queries = make_queries(domain, targets, lowest, shift, correction)
         config = self.config
         effort = Effort(
             config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds,
-            config.improved, config.pool,
+            config.improved, config.pool if several else config.improved + 1,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
