@@ -256,6 +256,9 @@ class SearchConfig:
     """Cheapest candidates per query whose changes are replaced one at a time."""
     improvements: int = 40
     """Most states of a query that are completed again while candidates are improved."""
+    max_enumerated: int = 20_000
+    """Most combinations of values of a query without a candidate that are evaluated to prove that there is none; about 50
+    milliseconds with 100 trees."""
     tighten_rounds: int = 4
     """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
     max_cells: int = 100_000_000

@@ -220,3 +220,12 @@ def margin_of(scorer: Scorer, out: Floats, kind: int, label: int, low: float, hi
         lead = own - best - math.log(total)
         return min(lead - low, high - lead)
     return best - own if kind == OTHER else own - best
+
+
+@compiled
+def write_margins(
+    scorer: Scorer, found: Floats, kind: int, label: np.ndarray, low: Floats, high: Floats, lowest: float, margin: Floats
+) -> None:
+    """Write the margins of the outputs of many rows."""
+    for row in range(len(found)):
+        margin[row] = margin_of(scorer, found[row], kind, label[row], low[row], high[row], lowest)

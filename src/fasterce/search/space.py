@@ -10,7 +10,7 @@ from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
 from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.profile import workspace
-from fasterce.kernels.score import NAMED, OTHER, WITHIN
+from fasterce.kernels.score import NAMED, OTHER, WITHIN, write_margins
 from fasterce.kernels.search import memory, search_block
 from fasterce.kernels.structs import as_struct
 from fasterce.latent.runtime import spread
@@ -195,6 +195,23 @@ def _trees_by_feature(scorer: Scorer, features: int) -> tuple[Any, Any]:
     order = np.argsort(trees.root, kind="stable")
     pairs = np.unique(np.stack([trees.feature[split], order[tree]], axis=1), axis=0)
     return _starts(np.bincount(pairs[:, 0], minlength=features)), pairs[:, 1].astype(np.int32)
+
+
+def tree_levels(scorer: Scorer, domain: Domain) -> list[Floats]:
+    """Return for each number the values on both sides of its edges."""
+    numeric = np.zeros(domain.base.shape[1], dtype=np.bool_)
+    numeric[domain.numeric] = True
+    start, values, _ = _tree_levels(scorer, domain, numeric)
+    return [np.unique(part) for part in np.split(values, start[1:-1])]
+
+
+def margins(scorer: Scorer, found: Floats, targets: QueryTargets, lowest: float) -> Floats:
+    """Return the margins of outputs (N, outputs), one target each."""
+    kind, label, low, high = _targets(targets, len(found))
+    margin = np.empty(len(found))
+    ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+    write_margins(as_struct(scorer), found, kind, label.astype(np.int64), *ends, lowest, margin)
+    return margin if targets.need is None else margin - targets.need
 
 
 def _stored(domain: Domain, j: int) -> Callable[[Floats], Floats]:
