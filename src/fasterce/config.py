@@ -245,14 +245,14 @@ class FitConfig:
 class SearchConfig:
     """The search for counterfactuals."""
 
-    expansions: int = 40
+    expansions: int = 60
     """Most states of a query whose single edits are all scored before the best candidates are improved; each takes 10 to 100
     microseconds."""
-    open_sets: int = 128
+    open_sets: int = 256
     """Most states that wait to be expanded; the least promising are forgotten."""
     pool: int = 24
     """Most sets of changed features per query for which the cheapest candidate is kept."""
-    improved: int = 3
+    improved: int = 4
     """Cheapest candidates per query whose changes are replaced one at a time."""
     improvements: int = 40
     """Most states of a query that are completed again while candidates are improved."""
