@@ -196,6 +196,16 @@ class FitConfig:
     """Rows on which scores are compared with labels before they are used."""
     surrogate_batch_rows: int = 1_000
     """Rows the surrogate evaluates at a time, to bound memory."""
+    probe_rows: tuple[int, ...] = (8, 64, 512)
+    """Rows in which a feature is probed for an effect on the model; features without one go on to the next number."""
+    probe_values: int = 6
+    """Most values per feature that are probed."""
+    probe_most_rows: int = 30_000
+    """Most model rows per round of probing."""
+    probe_batch_rows: int = 10_000
+    """Rows of one model call while probing."""
+    probe_tolerance: float = 1e-5
+    """Relative change of a score that counts as none: the rounding of 32-bit models."""
     update_min_rows: int = 50
     """New rows from which the report of `update` is measured on these alone."""
     drift_false_alarms: float = 0.01

@@ -137,8 +137,16 @@ class InputError(FasterCEError, ValueError):
     """A table, a column or an argument is not what was expected."""
 
 
+class UnknownOptionError(InputError, TypeError):
+    """A call has a parameter that does not exist."""
+
+
 class SchemaError(InputError):
     """The schema contradicts itself or the data."""
+
+
+class SchemaWarning(UserWarning):
+    """The data or the schema has something to look at before rows are explained."""
 
 
 class ModelError(FasterCEError, RuntimeError):

@@ -342,6 +342,29 @@ class Explanation:
             for j in map(int, np.flatnonzero(before != after))
         ]
 
+    @classmethod
+    def concatenate(cls, rows: pd.DataFrame, parts: Sequence["Explanation"], positions: Sequence[Indices]) -> "Explanation":
+        """Join explanations of parts of the rows; `positions` are those of each part's rows."""
+        order = np.argsort(np.concatenate(positions), kind="stable")
+        arrays = [replace(part.arrays, query=place[part.arrays.query]) for part, place in zip(parts, positions, strict=True)]
+        series = {name: pd.concat([getattr(part, name) for part in parts]).iloc[order] for name in SERIES}
+        problems = [problem for part in parts for problem in part.problems]
+        known = [part.probabilities for part in parts if part.probabilities is not None]
+        return replace(
+            parts[0],
+            rows=rows.copy(),
+            **series,
+            arrays=CounterfactualArrays.merge(arrays),
+            usage=reduce(ModelUsage.__add__, (part.usage for part in parts)),
+            seconds=sum(part.seconds for part in parts),
+            infeasible={
+                int(p[row]): one for part, p in zip(parts, positions, strict=True) for row, one in part.infeasible.items()
+            },
+            cut_short=any(part.cut_short for part in parts),
+            problems=[problems[place] for place in order],
+            probabilities=np.concatenate(known)[order] if len(known) == len(parts) else None,
+        )
+
     def take(self, first: int, end: int) -> "Explanation":
         """Return the explanation of the rows from `first` up to `end`; its reasons name no row positions."""
         some = slice(first, end)

@@ -1,5 +1,6 @@
 """Constraints as the user states them: small frozen classes, independent of any table."""
 
+import datetime
 import math
 import re
 from abc import ABC, abstractmethod
@@ -17,6 +18,8 @@ from fasterce.errors import SchemaError
 from fasterce.typing import Category
 
 Name = Hashable
+# An end of a range: a number, or the text of a date, time or duration.
+End = float | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +119,14 @@ class _OnOneColumn(Constraint):
 class Between:
     """A range; None or an infinite number is an open end."""
 
-    low: float | None
-    high: float | None
+    low: End | None
+    high: End | None
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
             raise SchemaError("constraints.no_end")
-        if self.low is not None and self.high is not None and self.low > self.high:
+        numbers = [end for end in (self.low, self.high) if isinstance(end, (int, float))]
+        if len(numbers) == 2 and numbers[0] > numbers[1]:
             raise SchemaError("constraints.ends_reversed", received=(self.low, self.high))
 
     def __str__(self) -> str:
@@ -135,13 +139,16 @@ class Between:
 
 @dataclass(frozen=True)
 class Range(_OnOneColumn):
-    """The value of the counterfactual lies within low and high; a query outside is moved in."""
+    """The value of the counterfactual lies within low and high; a query outside is moved in.
 
-    low: float | None = None
-    high: float | None = None
+    The ends are numbers, or for a column of dates, times or durations such values or their text: "2024-01-31", "3 days".
+    """
+
+    low: End | None = None
+    high: End | None = None
 
     def _check(self) -> None:
-        self._set(low=_number(self.low, "low"), high=_number(self.high, "high"))
+        self._set(low=_end(self.low, "low"), high=_end(self.high, "high"))
         Between(self.low, self.high)  # raises if there is no end, or they are reversed
 
     def __str__(self) -> str:
@@ -376,8 +383,16 @@ KINDS: dict[str, type[Constraint]] = {
 }
 
 
-def _number_text(value: float) -> str:
-    return f"{value:.15g}"
+def _number_text(value: End) -> str:
+    return value if isinstance(value, str) else f"{value:.15g}"
+
+
+def _end(value: object, option: str) -> End | None:
+    """Return the end of a range: a number, or the text of a date, time or duration."""
+    if isinstance(value, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period)):
+        moment = pd.Timestamp(value) if isinstance(value, (datetime.date, np.datetime64)) else value
+        return str(pd.Timedelta(moment) if isinstance(moment, np.timedelta64) else moment)
+    return value if isinstance(value, str) else _number(value, option)
 
 
 def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:

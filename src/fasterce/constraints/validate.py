@@ -1,5 +1,6 @@
 """Check that constraints fit the columns they are about."""
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
@@ -66,6 +67,8 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
             column = columns[constraint.feature]
             if not column.numeric:
                 raise wrong(constraint, "needs_number", column=column.name)
+            if isinstance(constraint, objects.Range):
+                _check_ends(constraint, column)
             if isinstance(constraint, objects.Step) and column.integer and constraint.size != round(constraint.size):
                 raise wrong(constraint, "step_not_whole", column=column.name, received=constraint.size)
         case objects.Allowed(categories=named) | objects.Order(categories=named):
@@ -83,6 +86,17 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
             categorical = [column.name for column in columns.values() if not column.numeric]
             if categorical:
                 raise wrong(constraint, "formula_of_categories", received=categorical)
+
+
+def _check_ends(constraint: objects.Range, column: "Feature") -> None:
+    """Check that an end given as text is a date, time or duration of the column, and that the ends are in order."""
+    given = [end for end in (constraint.low, constraint.high) if end is not None]
+    numbers = [column.number(end) if isinstance(end, str) else float(end) for end in given]
+    for end, number in zip(given, numbers, strict=True):
+        if math.isnan(number):
+            raise wrong(constraint, "end_of_another_type", column=column.name, expected=column.value_type, received=end)
+    if len(numbers) == 2 and numbers[0] > numbers[1]:
+        raise wrong(constraint, "ends_reversed", column=column.name, received=tuple(given))
 
 
 def _check_ordered(constraint: Constraint, columns: "Mapping[Hashable, Feature]", ordered: set[Hashable]) -> None:

@@ -1,18 +1,24 @@
 """The stages of `fit`, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fasterce.config import Config
+from fasterce.data import detect
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
+from fasterce.data.review import review
 from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 from fasterce.errors import ModelError
 from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.fitting.state import FittedState, SearchState
 from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts, reconstruction_losses
+from fasterce.fitting.unread import find_unread, mark_read
 from fasterce.fitting.validate import MIN_ROWS, check_missing_accepted, custom_autoencoder, read_training_rows
 from fasterce.io.progress import Progress
 from fasterce.latent import prototypes
@@ -64,9 +70,11 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     """Run the stages one after another; random numbers are drawn in their order."""
     started = perf_counter()
     rng = np.random.default_rng(settings.random_state)
-    table, codes = read_training_rows(X, schema)
+    table, frame, codes = read_training_rows(X, schema)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
-    context = FitContext(model, codec, Predictor(model, table), settings, rng)
+    predictor = Predictor(model, table)
+    predictor.table = mark_read(predictor, frame, settings.tuning.fit)
+    context = FitContext(model, codec, predictor, settings, rng)
     evaluated = evaluate_rows(context, context.at_most(codes, settings.tuning.fit.evaluated_rows))
     coder = train_autoencoder(context, codec.encode(context.at_most(codes, settings.tuning.fit.training_rows)))
     space = explore(context, evaluated, coder.autoencoder)
@@ -74,7 +82,17 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     approximations = approximate_model(context, evaluated)
     examples = choose_examples(context, space, codes, approximations.fast_model)
     parts = LearnedParts(coder, space, *hyperplanes, approximations, examples)
-    return assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
+    state = assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
+    return replace(state, report=replace(state.report, **describe_columns(state.table, frame)))
+
+
+def describe_columns(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
+    """Return what the report says of the columns of the training table: those passed through and why, and advice."""
+    reasons = {
+        str(name): detect.REASONS.get(detect.reason(frame[name]) or "", "is declared") for name in table.schema.passthrough
+    }
+    read = {str(name): f"{reasons[str(name)]}; the model reads it" for name in table.read_passthrough}
+    return {"passthrough": reasons | read, "advice": [str(one) for one in review(frame, table.schema)]}
 
 
 @dataclass(frozen=True)
@@ -297,6 +315,7 @@ class LearnedParts:
 def assemble(context: FitContext, parts: LearnedParts, statistics: TrainingStatistics, started: float) -> FittedState:
     """Return the state that consists of these parts and the report on them; `started` is when the work began."""
     search, report = search_state(context, parts), describe(context, parts, perf_counter() - started)
+    report = replace(report, unread=[str(context.codec.schema.names[j]) for j in np.flatnonzero(search.unread)])
     predictor, compiled = context.predictor, parts.approximations.compiled
     outputs = predictor.classes, predictor.use_scores
     return FittedState(predictor.table, search, report, *outputs, statistics, compiled, predictor.numbers)
@@ -323,6 +342,7 @@ def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
         lowest=parts.approximations.lowest,
         surrogate=parts.approximations.surrogate,
         config=context.config,
+        unread=find_unread(parts.approximations.fast_model.evaluate, codec, parts.space.rows.codes, context.config.fit),
     )
 
 

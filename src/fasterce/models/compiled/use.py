@@ -21,6 +21,8 @@ def make(
         raise InputError("options.unknown_choice", option="compile", expected=("auto", "never"), received=option)
     if option == "never":
         return None, "none wanted"
+    if predictor.table.read_passthrough:
+        return None, "none for a model that reads columns passed through"
     if predictor.numbers is not None:
         return None, "none for a model that predicts numbers"
     compiled, problem = build(model, predictor.table, predictor.classes, codes, predictor.use_scores, config)

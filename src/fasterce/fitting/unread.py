@@ -1,0 +1,104 @@
+"""Find the columns a model never reads, by probing: other values in one column, and no prediction changes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from fasterce.config import FitConfig
+from fasterce.data.codec import Codec
+from fasterce.data.table import PassthroughColumn, Table
+from fasterce.models.predictions import FAILED, Evaluate, Predictions
+from fasterce.models.predictor import Predictor
+from fasterce.typing import Floats, Indices, Mask, Objects
+
+
+def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConfig) -> Mask:
+    """Return which features the model never reads.
+
+    Every feature gets other values in a few rows, one feature at a time; those without an effect are tried again in more
+    rows. A difference of scores below `probe_tolerance` counts as none.
+
+    Parameters
+    ----------
+    evaluate : callable
+        The model, or the compiled model, from codes to predictions.
+    codes : ndarray of shape (rows, features)
+        Training rows.
+
+    Returns
+    -------
+    ndarray of bool, shape (features,)
+    """
+    values = [_other_values(codec, j, config.probe_values) for j in range(codes.shape[1])]
+    unread = np.array([len(known) > 1 for known in values])
+    for rows in config.probe_rows:
+        left = np.flatnonzero(unread)
+        if len(left) == 0:
+            break
+        most = max(1, config.probe_most_rows // sum(len(values[j]) for j in left))
+        some = codes[spread(len(codes), min(rows, most))]
+        base = evaluate(some)
+        for part in np.array_split(left, max(1, sum(len(values[j]) for j in left) * len(some) // config.probe_batch_rows)):
+            unread[part] &= ~_effects(evaluate, some, base, [(int(j), values[j]) for j in part], config.probe_tolerance)
+    return unread
+
+
+def _other_values(codec: Codec, j: int, most: int) -> Floats:
+    if not codec.schema.features[j].numeric:
+        return codec.observed[j][spread(len(codec.observed[j]), most)].astype(np.float64)
+    levels = np.unique(codec.profile.spread[j])
+    return levels[spread(len(levels), most)]
+
+
+def _effects(evaluate: Evaluate, rows: Floats, base: Predictions, probes: list[tuple[int, Floats]], tolerance: float) -> Mask:
+    """Return for each probed feature whether any of its values changes a prediction."""
+    edited = []
+    for j, values in probes:
+        block = np.repeat(rows, len(values), axis=0)
+        block[:, j] = np.tile(values, len(rows))
+        edited.append(block)
+    found, start, effects = evaluate(np.concatenate(edited)), 0, []
+    for _, values in probes:
+        end = start + len(rows) * len(values)
+        same = np.repeat(np.arange(len(rows)), len(values))
+        effects.append(_differ(base.take(same), found.take(slice(start, end)), tolerance))
+        start = end
+    return np.array(effects)
+
+
+def _differ(some: Predictions, others: Predictions, tolerance: float) -> bool:
+    known = (some.classes != FAILED) & (others.classes != FAILED)
+    if some.scores is None or others.scores is None:
+        return bool((some.classes != others.classes)[known].any())
+    gap = np.abs(some.scores - others.scores)[known]
+    return bool((gap > tolerance * np.maximum(1.0, np.abs(some.scores[known]))).any())
+
+
+def mark_read(predictor: Predictor, frame: pd.DataFrame, config: FitConfig) -> Table:
+    """Return the predictor's table with the passthrough columns marked that the model reads.
+
+    A column is probed by giving all rows its first value. A model that fails on that reads the column too.
+    """
+    table = predictor.table
+    if not table.passthrough:
+        return table
+    rows = frame[list(table.columns)].iloc[spread(len(frame), config.probe_rows[1])].reset_index(drop=True)
+    base = predictor.outputs(rows)
+
+    def probed(one: PassthroughColumn) -> PassthroughColumn:
+        other = predictor.outputs(rows.assign(**{str(one.name): one.column(len(rows))}))
+        return replace(one, read=base is not None and (other is None or _outputs_differ(base, other, config.probe_tolerance)))
+
+    return replace(table, passthrough=tuple(map(probed, table.passthrough)))
+
+
+def _outputs_differ(some: Objects, others: Objects, tolerance: float) -> bool:
+    if some.dtype.kind == "f" and others.dtype.kind == "f":
+        return bool((np.abs(some - others) > tolerance * np.maximum(1.0, np.abs(some))).any())
+    return bool((some != others).any())
+
+
+def spread(count: int, most: int) -> Indices:
+    """Return up to `most` positions below `count`, evenly spaced."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.intp))
