@@ -196,7 +196,7 @@ class FitConfig:
     """Rows on which scores are compared with labels before they are used."""
     surrogate_batch_rows: int = 1_000
     """Rows the surrogate evaluates at a time, to bound memory."""
-    probe_rows: tuple[int, ...] = (8, 64, 512)
+    probe_rows: tuple[int, ...] = (32, 512)
     """Rows in which a feature is probed for an effect on the model; features without one go on to the next number."""
     probe_values: int = 6
     """Most values per feature that are probed."""

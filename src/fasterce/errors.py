@@ -145,10 +145,6 @@ class SchemaError(InputError):
     """The schema contradicts itself or the data."""
 
 
-class SchemaWarning(UserWarning):
-    """The data or the schema has something to look at before rows are explained."""
-
-
 class ModelError(FasterCEError, RuntimeError):
     """The user's model raised, or returned something that is not a prediction."""
 

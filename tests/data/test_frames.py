@@ -90,9 +90,9 @@ def test_pandas_is_left_alone() -> None:
     assert [kind_of(one) for one in (frame, mixed(), mixed().to_arrow(), 5)] == ["pandas", "polars", "pyarrow", "pandas"]
 
 
-@pytest.mark.parametrize("wrong", [np.zeros((2, 2)), [1, 2], None, pl.Series([1])])
+@pytest.mark.parametrize("wrong", [np.zeros((2, 2, 2)), [1, 2], None, pl.Series([1])])
 def test_what_is_no_table_is_told(wrong: Any) -> None:
-    with pytest.raises(InputError, match="must be a pandas, Polars or PyArrow table; got"):
+    with pytest.raises(InputError, match=r"must be a pandas, Polars or PyArrow table, a Series, .* or a NumPy array; got"):
         Schema.infer(wrong)
 
 

@@ -20,6 +20,7 @@ from fasterce.typing import Category
 Name = Hashable
 # An end of a range: a number, or the text of a date, time or duration.
 End = float | str
+_NUMBER = re.compile(r"\s*[-+]?[\d.]*\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,7 +393,7 @@ def _end(value: object, option: str) -> End | None:
     if isinstance(value, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period)):
         moment = pd.Timestamp(value) if isinstance(value, (datetime.date, np.datetime64)) else value
         return str(pd.Timedelta(moment) if isinstance(moment, np.timedelta64) else moment)
-    return value if isinstance(value, str) else _number(value, option)
+    return value if isinstance(value, str) and not _NUMBER.fullmatch(value) else _number(value, option)
 
 
 def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 from fasterce.constraints.formula import FUNCTIONS
 from fasterce.constraints.objects import Derived, Frozen, OnlyUp, Require
 from fasterce.data import detect
+from fasterce.data.dtypes import plain
 from fasterce.errors import Problem, make_problem
 from fasterce.typing import Floats
 
@@ -34,6 +35,10 @@ DATE_PATTERN = r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,
 IDENTITY_ROWS, IDENTITY_COLUMNS = 2000, 100
 # Most columns a derived column is computed from, and how exact the identity must be, relative to its largest value.
 MOST_TERMS, EXACTNESS = 4, 1e-9
+
+
+class SchemaWarning(UserWarning):
+    """The data or the schema has something to look at before rows are explained."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def _of_passthrough(column: pd.Series) -> Iterator[Advice]:
     if _is_date_like(column):
         yield _dates(name)
     elif why is not None:
-        yield Advice(make_problem(f"review.{why}", column=name), f"passthrough=[{name!r}]")
+        yield Advice(make_problem(f"review.{why}", column=name), f"passthrough=[{_written(name)}]")
 
 
 def _of_feature(column: pd.Series, feature: "Feature", schema: "Schema") -> Iterator[Advice]:
@@ -82,17 +87,17 @@ def _of_feature(column: pd.Series, feature: "Feature", schema: "Schema") -> Iter
     if not feature.numeric and _is_date_like(column):
         yield _dates(name)
     if detect.has_word(name, OUTCOME_WORDS) and _few_values(column):
-        yield Advice(make_problem("review.outcome", column=name), f"X = X.drop(columns=[{name!r}])")
+        yield Advice(make_problem("review.outcome", column=name), f"X = X.drop(columns=[{_written(name)}])")
     free = feature.mutable and not any(isinstance(c, Frozen) and name in c.columns for c in schema.constraints)
     if free and detect.has_word(name, PROTECTED_WORDS):
-        yield Advice(make_problem("review.protected", column=name), f"immutable=[{name!r}]")
+        yield Advice(make_problem("review.protected", column=name), f"immutable=[{_written(name)}]")
     one_way = feature.direction == "up" or any(isinstance(c, OnlyUp) and name in c.columns for c in schema.constraints)
     if free and feature.numeric and not one_way and detect.has_word(name, AGE_WORDS):
-        yield Advice(make_problem("review.age", column=name), f"increasing=[{name!r}]")
+        yield Advice(make_problem("review.age", column=name), f"increasing=[{_written(name)}]")
 
 
 def _dates(name: Hashable) -> Advice:
-    return Advice(make_problem("review.dates", column=name), f"X[{name!r}] = pd.to_datetime(X[{name!r}])")
+    return Advice(make_problem("review.dates", column=name), f"X[{_written(name)}] = pd.to_datetime(X[{_written(name)}])")
 
 
 def _is_date_like(column: pd.Series) -> bool:
@@ -167,7 +172,7 @@ def _identities(table: pd.DataFrame, schema: "Schema", in_groups: set[Hashable])
         parts = [(names[basis[place]], weight) for place, weight in enumerate(terms[:-1]) if weight]
         holds = _is_exact(every[:, basis], every[:, k], terms)
         if holds and 0 < len(parts) <= MOST_TERMS and not _has_constraint(schema, [names[k], *(name for name, _ in parts)]):
-            line = f'constraints=[Derived({names[k]!r}, "{_formula(parts, float(terms[-1]))}")]'
+            line = f'constraints=[Derived({_written(names[k])}, "{_formula(parts, float(terms[-1]))}")]'
             yield Advice(make_problem("review.derived", column=names[k], columns=[name for name, _ in parts]), line)
 
 
@@ -199,6 +204,11 @@ def _formula(parts: Sequence[tuple[Hashable, float]], offset: float) -> str:
         sign = (" - " if weight < 0 else " + ") if written else ("-" if weight < 0 else "")
         written += f"{sign}{factor}{quoted(name)}"
     return written + (f" {'-' if offset < 0 else '+'} {abs(offset):.6g}" if offset else "")
+
+
+def _written(name: Hashable) -> str:
+    """Return a column as Python writes it."""
+    return repr(plain(name))
 
 
 def quoted(name: Hashable) -> str:

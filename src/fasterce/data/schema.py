@@ -17,8 +17,8 @@ from fasterce.constraints.validate import as_constraints, check_constraints
 from fasterce.data import detect, value_types
 from fasterce.data.dtypes import Dtype, in_order, plain
 from fasterce.data.frames import as_pandas
-from fasterce.data.review import Advice, review
-from fasterce.errors import SchemaError, SchemaWarning, unknown
+from fasterce.data.review import Advice, SchemaWarning, review
+from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category, Floats, Json, JsonObject
 
 Kind = Literal["numeric", "categorical"]

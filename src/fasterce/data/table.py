@@ -270,7 +270,7 @@ class Table:
                 about["blank"] = "None"
         for one in self.passthrough:
             place, value = self.columns.index(one.name), dtypes.plain(one.value)
-            kept = value if isinstance(value, (str, int, float, bool)) and value == value else None
+            kept = value if isinstance(value, (str, int, float, bool)) and not pd.isna(value) else None
             described.append({**dtypes.describe_dtype(one.dtype), "place": place, "value": kept, "read": one.read})
         return described
 

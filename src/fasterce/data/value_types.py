@@ -130,7 +130,7 @@ def _time_number(value: Any, name: str) -> float:
 
 
 def to_value(number: float, name: str) -> Any:
-    """Return the value a number stands for, as a Python object (a `pandas.Period` or `pandas.Timedelta` where one is meant)."""
+    """Return the value a number stands for, as Python or pandas holds it."""
     if name == DECIMAL:
         return Decimal(repr(float(number)))
     period = frequency(name)
@@ -139,7 +139,7 @@ def to_value(number: float, name: str) -> Any:
     passed = pd.Timedelta(round(number * MICROSECONDS[name]), "us")
     if name in (DAYS, SECONDS):
         return passed
-    moment = datetime.datetime(1970, 1, 1) + passed.to_pytimedelta()  # noqa: DTZ001 - as the column holds it
+    moment = datetime.datetime(1970, 1, 1) + passed.to_pytimedelta()
     return moment.date() if name == DATE and moment.time() == datetime.time() else moment
 
 

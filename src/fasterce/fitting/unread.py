@@ -38,9 +38,8 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
             break
         most = max(1, config.probe_most_rows // sum(len(values[j]) for j in left))
         some = codes[spread(len(codes), min(rows, most))]
-        base = evaluate(some)
         for part in np.array_split(left, max(1, sum(len(values[j]) for j in left) * len(some) // config.probe_batch_rows)):
-            unread[part] &= ~_effects(evaluate, some, base, [(int(j), values[j]) for j in part], config.probe_tolerance)
+            unread[part] &= ~_effects(evaluate, some, [(int(j), values[j]) for j in part], config.probe_tolerance)
     return unread
 
 
@@ -51,14 +50,15 @@ def _other_values(codec: Codec, j: int, most: int) -> Floats:
     return levels[spread(len(levels), most)]
 
 
-def _effects(evaluate: Evaluate, rows: Floats, base: Predictions, probes: list[tuple[int, Floats]], tolerance: float) -> Mask:
-    """Return for each probed feature whether any of its values changes a prediction."""
-    edited = []
+def _effects(evaluate: Evaluate, rows: Floats, probes: list[tuple[int, Floats]], tolerance: float) -> Mask:
+    """Return for each probed feature whether any of its values changes a prediction; all are evaluated in one call."""
+    edited = [rows]
     for j, values in probes:
         block = np.repeat(rows, len(values), axis=0)
         block[:, j] = np.tile(values, len(rows))
         edited.append(block)
-    found, start, effects = evaluate(np.concatenate(edited)), 0, []
+    found, start, effects = evaluate(np.concatenate(edited)), len(rows), []
+    base = found.take(slice(0, len(rows)))
     for _, values in probes:
         end = start + len(rows) * len(values)
         same = np.repeat(np.arange(len(rows)), len(values))
@@ -83,7 +83,7 @@ def mark_read(predictor: Predictor, frame: pd.DataFrame, config: FitConfig) -> T
     table = predictor.table
     if not table.passthrough:
         return table
-    rows = frame[list(table.columns)].iloc[spread(len(frame), config.probe_rows[1])].reset_index(drop=True)
+    rows = frame[list(table.columns)].iloc[spread(len(frame), config.probe_rows[0])].reset_index(drop=True)
     base = predictor.outputs(rows)
 
     def probed(one: PassthroughColumn) -> PassthroughColumn:

@@ -181,8 +181,8 @@ def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> DeclaredRange
     try:
         low, high = (feature.number(limit) for limit in limits)
     except (TypeError, ValueError):
-        low = high = np.nan
-    if np.isnan(low) or np.isnan(high):
+        raise InputError("constraints.permitted_not_a_pair", **where) from None
+    if any(np.isnan(number) and not isinstance(limit, float) for number, limit in zip((low, high), limits, strict=True)):
         raise InputError("constraints.permitted_not_a_pair", **where)
     if feature.declared:
         low, high = max(low, feature.lower), min(high, feature.upper)
