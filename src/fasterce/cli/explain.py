@@ -24,9 +24,9 @@ from fasterce.io.atomic import replace_file
 from fasterce.viz import batch, html
 from fasterce.viz.formatting import counted
 
-Format = Literal["table", "csv", "json", "parquet", "html"]
+Format = Literal["table", "csv", "json", "jsonl", "parquet", "html"]
 # The format of `io.run` for those that are written chunk by chunk.
-STREAMED: dict[Format, str] = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
+STREAMED: dict[Format, str] = {name: name for name in ("csv", "json", "jsonl", "parquet")}
 SUFFIXES: dict[str, Format] = {
     **{suffix: format for suffix, name in formats.SUFFIXES.items() for format in STREAMED if STREAMED[format] == name},
     ".html": "html",
@@ -78,7 +78,7 @@ def explain(
             keep=keep or [],
             resume=not fresh,
             progress=advance,
-            record_maker=partial(records.make, model_digest=opened.model_digest) if chosen == "json" else None,
+            record_maker=partial(records.make, model_digest=opened.model_digest) if chosen in formats.RECORDS else None,
             model_digest=opened.model_digest,
             **vars(reading),
         )

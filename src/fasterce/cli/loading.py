@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +116,8 @@ def read_rows(
     source: str, table: Table, options: CsvOptions, *, id_column: str | None = None, limit: int | None = None
 ) -> pd.DataFrame:
     """Read the first `limit` rows for an explainer at once, with the id column as their index."""
-    separator, encoding = options.separator, options.encoding
-    with io.open_rows(source, table=table, limit=limit, ids=id_column, separator=separator, encoding=encoding) as rows:
+    csv = {one.name: getattr(options, one.name) for one in fields(CsvOptions)}
+    with io.open_rows(source, table=table, limit=limit, ids=id_column, **csv) as rows:
         chunks = [_indexed(chunk) for chunk in rows]
     return pd.concat(chunks) if chunks else table.frame(np.zeros((0, len(table.schema))))
 

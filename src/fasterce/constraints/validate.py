@@ -67,8 +67,7 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
             column = columns[constraint.feature]
             if not column.numeric:
                 raise wrong(constraint, "needs_number", column=column.name)
-            if isinstance(constraint, objects.Range):
-                _check_ends(constraint, column)
+            _check_ends(constraint, column)
             if isinstance(constraint, objects.Step) and column.integer and constraint.size != round(constraint.size):
                 raise wrong(constraint, "step_not_whole", column=column.name, received=constraint.size)
         case objects.Allowed(categories=named) | objects.Order(categories=named):
@@ -88,9 +87,10 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
                 raise wrong(constraint, "formula_of_categories", received=categorical)
 
 
-def _check_ends(constraint: objects.Range, column: "Feature") -> None:
+def _check_ends(constraint: Constraint, column: "Feature") -> None:
     """Check that an end given as text is a date, time or duration of the column, and that the ends are in order."""
-    given = [end for end in (constraint.low, constraint.high) if end is not None]
+    ends = (constraint.low, constraint.high) if isinstance(constraint, objects.Range) else ()
+    given = [end for end in ends if end is not None]
     numbers = [column.number(end) if isinstance(end, str) else float(end) for end in given]
     for end, number in zip(given, numbers, strict=True):
         if math.isnan(number):

@@ -49,10 +49,8 @@ LIMITS = DetectionLimits()
 def reason(column: pd.Series, limits: DetectionLimits = LIMITS) -> str | None:
     """Return why a column is no feature, a key of `REASONS`; None for a feature."""
     present = column.dropna()
-    if len(column) == 0:
-        return None
     if present.empty:
-        return EMPTY
+        return EMPTY if len(column) else None
     if pd.api.types.is_bool_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
         return None
     if pd.api.types.is_numeric_dtype(column.dtype):

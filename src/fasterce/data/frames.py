@@ -81,9 +81,7 @@ def _column(nw: Any, column: Any) -> Any:
     if dtype.is_integer() or dtype == nw.Boolean:
         name = "boolean" if dtype == nw.Boolean else str(dtype)
         return pd.array(column.to_list(), dtype=name) if has_nulls else column.to_numpy()
-    if dtype.is_float() or dtype == nw.Decimal:
-        if dtype == nw.Decimal:
-            return pd.Series(column.to_list(), dtype=object)
+    if dtype.is_float():
         return column.to_numpy().astype(str(dtype).lower())
     if dtype in (nw.Enum, nw.Categorical):
         known = _order(column)

@@ -32,7 +32,7 @@ AGE_WORDS = frozenset({"age"})
 SAMPLED_TEXTS = 200
 DATE_PATTERN = r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ].*)?\s*"
 # Rows, and numeric columns, up to which linear identities are searched for.
-IDENTITY_ROWS, IDENTITY_COLUMNS = 2000, 100
+IDENTITY_ROWS, IDENTITY_COLUMNS = 500, 100
 # Most columns a derived column is computed from, and how exact the identity must be, relative to its largest value.
 MOST_TERMS, EXACTNESS = 4, 1e-9
 
@@ -51,10 +51,13 @@ class Advice:
         What was found; `problem.column` is the column.
     line : str
         What to add: a parameter of `Schema.infer`, or a statement.
+    remedy : str
+        The same for the command line: an option of `fasterce inspect`, or a line of the schema file.
     """
 
     problem: Problem
     line: str
+    remedy: str
 
     def __str__(self) -> str:
         return f"{self.problem.text()} Add: {self.line}"
@@ -79,7 +82,9 @@ def _of_passthrough(column: pd.Series) -> Iterator[Advice]:
     if _is_date_like(column):
         yield _dates(name)
     elif why is not None:
-        yield Advice(make_problem(f"review.{why}", column=name), f"passthrough=[{_written(name)}]")
+        yield Advice(
+            make_problem(f"review.{why}", column=name), f"passthrough=[{_written(name)}]", f"Add: --passthrough {name}"
+        )
 
 
 def _of_feature(column: pd.Series, feature: "Feature", schema: "Schema") -> Iterator[Advice]:
@@ -87,17 +92,20 @@ def _of_feature(column: pd.Series, feature: "Feature", schema: "Schema") -> Iter
     if not feature.numeric and _is_date_like(column):
         yield _dates(name)
     if detect.has_word(name, OUTCOME_WORDS) and _few_values(column):
-        yield Advice(make_problem("review.outcome", column=name), f"X = X.drop(columns=[{_written(name)}])")
+        line = f"X = X.drop(columns=[{_written(name)}])"
+        yield Advice(make_problem("review.outcome", column=name), line, f"Add: --drop {name}")
     free = feature.mutable and not any(isinstance(c, Frozen) and name in c.columns for c in schema.constraints)
     if free and detect.has_word(name, PROTECTED_WORDS):
-        yield Advice(make_problem("review.protected", column=name), f"immutable=[{_written(name)}]")
+        yield Advice(make_problem("review.protected", column=name), f"immutable=[{_written(name)}]", f"Add: --freeze {name}")
     one_way = feature.direction == "up" or any(isinstance(c, OnlyUp) and name in c.columns for c in schema.constraints)
     if free and feature.numeric and not one_way and detect.has_word(name, AGE_WORDS):
-        yield Advice(make_problem("review.age", column=name), f"increasing=[{_written(name)}]")
+        line = f"increasing=[{_written(name)}]"
+        yield Advice(make_problem("review.age", column=name), line, f"Add: --increasing {name}")
 
 
 def _dates(name: Hashable) -> Advice:
-    return Advice(make_problem("review.dates", column=name), f"X[{_written(name)}] = pd.to_datetime(X[{_written(name)}])")
+    line = f"X[{_written(name)}] = pd.to_datetime(X[{_written(name)}])"
+    return Advice(make_problem("review.dates", column=name), line, f"Add: --dates {name}")
 
 
 def _is_date_like(column: pd.Series) -> bool:
@@ -126,7 +134,8 @@ def _one_hot_groups(table: pd.DataFrame, schema: "Schema") -> Iterator[tuple[lis
             continue
         formula = f"{' + '.join(quoted(name) for name in names)} == 1"
         line = f'constraints=[Require("{formula}")]'
-        yield names, Advice(make_problem("review.one_hot", columns=names, prefix=prefix), line)
+        remedy = f'Add to the constraints of the file: {{constraint: require, formula: "{formula}"}}'
+        yield names, Advice(make_problem("review.one_hot", columns=names, prefix=prefix), line, remedy)
 
 
 def _prefix(name: Hashable) -> str:
@@ -172,8 +181,11 @@ def _identities(table: pd.DataFrame, schema: "Schema", in_groups: set[Hashable])
         parts = [(names[basis[place]], weight) for place, weight in enumerate(terms[:-1]) if weight]
         holds = _is_exact(every[:, basis], every[:, k], terms)
         if holds and 0 < len(parts) <= MOST_TERMS and not _has_constraint(schema, [names[k], *(name for name, _ in parts)]):
-            line = f'constraints=[Derived({_written(names[k])}, "{_formula(parts, float(terms[-1]))}")]'
-            yield Advice(make_problem("review.derived", column=names[k], columns=[name for name, _ in parts]), line)
+            formula = _formula(parts, float(terms[-1]))
+            line = f'constraints=[Derived({_written(names[k])}, "{formula}")]'
+            entry = f'{{constraint: derived, feature: {names[k]}, formula: "{formula}"}}'
+            problem = make_problem("review.derived", column=names[k], columns=[name for name, _ in parts])
+            yield Advice(problem, line, f"Add to the constraints of the file: {entry}")
 
 
 def _combination(columns: Floats, target: Floats) -> Floats | None:

@@ -143,6 +143,15 @@ def to_value(number: float, name: str) -> Any:
     return moment.date() if name == DATE and moment.time() == datetime.time() else moment
 
 
+def usual_dtype(name: str) -> Dtype:
+    """Return the dtype pandas gives values of this type when it reads them from a file."""
+    if name == DECIMAL:
+        return np.dtype(object)
+    if frequency(name) is not None:
+        return pd.PeriodDtype(frequency(name))
+    return np.dtype("datetime64[us]" if name in (DATE, DATETIME) else "timedelta64[us]")
+
+
 def as_text(value: object) -> str:
     """Return a value as text; a duration of whole days without hours."""
     return str(value).removesuffix(" 00:00:00") if isinstance(value, datetime.timedelta) else str(value)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from fasterce.data import value_types
 from fasterce.data.dtypes import Dtype, is_single
 from fasterce.data.schema import Feature
 from fasterce.data.table import Table
@@ -182,6 +183,9 @@ def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
     """Return an Arrow array of a given type, with null for missing values."""
     if pa.types.is_string(kind):
         return pa.array([None if pd.isna(value) else str(value) for value in values], kind)
+    if pa.types.is_temporal(kind) or (pa.types.is_float64(kind) and getattr(values, "dtype", None) == np.dtype(object)):
+        given = pd.Series(list(values))
+        return pa.array(given.astype(float) if pa.types.is_floating(kind) else given, from_pandas=True).cast(kind, safe=False)
     return pa.array(values, kind, from_pandas=True)
 
 
@@ -203,9 +207,24 @@ def _type_of(values: Sequence[Any]) -> pa.DataType:
 def _feature_type(feature: Feature, dtype: Dtype) -> pa.DataType:
     if not feature.numeric:
         return _type_of(feature.categories)
+    if feature.value_type != value_types.NUMBER:
+        return _time_type(feature.value_type, dtype)
     if pd.api.types.is_integer_dtype(dtype):
         return pa.int64()
     return pa.float32() if is_single(dtype) else pa.float64()
+
+
+def _time_type(value_type: str, dtype: Dtype) -> pa.DataType:
+    """Return the Arrow type of dates, times, durations and decimals; a period is text."""
+    zone = getattr(dtype, "tz", None)
+    known = {
+        value_types.DECIMAL: pa.float64(),
+        value_types.DATE: pa.date32(),
+        value_types.DATETIME: pa.timestamp("us", None if zone is None else str(zone)),
+        value_types.DAYS: pa.duration("us"),
+        value_types.SECONDS: pa.duration("us"),
+    }
+    return known.get(value_type, pa.string())
 
 
 def _target_type(explainer: "FasterCE", options: Mapping[str, Any], prediction: pa.DataType) -> pa.DataType:

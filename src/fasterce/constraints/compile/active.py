@@ -19,7 +19,7 @@ Origin = Literal["schema", "features_to_vary", "permitted_range", "constraints"]
 
 @dataclass(frozen=True)
 class DeclaredRange(objects.Range):
-    """A range with both ends stated as numbers; an infinite end is open. `shown` are the ends as text where they are dates."""
+    """A range with both ends stated as numbers; an infinite end is open. `shown` are the ends as text if they are dates."""
 
     low: float = -np.inf
     high: float = np.inf
