@@ -28,6 +28,7 @@ from fasterce.fitting.state import FittedState
 from fasterce.fitting.update import UpdateReport
 from fasterce.integrations.sklearn import Transforming
 from fasterce.models.adapters import adapt
+from fasterce.models.adapters.base import model_name
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.compiled.use import used
 from fasterce.models.files.load import LoadedModel
@@ -75,7 +76,7 @@ class FasterCE(Transforming, BaseEstimator):
     autoencoder : tuple of two callables, optional
         Your own (encode, decode) functions between the encoded table and a latent matrix.
     progress : bool, optional
-        Whether to show a progress bar. By default only in a terminal.
+        Whether to show a progress bar. By default in a terminal and in a notebook.
     keep_rows : bool, default True
         Whether to keep training rows of every class as examples for the search; `save` stores them. If False, decoded
         latent samples are used instead, for data that must not be stored.
@@ -394,7 +395,25 @@ class FasterCE(Transforming, BaseEstimator):
         arrays = run_search(ledger, verifier, plan=plan)
         infeasible = infeasibility.diagnose(ledger, verifier, plan, run_search, started)
         found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
-        return replace(found, options=options.values(), cut_short=plan.clock.ran_out)
+        in_force = tuple(one.text for one in (*plan.constraints.active, *plan.constraints.definitions))
+        found = replace(found, options=options.values(), cut_short=plan.clock.ran_out, model=model_name(self.model))
+        found = replace(found, constraints=in_force)
+        return self._with_chances(found, predictor, compiled)
+
+    def _with_chances(self, found: Explanation, predictor: Predictor, compiled: CompiledModel | None) -> Explanation:
+        """Return an explanation with the probability of each new class: as verified, by the compiled model, or by one more
+        call of the model; without that call where there is a budget or the deadline has passed."""
+        arrays = found.arrays
+        if not len(arrays) or not (self.state_.use_scores and predictor.has_chances):
+            return found
+        values = arrays.probabilities if arrays.probabilities.shape[1] else None
+        if values is None and compiled is not None:
+            scores = compiled.evaluate(arrays.codes).scores
+            values = None if scores is None else np.exp(scores)
+        elif values is None and found.options["budget"] is None and not found.cut_short:
+            frame = predictor.table.as_returned(found.rows.iloc[arrays.query], arrays.before, arrays.codes)
+            values = predictor.verify(frame, raw=True).values
+        return found if values is None else replace(found, arrays=arrays.with_chances(values), usage=predictor.usage)
 
     def _with_probabilities(self, explanation: Explanation) -> Explanation:
         """Return an explanation with the probabilities of its rows and counterfactuals, for records.

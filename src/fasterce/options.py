@@ -263,7 +263,7 @@ class FitOptions(Checked):
     autoencoder: tuple[Coder, Coder] | None = option(
         None, "Your own (encode, decode) functions between the codec's matrix and a latent matrix.", kind=Kind.OBJECT
     )
-    progress: bool | None = option(None, "Show a progress bar; by default in a terminal only.")
+    progress: bool | None = option(None, "Show a progress bar; by default in a terminal and in a notebook.")
     keep_rows: bool = option(
         True, "Keep some training rows of every class as examples; `save` stores them.", cli="--keep-rows/--no-keep-rows"
     )

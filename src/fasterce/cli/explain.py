@@ -21,7 +21,7 @@ from fasterce.errors import InputError
 from fasterce.explanation import Explanation
 from fasterce.io import formats
 from fasterce.io.atomic import replace_file
-from fasterce.viz import batch, html
+from fasterce.viz import batch
 from fasterce.viz.formatting import counted
 
 Format = Literal["table", "csv", "json", "jsonl", "parquet", "html"]
@@ -124,7 +124,7 @@ def explain_few(
 def _show(found: Explanation, out: str, format: Format) -> None:
     """Show a table or a page of all rows at once."""
     if format == "html":
-        write_text(out, html.page(TITLE, [("", html.fragment(found, len(found)))]))
+        write_text(out, batch.page(found, title=TITLE))
     elif out == STDOUT:
         show(found)
     else:
