@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fasterce.data.dtypes import with_missing_rows
 from fasterce.data.frames import as_kind, as_series
 from fasterce.data.table import Table
+from fasterce.data.value_types import as_text
 from fasterce.errors import InputError, Problem, make_problem
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import ModelUsage
@@ -29,6 +30,7 @@ SERIES = ("status", "reason", "prediction", "target", "score")
 MEASURED = ("score", "chance", "nn_ratio", "robust", "ensemble_agreement")
 # Decimals of a probability: more would depend on how many rows a model evaluates at once.
 CHANCE_DECIMALS = 4
+MOST_PLACES = 15
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,25 @@ class CompiledUsage:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one feature: the value in the row and in the counterfactual."""
+    """A change of one feature: the value in the row and in the counterfactual.
+
+    `str` shows numbers to the precision of the feature, `decimals`, with more places where these would look the same.
+    """
 
     feature: Any
     before: Any
     after: Any
+    decimals: int | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        places = self.decimals
+        numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (self.before, self.after))
+        if places is None or not numbers:
+            before, after = (_or_missing(value) for value in (self.before, self.after))
+            return f"{self.feature} {before} -> {after}"
+        while round(self.before, places) == round(self.after, places) and places < MOST_PLACES:
+            places += 1
+        return f"{self.feature} {round(self.before, places):.15g} -> {round(self.after, places):.15g}"
 
 
 @dataclass(frozen=True)
@@ -103,7 +119,7 @@ class Infeasibility:
     @property
     def problems(self) -> list[Problem]:
         """The same as problems, which render as text."""
-        changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
+        changes = ", ".join(str(change) for change in self.unlocked)
         blocking = " and ".join(f"'{constraint.text}'" for constraint in self.blocking)
         found = []
         if not self.unlocked:
@@ -119,8 +135,8 @@ class Infeasibility:
         return found
 
 
-def _or_missing(value: Any) -> Any:
-    return "missing" if value is None else value
+def _or_missing(value: Any) -> str:
+    return "missing" if value is None else as_text(value)
 
 
 @dataclass(frozen=True)
@@ -543,7 +559,7 @@ class Explanation:
 
     @property
     def style(self) -> Any:
-        """The table of `to_frame` as a pandas `Styler`: changed cells are marked, and numbers have the feature's precision."""
+        """The table of `to_frame` as a pandas `Styler`: changed cells marked, numbers to the precision of their feature."""
         from fasterce.viz.styler import styled  # noqa: PLC0415
 
         return styled(self)

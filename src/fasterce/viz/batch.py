@@ -1,4 +1,4 @@
-"""A batch of explanations as one self-contained page: figures, plots, a table of all rows, the first rows in detail, and what it is based on."""
+"""A batch of explanations as one self-contained page: figures, plots, a table of all rows, and the first rows in detail."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,8 +21,8 @@ NOTICE = (
 
 
 DISTANCES = {
-    "percentile": "The distance of a change is the share of training rows between the two values, and 1 for a changed category; "
-    "the changes of a counterfactual add up.",
+    "percentile": "The distance of a change is the share of training rows between the two values, and 1 for a changed "
+    "category; the changes of a counterfactual add up.",
     "gower": "The distance of a change is its share of the feature's range, and 1 for a changed category; the changes of a "
     "counterfactual add up.",
     "mad": "The distance of a change is counted in median absolute deviations of the feature, and a changed category is 1 "

@@ -21,9 +21,10 @@ def styled(explanation: Explanation) -> Any:
     numbers = {
         name: feature.decimals for name, feature in features.items() if feature.value_type == "number" and feature.numeric
     }
-    written = {name: f"{{:.{max(places, 0)}f}}" for name, places in numbers.items()}
+    written: dict[Any, Any] = {name: f"{{:.{max(places, 0)}f}}" for name, places in numbers.items()}
     written |= {name: "{:.3g}" for name in ("distance", "nn_ratio") if name in frame.columns}
     written |= {name: "{:.4g}" for name in ("new_score",) if name in frame.columns}
     marked = pd.DataFrame(marks, index=frame.index, columns=pd.Index(own, tupleize_cols=False))
-    style = frame.style.format(written, na_rep="missing").format({"changed": ", ".join} if "changed" in frame else {})
+    written |= {"changed": lambda names: ", ".join(map(str, names))} if "changed" in frame else {}
+    style = frame.style.format(written, na_rep="missing")
     return style.apply(lambda _: marked, subset=own, axis=None).hide(axis="index")

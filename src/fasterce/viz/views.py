@@ -158,7 +158,7 @@ def _outcome(explanation: Explanation, position: int, is_chance: bool, target: s
         return measure(score) if is_chance else predicted(score)
     place = int(explanation.arrays.predicted[position])
     label = text(explanation.classes[place]) if explanation.classes and place >= 0 else target or ""
-    return f"{label} ({percent(chance)})" if math.isfinite(chance) else label
+    return f"{label} ({100 * chance:.1f} %)" if math.isfinite(chance) else label
 
 
 def _feature(explanation: Explanation, lines: list[int], j: int) -> RowLine:
