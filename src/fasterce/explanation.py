@@ -27,7 +27,8 @@ INVALID_INPUT = "invalid_input"
 MODEL_ERROR = "model_error"
 STOPPED = "stopped"
 SERIES = ("status", "reason", "prediction", "target", "score")
-MEASURED = ("score", "chance", "nn_ratio", "robust", "ensemble_agreement")
+SCORED = ("score", "chance")
+MEASURED = ("nn_ratio", "robust", "ensemble_agreement")
 # Decimals of a probability: more would depend on how many rows a model evaluates at once.
 CHANCE_DECIMALS = 4
 MOST_PLACES = 15
@@ -187,7 +188,7 @@ class CounterfactualArrays:
 
     def __post_init__(self) -> None:
         count = len(self.query)
-        unknown = {name: np.full(count, np.nan) for name in MEASURED}
+        unknown = {name: np.full(count, np.nan) for name in (*SCORED, *MEASURED)}
         unknown |= {"predicted": np.full(count, FAILED, dtype=np.intp), "probabilities": np.zeros((count, 0))}
         for name, values in unknown.items():
             if len(getattr(self, name)) != count:
@@ -369,7 +370,7 @@ class Explanation:
         return pd.concat([about, typed], axis=1)
 
     def _measured(self) -> dict[str, Floats]:
-        every = {"new_score": self.new_score} | {name: getattr(self.arrays, name) for name in MEASURED[2:]}
+        every = {"new_score": self.new_score} | {name: getattr(self.arrays, name) for name in MEASURED}
         scored = self.score is not None and bool(self.score.notna().any())
         return {
             name: values for name, values in every.items() if np.isfinite(values).any() or (name == "new_score" and scored)

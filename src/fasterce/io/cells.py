@@ -165,6 +165,10 @@ def numbers_of(array: pa.Array) -> tuple[Floats, Mask]:
         values = np.full(len(texts), np.nan)
         values[good] = np.fromiter(map(float, texts.filter(pa.array(good)).to_pylist()), np.float64, int(good.sum()))
         return values, good
+    if pa.types.is_decimal(array.type):
+        # Arrow's own cast is not correctly rounded.
+        values = np.array([np.nan if value is None else float(value) for value in array.to_pylist()], dtype=np.float64)
+        return values, ~np.isnan(values)
     is_number = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
     numbers = array if is_number else array.cast(pa.float64())
     values = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -5,12 +5,14 @@ import json
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from io import BytesIO, StringIO
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -188,13 +190,19 @@ def _csv_values(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if pa.types.is_floating(kind):
         values = [None if value is None or np.isnan(value) else value for value in values]
+    if pa.types.is_duration(kind):
+        values = [None if value is None else str(pd.Timedelta(value)) for value in values]
     if pa.types.is_float32(kind):
         values = [None if value is None else str(np.float32(value)) for value in values]
     return values
 
 
 def _json_lines(objects: Iterable[Mapping[str, object]]) -> bytes:
-    return "".join(json.dumps(one, ensure_ascii=False, default=str, allow_nan=False) + "\n" for one in objects).encode()
+    return "".join(json.dumps(one, ensure_ascii=False, default=_as_json, allow_nan=False) + "\n" for one in objects).encode()
+
+
+def _as_json(value: object) -> str:
+    return str(pd.Timedelta(value) if isinstance(value, timedelta) else value)
 
 
 def _json_line(line: JsonObject) -> JsonObject:

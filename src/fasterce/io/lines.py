@@ -6,6 +6,7 @@ depend on the explainer, the target and the columns kept, never on the rows.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,7 +179,11 @@ def _changes(found: Explanation) -> list[str]:
     for k, j in zip(*(places.tolist() for places in np.nonzero(arrays.changed)), strict=True):
         before, after = table.value(j, arrays.before[k, j]), table.value(j, arrays.codes[k, j])
         changes[k].append({"feature": table.schema.names[j], "from": before, "to": after})
-    return [json.dumps(one, ensure_ascii=False, default=str) for one in changes]
+    return [json.dumps(one, ensure_ascii=False, default=_plain) for one in changes]
+
+
+def _plain(value: object) -> float | str:
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:

@@ -1,6 +1,7 @@
 """An explanation as JSON."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -49,4 +50,6 @@ def _plain(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if is_missing(value) or (isinstance(value, float) and not np.isfinite(value)):
         return None
+    if isinstance(value, Decimal):
+        return float(value)
     return value if isinstance(value, (str, int, float, bool)) else str(value)
