@@ -211,7 +211,7 @@ def _rounded(weights: Floats, sizes: Floats, size: float) -> Floats:
 
 def _formula(parts: Sequence[tuple[Hashable, float]], offset: float) -> str:
     written = ""
-    for name, weight in parts:
+    for name, weight in sorted(parts, key=lambda part: part[1] < 0):
         factor = "" if abs(weight) == 1 else f"{abs(weight):.6g} * "
         sign = (" - " if weight < 0 else " + ") if written else ("-" if weight < 0 else "")
         written += f"{sign}{factor}{quoted(name)}"

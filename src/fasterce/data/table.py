@@ -58,8 +58,9 @@ class PassthroughColumn:
     read: bool = False
 
     def column(self, rows: int) -> pd.Series:
-        """Return the value once per row, in the column's dtype."""
-        return pd.Series([self.value] * rows, dtype=self.dtype)
+        """Return the value once per row, in the column's dtype; zeros where the dtype has no missing value."""
+        no_missing = isinstance(self.dtype, np.dtype) and self.dtype.kind in "biu"
+        return pd.Series([0 if self.value is None and no_missing else self.value] * rows, dtype=self.dtype)
 
 
 @dataclass(frozen=True)
