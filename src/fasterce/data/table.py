@@ -57,6 +57,13 @@ class PassthroughColumn:
     value: Any = None
     read: bool = False
 
+    @property
+    def neutral(self) -> Any:
+        """A value of nobody's: empty text, zero, or a missing value."""
+        if pd.api.types.is_numeric_dtype(self.dtype):
+            return 0
+        return "" if isinstance(self.value, str) else None
+
     def column(self, rows: int) -> pd.Series:
         """Return the value once per row, in the column's dtype; zeros where the dtype has no missing value."""
         no_missing = isinstance(self.dtype, np.dtype) and self.dtype.kind in "biu"

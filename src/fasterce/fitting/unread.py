@@ -1,5 +1,6 @@
 """Find the columns a model never reads, by probing: other values in one column, and no prediction changes."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -75,10 +76,12 @@ def _differ(some: Predictions, others: Predictions, tolerance: float) -> bool:
     return bool((gap > tolerance * np.maximum(1.0, np.abs(some.scores[known]))).any())
 
 
-def mark_read(predictor: Predictor, frame: pd.DataFrame, config: FitConfig) -> Table:
+def mark_read(predictor: Predictor, frame: pd.DataFrame, keep_rows: bool, config: FitConfig) -> Table:
     """Return the predictor's table with the passthrough columns marked that the model reads.
 
-    A column is probed by giving all rows its first value. A model that fails on that reads the column too.
+    A column is probed by giving all rows its first value. A model that fails on that reads the column too. The columns that
+    are read get the values of the row with which the model predicts the classes most evenly, so that both sides of its
+    decision are seen in `fit`. Without `keep_rows`, no value of a row is kept.
     """
     table = predictor.table
     if not table.passthrough:
@@ -90,7 +93,25 @@ def mark_read(predictor: Predictor, frame: pd.DataFrame, config: FitConfig) -> T
         other = predictor.outputs(rows.assign(**{str(one.name): one.column(len(rows))}))
         return replace(one, read=base is not None and (other is None or _outputs_differ(base, other, config.probe_tolerance)))
 
-    return replace(table, passthrough=tuple(map(probed, table.passthrough)))
+    table = replace(table, passthrough=tuple(map(probed, table.passthrough)))
+    if not keep_rows:
+        constant = {one.name for one in table.passthrough if frame[one.name].nunique(dropna=False) == 1}
+        passed = [one if one.name in constant else replace(one, value=one.neutral) for one in table.passthrough]
+        return replace(table, passthrough=tuple(passed))
+    return table.with_values_of(_most_even(predictor, rows, table.read_passthrough)) if table.read_passthrough else table
+
+
+def _most_even(predictor: Predictor, rows: pd.DataFrame, read: list[Hashable]) -> pd.Series:
+    """Return the row whose values of these columns, given to all rows, let the model predict the classes most evenly."""
+    others = [name for name in rows.columns if name not in read]
+    every, own = np.repeat(np.arange(len(rows)), len(rows)), np.tile(np.arange(len(rows)), len(rows))
+    parts = {name: rows[name].take(own if name in others else every).reset_index(drop=True) for name in rows.columns}
+    outputs = predictor.outputs(pd.DataFrame(parts, columns=rows.columns))
+    if outputs is None:
+        return rows.iloc[0]
+    labels = outputs.argmax(axis=1) if outputs.ndim > 1 else outputs > 0 if outputs.dtype.kind == "f" else outputs
+    share = [pd.Series(one).value_counts(normalize=True).max() for one in np.split(labels, len(rows))]
+    return rows.iloc[int(np.argmin(share))]
 
 
 def _outputs_differ(some: Objects, others: Objects, tolerance: float) -> bool:
