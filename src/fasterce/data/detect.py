@@ -18,6 +18,8 @@ REASONS = {
     TOO_LARGE: "has whole numbers beyond 2**53",
 }
 ID_WORDS = frozenset({"id", "ids", "uid", "uuid", "guid", "key", "index", "idx", "rownum", "serial", "hash", "ssn", "iban"})
+# Names of columns that count the rows; that of a column without a name is what pandas calls it.
+COUNT_WORDS = frozenset({"unnamed", "row", "no", "nr", "number", "record", "sequence", "seq", "case", "obs", "observation"})
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,16 @@ def _of_numbers(present: pd.Series, column: pd.Series, limits: DetectionLimits) 
 
 
 def _is_id(values: Floats, name: str, limits: DetectionLimits) -> bool:
-    """Tell an id by whole numbers, nearly all of them distinct, that count the rows or are named as an id."""
+    """Tell an id by whole numbers, nearly all of them distinct, that are named as an id, or as a number and count the rows."""
     if not np.isfinite(values).all() or (values != np.round(values)).any():
         return False
     distinct = len(np.unique(values))
     if distinct < limits.distinct * len(values):
         return False
+    if has_word(name, ID_WORDS):
+        return True
     counted = distinct == len(values) and values.min() in (0, 1) and values.max() - values.min() == len(values) - 1
-    return bool(counted) or has_word(name, ID_WORDS)
+    return bool(counted) and has_word(name, COUNT_WORDS)
 
 
 def _of_text(present: pd.Series, distinct: int, limits: DetectionLimits) -> str | None:

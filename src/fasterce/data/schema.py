@@ -339,9 +339,14 @@ class Schema:
         return pd.DataFrame(lines, columns=["column", "kind", "values", "change", "missing"])
 
     def __repr__(self) -> str:
-        table = self.to_frame().to_string(index=False, justify="left", max_colwidth=MOST_SHOWN)
-        constraints = "".join(f"\n{constraint.text}" for constraint in self.constraints)
-        return f"Schema of {len(self)} features\n{table}{constraints}"
+        shown = self.to_frame()
+        lines = [
+            list(shown.columns),
+            *([str(value)[:MOST_SHOWN] for value in line] for line in shown.itertuples(index=False)),
+        ]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        return "\n".join([f"Schema of {len(self)} features", *padded, *(constraint.text for constraint in self.constraints)])
 
     def _repr_html_(self) -> str:
         listed = "".join(f"<li>{escape(constraint.text)}</li>" for constraint in self.constraints)
