@@ -156,7 +156,7 @@ def test_missing_values_stand_where_there_is_no_counterfactual(explainer: Faster
 def test_to_frame_is_long_and_says_what_changed(explainer: FasterCE, refused: pd.DataFrame) -> None:
     result = explainer.explain(refused, n=3)
     long = result.to_frame()
-    assert list(long.columns) == ["query", "rank", "method", "n_changed", "changed", "distance", *refused.columns]
+    assert list(long.columns) == ["query", "rank", "method", "n_changed", "changed", "distance", "new_prediction", *refused.columns]
     assert set(long["method"]) == {"closest"}
     assert (long["distance"] > 0).all()
     for _, line in long.iterrows():
@@ -957,3 +957,21 @@ def test_a_model_that_scribbles_on_its_table_does_not_spoil_ours(training: pd.Da
     pd.testing.assert_frame_equal(refused, rows)
     assert (result.status == "found").all()
     assert (approve(result.counterfactuals) == "yes").all()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"total_CFs": 3}, "total_CFs of DiCE is n here."),
+        ({"desired_class": 1}, 'desired_class of DiCE is target here (leave it out for DiCE\'s "opposite").'),
+        ({"desired_range": [0, 1]}, "desired_range of DiCE is target here."),
+        ({"targt": 1}, "Did you mean 'target'?"),
+    ],
+)
+def test_names_of_dice_and_misspelt_ones_are_answered(
+    explainer: FasterCE, refused: pd.DataFrame, option: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        explainer.explain(refused, **option)
+    assert isinstance(caught.value, InputError)
+    assert words in str(caught.value)

@@ -395,7 +395,8 @@ class FasterCE(Transforming, BaseEstimator):
         arrays = run_search(ledger, verifier, plan=plan)
         infeasible = infeasibility.diagnose(ledger, verifier, plan, run_search, started)
         found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
-        in_force = tuple(one.text for one in (*plan.constraints.active, *plan.constraints.definitions))
+        held = plan.constraints
+        in_force = (*(one.text for one in held.active), *(one.text for one in held.definitions))
         found = replace(found, options=options.values(), cut_short=plan.clock.ran_out, model=model_name(self.model))
         found = replace(found, constraints=in_force)
         return self._with_chances(found, predictor, compiled)

@@ -390,9 +390,11 @@ def _number_text(value: End) -> str:
 
 def _end(value: object, option: str) -> End | None:
     """Return the end of a range: a number, or the text of a date, time or duration."""
-    if isinstance(value, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period)):
-        moment = pd.Timestamp(value) if isinstance(value, (datetime.date, np.datetime64)) else value
-        return str(pd.Timedelta(moment) if isinstance(moment, np.timedelta64) else moment)
+    if isinstance(value, (datetime.date, np.datetime64)):
+        moment = pd.Timestamp(value)
+        return str(moment.date()) if moment.tz is None and moment == moment.normalize() else str(moment)
+    if isinstance(value, (datetime.timedelta, np.timedelta64, pd.Period)):
+        return str(value if isinstance(value, pd.Period) else pd.Timedelta(value))
     return value if isinstance(value, str) and not _NUMBER.fullmatch(value) else _number(value, option)
 
 

@@ -78,7 +78,7 @@ def _of_numbers(present: pd.Series, column: pd.Series, limits: DetectionLimits) 
 
 
 def _is_id(values: Floats, name: str, limits: DetectionLimits) -> bool:
-    """Tell an id by whole numbers, nearly all of them distinct, that are named as an id, or as a number and count the rows."""
+    """Tell an id by whole numbers, nearly all of them distinct, named as an id, or as a number that counts the rows."""
     if not np.isfinite(values).all() or (values != np.round(values)).any():
         return False
     distinct = len(np.unique(values))

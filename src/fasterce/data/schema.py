@@ -350,7 +350,7 @@ class Schema:
 
     def _repr_html_(self) -> str:
         listed = "".join(f"<li>{escape(constraint.text)}</li>" for constraint in self.constraints)
-        table = self.to_frame().to_html(index=False, justify="left", border=0)
+        table = str(self.to_frame().to_html(index=False, justify="left", border=0))
         return table + (f"<p>Constraints</p><ul>{listed}</ul>" if listed else "")
 
 

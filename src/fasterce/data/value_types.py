@@ -88,7 +88,7 @@ def to_numbers(column: pd.Series, name: str) -> Floats:
     """Return a column as numbers, NaN where a value is missing or of another type. ISO text is read as a date or time."""
     dtype = column.dtype
     if isinstance(dtype, pd.PeriodDtype) and dtype.name == name:
-        return _from_integers(column.array.asi8, column.isna().to_numpy(), 1)  # type: ignore[attr-defined]
+        return _from_integers(column.array.asi8, column.isna().to_numpy(), 1)
     if name in (DATE, DATETIME) and pd.api.types.is_datetime64_any_dtype(dtype) and not str(dtype).endswith("[pyarrow]"):
         naive = column if getattr(dtype, "tz", None) is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
         return _from_integers(naive.to_numpy("datetime64[us]").astype(np.int64), column.isna().to_numpy(), MICROSECONDS[name])
