@@ -156,7 +156,8 @@ def test_missing_values_stand_where_there_is_no_counterfactual(explainer: Faster
 def test_to_frame_is_long_and_says_what_changed(explainer: FasterCE, refused: pd.DataFrame) -> None:
     result = explainer.explain(refused, n=3)
     long = result.to_frame()
-    assert list(long.columns) == ["query", "rank", "method", "n_changed", "changed", "distance", "new_prediction", *refused.columns]
+    about = ["query", "rank", "method", "n_changed", "changed", "distance", "new_prediction"]
+    assert list(long.columns) == [*about, *refused.columns]
     assert set(long["method"]) == {"closest"}
     assert (long["distance"] > 0).all()
     for _, line in long.iterrows():

@@ -224,6 +224,19 @@ class FitConfig:
 class SearchConfig:
     """The search for counterfactuals."""
 
+    expansions: int = 40
+    """Most states of a query whose single edits are all scored before the best candidates are improved; each takes 10 to 100
+    microseconds."""
+    open_sets: int = 128
+    """Most states that wait to be expanded; the least promising are forgotten."""
+    pool: int = 24
+    """Most sets of changed features per query for which the cheapest candidate is kept."""
+    improved: int = 3
+    """Cheapest candidates per query whose changes are replaced one at a time."""
+    improvements: int = 40
+    """Most states of a query that are completed again while candidates are improved."""
+    tighten_rounds: int = 4
+    """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
     max_cells: int = 100_000_000
     """Most cells (rows times columns) of candidates evaluated at a time; bounds memory at about 1 GB."""
     coarse_levels: int = 11

@@ -23,9 +23,8 @@ def make(
         return None, "none wanted"
     if predictor.table.read_passthrough:
         return None, "none for a model that reads columns passed through"
-    if predictor.numbers is not None:
-        return None, "none for a model that predicts numbers"
-    compiled, problem = build(model, predictor.table, predictor.classes, codes, predictor.use_scores, config)
+    known = predictor.table, predictor.classes, codes, predictor.use_scores
+    compiled, problem = build(model, *known, config, predictor.numbers)
     if compiled is None:
         return None, str(problem)
     return compiled, f"{compiled.kind}, agrees on {compiled.agreement:.2%}"
