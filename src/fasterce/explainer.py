@@ -76,7 +76,7 @@ class FasterCE(Transforming, BaseEstimator):
     autoencoder : tuple of two callables, optional
         Your own (encode, decode) functions between the encoded table and a latent matrix.
     progress : bool, optional
-        Whether to show a progress bar. By default in a terminal and in a notebook.
+        Whether to show a progress bar. By default in a terminal, and in a notebook with ipywidgets.
     keep_rows : bool, default True
         Whether to keep training rows of every class as examples for the search; `save` stores them. If False, decoded
         latent samples are used instead, for data that must not be stored.

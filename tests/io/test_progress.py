@@ -1,5 +1,8 @@
 """A progress bar is for people: it changes nothing that is iterated, and keeps quiet where nobody looks."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from fasterce.io.progress import Progress
@@ -37,3 +40,17 @@ def test_stopping_early_does_not_pull_more_items(show: bool) -> None:
     assert next(tracked) == 0
     tracked.close()  # type: ignore[attr-defined]
     assert next(source) == 1
+
+
+@pytest.mark.parametrize(
+    ("shell", "widgets", "shown"),
+    [("ZMQInteractiveShell", True, True), ("ZMQInteractiveShell", False, False), ("TerminalInteractiveShell", True, False)],
+)
+def test_in_a_notebook_that_can_draw_the_bar_shows_by_itself(
+    monkeypatch: pytest.MonkeyPatch, shell: str, widgets: bool, shown: bool
+) -> None:
+    ipython = SimpleNamespace(get_ipython=type(shell, (), {}))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setattr("fasterce.io.progress.find_spec", lambda name: widgets or None)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    assert Progress().show is shown

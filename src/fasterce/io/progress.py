@@ -2,12 +2,15 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import track
 
 Item = TypeVar("Item")
+# What IPython calls its shell in Jupyter and in Google Colab.
+NOTEBOOK_SHELLS = ("ZMQInteractiveShell", "Shell")
 
 
 class Progress:
@@ -26,6 +29,6 @@ class Progress:
 
 
 def in_notebook() -> bool:
-    """Return whether the code runs in a Jupyter kernel."""
+    """Return whether the code runs in a Jupyter kernel that can draw a bar, which needs ipywidgets."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return type(shell).__name__ in ("ZMQInteractiveShell", "GoogleShell", "Shell") if shell is not None else False
+    return type(shell).__name__ in NOTEBOOK_SHELLS and find_spec("ipywidgets") is not None
