@@ -18,8 +18,8 @@ from fasterce.errors import SchemaError
 from fasterce.typing import Category
 
 Name = Hashable
-# An end of a range: a number, or the text of a date, time or duration.
-End = float | str
+# An end of a range: a number, or a date, time or duration, which is kept as its text.
+End = float | str | datetime.date | datetime.timedelta
 _NUMBER = re.compile(r"\s*[-+]?[\d.]*\s*")
 
 
@@ -385,7 +385,7 @@ KINDS: dict[str, type[Constraint]] = {
 
 
 def _number_text(value: End) -> str:
-    return value if isinstance(value, str) else f"{value:.15g}"
+    return f"{value:.15g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _end(value: object, option: str) -> End | None:
@@ -437,7 +437,7 @@ def _condition(value: object, option: str) -> Condition:
     if isinstance(value, Between):
         return value
     if isinstance(value, tuple) and len(value) == 2 and not any(isinstance(end, (str, bool)) for end in value):
-        return Between(_number(value[0], option), _number(value[1], option))
+        return Between(_end(value[0], option), _end(value[1], option))
     if isinstance(value, (list, tuple, set, frozenset)):
         listed = sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
         if not listed:

@@ -67,7 +67,9 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
             column = columns[constraint.feature]
             if not column.numeric:
                 raise wrong(constraint, "needs_number", column=column.name)
-            _check_ends(constraint, column)
+            _check_ends(
+                constraint, column, (constraint.low, constraint.high) if isinstance(constraint, objects.Range) else ()
+            )
             if isinstance(constraint, objects.Step) and column.integer and constraint.size != round(constraint.size):
                 raise wrong(constraint, "step_not_whole", column=column.name, received=constraint.size)
         case objects.Allowed(categories=named) | objects.Order(categories=named):
@@ -87,11 +89,10 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
                 raise wrong(constraint, "formula_of_categories", received=categorical)
 
 
-def _check_ends(constraint: Constraint, column: "Feature") -> None:
-    """Check that an end given as text is a date, time or duration of the column, and that the ends are in order."""
-    ends = (constraint.low, constraint.high) if isinstance(constraint, objects.Range) else ()
+def _check_ends(constraint: Constraint, column: "Feature", ends: tuple[objects.End | None, ...]) -> None:
+    """Check that an end that is no number is a date, time or duration of the column, and that the ends are in order."""
     given = [end for end in ends if end is not None]
-    numbers = [column.number(end) if isinstance(end, str) else float(end) for end in given]
+    numbers = [column.bound(end) for end in given]
     for end, number in zip(given, numbers, strict=True):
         if math.isnan(number):
             raise wrong(constraint, "end_of_another_type", column=column.name, expected=column.value_type, received=end)
@@ -119,7 +120,9 @@ def _check_condition(constraint: Constraint, column: "Feature", condition: objec
         if isinstance(condition, objects.Between):
             raise wrong(constraint, "range_of_categories", column=column.name)
         _check_categories(constraint, column, condition)
-    elif not isinstance(condition, objects.Between) and any(isinstance(value, (str, bool)) for value in condition):
+    elif isinstance(condition, objects.Between):
+        _check_ends(constraint, column, (condition.low, condition.high))
+    elif any(isinstance(value, (str, bool)) for value in condition):
         raise wrong(constraint, "values_not_numbers", column=column.name, received=condition)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fasterce.constraints import io
-from fasterce.constraints.objects import Constraint
+from fasterce.constraints.objects import Constraint, End
 from fasterce.constraints.validate import as_constraints, check_constraints
 from fasterce.data import detect, value_types
 from fasterce.data.dtypes import Dtype, in_order, plain
@@ -134,6 +134,10 @@ class Feature:
         if isinstance(value, float) and math.isinf(value):
             return value
         return value_types.to_number(value, self.value_type)
+
+    def bound(self, end: End) -> float:
+        """Return the end of a range as a number; a number is one in the unit of the feature."""
+        return float(end) if isinstance(end, (int, float)) else self.number(end)
 
     def value(self, number: float) -> Any:
         """Return the value a number stands for; an open end of a range stays infinite."""
@@ -280,7 +284,7 @@ class Schema:
         immutable: Sequence[Hashable] | None = None,
         increasing: Sequence[Hashable] | None = None,
         decreasing: Sequence[Hashable] | None = None,
-        ranges: Mapping[Hashable, tuple[float, float]] | None = None,
+        ranges: Mapping[Hashable, tuple[Any, Any]] | None = None,
         constraints: Sequence[Constraint] | None = None,
         may_go_missing: Sequence[Hashable] | None = None,
         passthrough: Sequence[Hashable] | None = None,
@@ -372,7 +376,7 @@ def _described(feature: Feature) -> tuple[str, str, str, str]:
 def infer(
     table: pd.DataFrame,
     named: Mapping[str, Sequence[Hashable] | None] | None = None,
-    ranges: Mapping[Hashable, tuple[float, float]] | None = None,
+    ranges: Mapping[Hashable, tuple[Any, Any]] | None = None,
     constraints: Sequence[Constraint] | None = None,
     passthrough: Sequence[Hashable] | None = None,
 ) -> Schema:
@@ -396,7 +400,7 @@ def infer(
     return Schema(tuple(features), as_constraints(constraints), tuple(passed))
 
 
-def _infer_column(column: pd.Series, named: Mapping[str, Sequence[Hashable]], limits: tuple[float, float] | None) -> Feature:
+def _infer_column(column: pd.Series, named: Mapping[str, Sequence[Hashable]], limits: tuple[Any, Any] | None) -> Feature:
     name = column.name
     feature = _infer_feature(column, name in named.get("categorical", ()))
     if limits is not None:
@@ -495,7 +499,7 @@ def _decimals(values: Floats, rounding: float) -> int:
     return max(0, FREE_DIGITS - 1 - math.floor(math.log10(min(span, sys.float_info.max))))
 
 
-def _declare_range(feature: Feature, limits: tuple[float, float]) -> Feature:
+def _declare_range(feature: Feature, limits: tuple[Any, Any]) -> Feature:
     if not feature.numeric:
         raise SchemaError("data.range_of_categories", column=feature.name, received=limits)
     try:

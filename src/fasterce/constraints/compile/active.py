@@ -55,10 +55,6 @@ class ActiveConstraint:
     columns: tuple[Hashable, ...]
     label: str | None = None
 
-    def number(self, feature: Feature, end: float | str) -> float:
-        """Return the end of a range as a number; the text of a date is one for a column of dates."""
-        return feature.number(end) if isinstance(end, str) else float(end)
-
     @property
     def text(self) -> str:
         """The constraint as a readable phrase, with its origin unless that is `constraints`."""

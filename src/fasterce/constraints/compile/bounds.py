@@ -105,10 +105,10 @@ def _add(bounds: FeatureBounds, one: ActiveConstraint, dtype: Dtype) -> None:
             _one_way(bounds, up=False)
         case Range(low=low, high=high):
             if low is not None:
-                low = representable(one.number(bounds.feature, low), dtype)
+                low = representable(bounds.feature.bound(low), dtype)
                 bounds.low = max(-math.inf if bounds.low is None else bounds.low, low)
             if high is not None:
-                high = representable(one.number(bounds.feature, high), dtype)
+                high = representable(bounds.feature.bound(high), dtype)
                 bounds.high = min(math.inf if bounds.high is None else bounds.high, high)
             bounds.required |= not (isinstance(one.constraint, DeclaredRange) and one.origin == "schema")
         case Near():
