@@ -35,11 +35,13 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
     unread = np.array([len(known) > 1 for known in values])
     for rows in config.probe_rows:
         left = np.flatnonzero(unread)
-        if len(left) == 0:
-            break
-        most = max(1, config.probe_most_rows // sum(len(values[j]) for j in left))
+        values_left = sum(len(values[j]) for j in left)
+        most = config.probe_most_rows // max(1, values_left + 1)
+        if not len(left) or not most:
+            # Without a row to probe, nothing is known.
+            return unread & (most > 0)
         some = codes[spread(len(codes), min(rows, most))]
-        for part in np.array_split(left, max(1, sum(len(values[j]) for j in left) * len(some) // config.probe_batch_rows)):
+        for part in np.array_split(left, max(1, values_left * len(some) // config.probe_batch_rows)):
             unread[part] &= ~_effects(evaluate, some, [(int(j), values[j]) for j in part], config.probe_tolerance)
     return unread
 

@@ -101,6 +101,7 @@ def _attempt(
         realism=plan.options.realism,
         diversity=plan.options.diversity,
         scorer=source.scorer,
+        several=plan.options.n > 1 or bool(plan.checks),
     )
     highest = np.full(len(place), -np.inf)
     if source.informative:

@@ -24,7 +24,7 @@ def make(
     if predictor.table.read_passthrough:
         return None, "none for a model that reads columns passed through"
     known = predictor.table, predictor.classes, codes, predictor.use_scores
-    compiled, problem = build(model, *known, config, predictor.numbers)
+    compiled, problem = build(model, *known, config, predictor.numbers, predictor.usage)
     if compiled is None:
         return None, str(problem)
     return compiled, f"{compiled.kind}, agrees on {compiled.agreement:.2%}"
