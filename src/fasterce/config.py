@@ -232,7 +232,9 @@ class FitConfig:
     probe_values: int = 6
     """Most values per feature that are probed."""
     probe_most_rows: int = 30_000
-    """Most model rows per round of probing."""
+    """Most rows per round of probing a compiled model."""
+    probe_model_rows: int = 2_000
+    """The same where the model itself is evaluated: a few percent of all model rows."""
     probe_batch_rows: int = 10_000
     """Rows of one model call while probing."""
     probe_tolerance: float = 1e-5

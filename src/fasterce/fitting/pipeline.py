@@ -130,7 +130,8 @@ def describe_columns(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
 def probe_features(context: FitContext, parts: "LearnedParts") -> Mask:
     """Return which features the model never reads, as far as the model rows left allow to tell."""
     config, fast_model = context.config.fit, parts.approximations.fast_model
-    most = context.within_budget(config.probe_most_rows, fast_model)
+    own = fast_model is context.predictor
+    most = context.within_budget(config.probe_model_rows, fast_model) if own else config.probe_most_rows
     evaluate = partial(context.evaluate, fast_model=fast_model)
     return find_unread(evaluate, context.codec, parts.space.rows.codes, replace(config, probe_most_rows=most))
 
