@@ -25,8 +25,10 @@ DISTANCES = {
     "category; the changes of a counterfactual add up.",
     "gower": "The distance of a change is its share of the feature's range, and 1 for a changed category; the changes of a "
     "counterfactual add up.",
-    "mad": "The distance of a change is counted in median absolute deviations of the feature, and a changed category is 1 "
-    "divided by the number of categorical features; the changes of a counterfactual add up.",
+    "mad": "The distance is that of the paper: the Euclidean norm of the changes of numbers in median absolute deviations, "
+    "and the share of categories changed, each weighted by the share of such features.",
+    "euclidean": "The distance is the Euclidean norm of the changes, numbers in standard deviations and 1 for a changed "
+    "category.",
 }
 HEADER = ("Row", "Prediction", "New prediction", "Changes", "Features", "Distance", "Method", "Status")
 
