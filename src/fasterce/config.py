@@ -227,6 +227,18 @@ class FitConfig:
     """Share of `max_fit_rows` per call of the model: progress shows ten times even where the model is slow."""
     surrogate_batch_rows: int = 1_000
     """Rows the surrogate evaluates at a time, to bound memory."""
+    probe_rows: tuple[int, ...] = (32, 512)
+    """Rows in which a feature is probed for an effect on the model; features without one go on to the next number."""
+    probe_values: int = 6
+    """Most values per feature that are probed."""
+    probe_most_rows: int = 30_000
+    """Most rows per round of probing a compiled model."""
+    probe_model_rows: int = 2_000
+    """The same where the model itself is evaluated: a few percent of all model rows."""
+    probe_batch_rows: int = 10_000
+    """Rows of one model call while probing."""
+    probe_tolerance: float = 1e-5
+    """Relative change of a score that counts as none: the rounding of 32-bit models."""
     update_min_rows: int = 50
     """New rows from which the report of `update` is measured on these alone."""
     drift_false_alarms: float = 0.01

@@ -15,7 +15,7 @@ from fasterce.serve.messages import Description, Json, WorkerResponse
 
 OUTPUTS = ("record", "status", "counterfactual")
 VERSION_LETTERS = 12
-DATATYPES = {"numeric": "FP64", "categorical": "BYTES"}
+DATATYPES = {"numeric": "FP64", "categorical": "BYTES", "time": "BYTES"}
 KEY = [Depends(requires(EXPLAIN))]
 ABOUT_ERRORS = documented(401, 403, 404, body=InferenceProblemBody)
 READY_ERRORS = documented(404, 503, body=InferenceProblemBody)
