@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from fasterce.serve.messages import Json, WorkerRequest
 
-# Cost of all methods instead of one, of a counterfactual after the first one, of a row searched robustly, and of a prediction;
-# a row with the default options has the cost 1. Measured on German Credit: docs/serve.md.
+# Cost of all methods instead of one, of a counterfactual after the first one, of a row searched robustly, and of a
+# prediction. A row with the default options has the cost 1.
 ALL_METHODS = 3.0
 EACH_MORE = 0.25
 ROBUST = 2.0

@@ -97,6 +97,9 @@ class BatchUsage:
         return BatchUsage(self.calls + more.calls, self.rows + more.rows, self.batch_rows + more.batch_rows)
 
 
+NO_USAGE = BatchUsage(0, 0, 0)
+
+
 @dataclass(frozen=True)
 class WorkerResponse:
     """One record (or prediction) per row, in order, and the model usage of the calls.

@@ -84,7 +84,8 @@ class Dispatcher:
             try:
                 await asyncio.wait([checking], timeout=MODEL_SECONDS)
                 if not checking.done():
-                    self.model_problems = {name: make_problem("serve.model_silent", expected=MODEL_SECONDS) for name in remote}
+                    silent = make_problem("serve.model_silent", expected=MODEL_SECONDS)
+                    self.model_problems = dict.fromkeys(remote, silent)
                 found = await checking
             finally:
                 checking.cancel()

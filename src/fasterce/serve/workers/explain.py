@@ -19,6 +19,7 @@ from fasterce.records import Wording
 from fasterce.records.cells import cell
 from fasterce.records.structure import Record
 from fasterce.serve.messages import (
+    NO_USAGE,
     BatchUsage,
     Description,
     InvalidRequest,
@@ -37,7 +38,6 @@ RESERVED_SECONDS, MAX_RESERVED_SHARE = 0.05, 0.3
 LEAST_SECONDS = 0.001
 WARM_UP_SECONDS = 60.0
 
-NO_USAGE = BatchUsage(0, 0, 0)
 
 Outcome = tuple[StoredRecord, ...] | tuple[Json, ...] | InvalidRequest
 

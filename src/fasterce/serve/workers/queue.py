@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from fasterce.serve.limits import row_cost
-from fasterce.serve.messages import BatchUsage, Json, WorkerRequest, WorkerResponse
+from fasterce.serve.messages import NO_USAGE, BatchUsage, Json, WorkerRequest, WorkerResponse
 
 # Seconds: a request with less time left shares a batch only with requests that have about as little.
 SHORT_SECONDS = 0.5
@@ -41,7 +41,7 @@ class PendingRequest:
     future: asyncio.Future[WorkerResponse]
     options: str = field(init=False)
     row_cost: float = field(init=False)
-    usage: BatchUsage = BatchUsage(0, 0, 0)
+    usage: BatchUsage = NO_USAGE
     parts: dict[int, tuple[Json, ...]] = field(default_factory=dict)
     versions: set[int] = field(default_factory=set)
     run: int = 0
@@ -72,7 +72,6 @@ class PendingRequest:
         if sum(map(len, self.parts.values())) < self.rows:
             return None
         return tuple(one for start in sorted(self.parts) for one in self.parts[start])
-
 
     def restart(self) -> None:
         """Forget what was found; pieces that are under way do not count any more."""
