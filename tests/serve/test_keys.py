@@ -70,7 +70,10 @@ def test_the_file_holds_no_key_and_is_the_owners_alone(file: Path) -> None:
 def test_a_key_is_good_through_its_last_day(file: Path) -> None:
     today = datetime.now(UTC).date()
     good = new_key(file, "good", ["explain"], (today + timedelta(days=1)).isoformat())
-    late = new_key(file, "late", ["explain"], (today - timedelta(days=2)).isoformat())
+    late = new_key(file, "late", ["explain"], "2999-12-31")
+    with pytest.raises(KeysError, match="must not have passed"):
+        new_key(file, "past", ["explain"], (today - timedelta(days=2)).isoformat())
+    file.write_text(file.read_text().replace("2999-12-31", (today - timedelta(days=2)).isoformat()))
     keys = Keys(file, check_seconds=0.0)
     assert keys.check(good, "explain").name == "good"
     with pytest.raises(ExpiredKey) as expired:

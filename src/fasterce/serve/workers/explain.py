@@ -159,7 +159,7 @@ def _predictions(loaded: LoadedArtifact, request: WorkerRequest) -> tuple[Json, 
     """Return the model's predictions for the rows of a request, as JSON; null where the model failed."""
     explainer = loaded.explainer
     read = explainer.state_.table.read(loaded.reader.frame(request.rows, range(len(request.rows))))
-    problem = read.first_problem()
+    problem = read.first_problem
     if problem is not None:
         return InvalidRequest(problem.without_row(), f"instances[{problem.row}]")
     predictor = explainer._predictor()
