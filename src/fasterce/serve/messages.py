@@ -32,7 +32,9 @@ class WorkerRequest:
     key : str, optional
         Name of the API key, which may read the records again.
     client : str
-        Who shares the workers fairly with others: a key, or an address where there are no keys.
+        Who has an equal part of what may wait: a key, or an address where there are no keys.
+    queue : str
+        The queue it waits in, which take turns: of a key, or of a connection where there are no keys.
     action : {"explain", "predict"}
         Whether the rows are explained, or only evaluated by the model.
     """
@@ -49,6 +51,7 @@ class WorkerRequest:
     retain_until: str | None = None
     key: str | None = None
     client: str = ""
+    queue: str = ""
     action: Literal["explain", "predict"] = "explain"
 
     def part(self, start: int, stop: int) -> "WorkerRequest":

@@ -103,7 +103,7 @@ def test_a_question_of_many_rows_is_cut_and_answered_as_one(up: Running) -> None
 
 
 def test_small_requests_go_between_the_pieces_of_a_large_one(up: Running) -> None:
-    large = replace(question(0), rows=tuple(ROWS[k % len(ROWS)] for k in range(256)), client="large")
+    large = replace(question(0), rows=tuple(ROWS[k % len(ROWS)] for k in range(256)), client="large", queue="large")
 
     async def both() -> list[str]:
         done: list[str] = []
@@ -115,7 +115,7 @@ def test_small_requests_go_between_the_pieces_of_a_large_one(up: Running) -> Non
         tasks = [asyncio.ensure_future(run(large, "large"))]
         await asyncio.sleep(0.01)
         for k in range(3):
-            await run(replace(question(k), client="small"), "small")
+            await run(replace(question(k), client="small", queue="small"), "small")
         await asyncio.gather(*tasks)
         return done
 
@@ -126,8 +126,8 @@ def test_small_requests_go_between_the_pieces_of_a_large_one(up: Running) -> Non
 def test_one_client_cannot_fill_the_queue_for_another(folder: Path) -> None:
     with running(folder, most_waiting=8) as few:
         few.whole()
-        greedy = [replace(question(k, mood="slow"), client="greedy") for k in range(30)]
-        answers = few.ask(*greedy, *(replace(question(k), client="modest") for k in range(3)))
+        greedy = [replace(question(k, mood="slow"), client="greedy", queue="greedy") for k in range(30)]
+        answers = few.ask(*greedy, *(replace(question(k), client="modest", queue="modest") for k in range(3)))
         assert statuses(answers[:30]).count("Overloaded") == 22
         assert statuses(answers[30:]) == ["found"] * 3
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasterce.serve.messages import BatchUsage, WorkerRequest
-from fasterce.serve.workers.queue import MAX_HOLD, LatencyModel, PendingRequest, RequestQueue
+from fasterce.serve.workers.queue import MAX_HOLD, LatencyModel, LatencyModels, PendingRequest, Piece, RequestQueue
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 def waiting(
     loop: asyncio.AbstractEventLoop, rows: int = 1, seconds: float = 2.0, client: str = "", **options: Any
 ) -> PendingRequest:
-    request = WorkerRequest("a", ({"x": 1},) * rows, options, monotonic() + seconds, "r", client=client)
+    request = WorkerRequest("a", ({"x": 1},) * rows, options, monotonic() + seconds, "r", queue=client)
     return PendingRequest(request, loop.create_future())
 
 
@@ -34,8 +34,12 @@ def queue(*given: PendingRequest, most_batch: int = 8) -> RequestQueue:
     return made
 
 
-def taken(asked: RequestQueue, most_cost: float = 1e9) -> list[PendingRequest]:
-    return [piece.pending for piece in asked.take(most_cost)]
+def take(asked: RequestQueue, most_rows: int = 1000) -> list[Piece]:
+    return asked.take(lambda _: most_rows)
+
+
+def taken(asked: RequestQueue, most_rows: int = 1000) -> list[PendingRequest]:
+    return [piece.pending for piece in take(asked, most_rows)]
 
 
 def test_the_first_takes_along_who_suits_it(loop: asyncio.AbstractEventLoop) -> None:
@@ -50,7 +54,7 @@ def test_a_batch_has_no_more_rows_than_it_may_and_a_large_request_is_cut(loop: a
     asked = queue(*(waiting(loop, rows) for rows in (3, 6, 4, 1, 20)))
     batches = []
     while asked:
-        batches.append([(piece.start, piece.stop) for piece in asked.take(1e9)])
+        batches.append([(piece.start, piece.stop) for piece in take(asked)])
     assert batches == [[(0, 3), (0, 4), (0, 1)], [(0, 6)], [(0, 8)], [(8, 16)], [(16, 20)]]
 
 
@@ -67,8 +71,8 @@ def test_clients_are_served_by_what_they_cost(loop: asyncio.AbstractEventLoop) -
         asked.add(waiting(loop, client="small", n=2))
     given = {"large": 0.0, "small": 0.0}
     for _ in range(8):
-        for piece in asked.take(8.0):
-            given[piece.pending.request.client] += piece.cost
+        for piece in take(asked):
+            given[piece.pending.request.queue] += piece.cost
     assert given["large"] > 0
     assert abs(given["large"] - given["small"]) <= 8
 
@@ -76,47 +80,59 @@ def test_clients_are_served_by_what_they_cost(loop: asyncio.AbstractEventLoop) -
 def test_one_who_comes_is_next(loop: asyncio.AbstractEventLoop) -> None:
     asked = queue(waiting(loop, 100, client="large"))
     for _ in range(3):
-        asked.take(8.0)
+        take(asked)
     came = waiting(loop, client="small")
     asked.add(came)
-    assert taken(asked, 8.0) == [came]
+    assert taken(asked) == [came]
 
 
 def test_having_been_idle_is_not_saved_up(loop: asyncio.AbstractEventLoop) -> None:
     asked = queue(waiting(loop, client="small", n=2))
-    asked.take(8.0)
+    take(asked)
     asked.add(waiting(loop, 1000, client="large", n=1))
     for _ in range(50):
-        asked.take(8.0)
+        take(asked)
     for _ in range(50):
         asked.add(waiting(loop, client="small", n=2))
-    clients = [asked.take(8.0)[0].pending.request.client for _ in range(10)]
+    clients = [take(asked)[0].pending.request.queue for _ in range(10)]
     assert clients.count("large") >= 4
 
 
-def test_rows_that_cost_more_make_smaller_pieces(loop: asyncio.AbstractEventLoop) -> None:
-    costly = waiting(loop, 8, n=9)
-    assert costly.row_cost == 3.0
-    assert [piece.rows for piece in queue(costly).take(7.0)] == [2]
-    assert [piece.rows for piece in queue(costly).take(1.0)] == [1]
+def test_a_batch_is_as_long_as_it_may_be(loop: asyncio.AbstractEventLoop) -> None:
+    models = LatencyModels(8, 0.06)
+    cheap, costly = waiting(loop, 20), waiting(loop, 20, n=100)
+    assert models.most_rows(cheap, is_shared=True) == 8
+    assert models.most_rows(costly, is_shared=True) == 1
+    assert models.most_rows(costly, is_shared=False) == 4
+    for _ in range(50):
+        models.of(costly).observe(1, 0.02)
+        models.of(costly).observe(4, 0.05)
+    assert models.most_rows(costly, is_shared=True) == 4
+
+
+def test_what_comes_before_a_request(loop: asyncio.AbstractEventLoop) -> None:
+    """All of its own client, and of another no more than this one is given."""
+    large, own = waiting(loop, 1000, client="large", n=1), waiting(loop, 3, client="small", n=2)
+    asked, new = queue(large, own), waiting(loop, 1, client="small", n=2)
+    assert asked.rows_before(new) == {new.options: 4.0, large.options: pytest.approx(4 * 1.25)}
 
 
 def test_a_piece_keeps_the_labels_of_its_rows_and_gets_its_part_of_the_time(loop: asyncio.AbstractEventLoop) -> None:
     whole = waiting(loop, 20, seconds=10.0)
     asked = queue(whole)
-    asked.take(1e9)
-    (second,) = asked.take(1e9)
+    take(asked)
+    (second,) = take(asked)
     request = second.request()
     assert request.row_ids == list(range(8, 16))
     assert len(request.rows) == 8
     assert 3.5 < request.until - monotonic() < 4.1
-    assert queue(whole).take(1e9)[0].until == whole.request.until
+    assert take(queue(whole))[0].until == whole.request.until
 
 
 def test_a_request_is_complete_when_all_its_pieces_are(loop: asyncio.AbstractEventLoop) -> None:
     whole = waiting(loop, 20)
     asked = queue(whole)
-    pieces = [asked.take(1e9)[0] for _ in range(3)]
+    pieces = [take(asked)[0] for _ in range(3)]
     usage = BatchUsage(1, 8, 8)
     assert whole.add(pieces[2], (16, 17, 18, 19), usage, 1) is None
     assert whole.add(pieces[0], tuple(range(8)), usage, 1) is None
@@ -127,7 +143,7 @@ def test_a_request_is_complete_when_all_its_pieces_are(loop: asyncio.AbstractEve
 def test_what_is_left_of_a_request_can_be_dropped(loop: asyncio.AbstractEventLoop) -> None:
     whole, other = waiting(loop, 20), waiting(loop)
     asked = queue(whole, other)
-    asked.take(1e9)
+    take(asked)
     asked.drop(whole)
     assert taken(asked) == [other]
     assert not asked
@@ -144,7 +160,7 @@ def test_a_lone_question_waits_for_nobody(loop: asyncio.AbstractEventLoop) -> No
     asked = queue(waiting(loop))
     asked.note_load(1)
     assert asked.hold_seconds(1) == 0
-    asked.take(1e9)
+    take(asked)
     asked.note_done(1, 0.05)
     asked.add(waiting(loop))
     assert asked.hold_seconds(1) == 0
@@ -161,16 +177,31 @@ def test_after_a_crowd_was_answered_the_first_waits_a_moment_for_the_others(loop
     assert asked.hold_seconds(1) == 0
 
 
+def test_a_large_request_waits_a_moment_for_those_who_were_just_answered(loop: asyncio.AbstractEventLoop) -> None:
+    asked = queue(waiting(loop, 100, client="large"))
+    take(asked)
+    asked.add(waiting(loop, client="small", n=2))
+    assert asked.is_shared
+    assert [one.request.queue for one in taken(asked)] == ["small"]
+    asked.note_done(101, 0.02)
+    assert 0 < asked.hold_seconds(1) <= MAX_HOLD
+    asked.add(waiting(loop, client="small", n=2))
+    assert [one.request.queue for one in taken(asked)] == ["small"]
+    asked.note_done(100, 0.02)
+    asked._free_at -= 1.0
+    assert asked.hold_seconds(1) == 0
+
+
 def test_one_that_must_be_alone_has_no_company(loop: asyncio.AbstractEventLoop) -> None:
     first, again = waiting(loop), waiting(loop)
     asked = queue(again)
-    (piece,) = asked.take(1e9)
+    (piece,) = take(asked)
     piece.alone = True
     asked.add(first)
     asked.add_again(piece)
     asked.note_done(9, 0.05)
     assert asked.hold_seconds(1) == 0
-    assert asked.take(1e9) == [piece]
+    assert take(asked) == [piece]
 
 
 def after(calls: list[tuple[int, float]]) -> LatencyModel:
@@ -199,10 +230,10 @@ def test_a_machine_that_slows_down_is_noticed_soon() -> None:
 
 def test_how_much_fits_into_a_time() -> None:
     model = after([(rows, 0.02 + 0.001 * rows) for _ in range(100) for rows in (1, 8, 64)])
-    assert model.capacity(0.06) == pytest.approx(40, rel=0.1)
-    # A model far away: a call is not made shorter than twice its fixed part, or there would be too many of them.
+    assert model.most_rows(0.06) == pytest.approx(40, rel=0.1)
+    # A model far away: calls are not made so short that they are all fixed part.
     slow = after([(rows, 0.2 + 0.001 * rows) for _ in range(100) for rows in (1, 8, 64)])
-    assert slow.capacity(0.06) == pytest.approx(200, rel=0.1)
+    assert slow.most_rows(0.06) == pytest.approx(100, rel=0.1)
 
 
 @given(st.lists(st.tuples(st.integers(1, 256), st.floats(1e-6, 60)), max_size=50), st.integers(1, 256))

@@ -191,6 +191,7 @@ def worker_request(state: AppState, body: ExplainRequest, request: Request) -> W
         retain_until=None if days is None else (datetime.now(UTC) + timedelta(days=days)).date().isoformat(),
         key=getattr(request.state, "key", None),
         client=request.state.client,
+        queue=request.state.queue,
     )
     cost = round(len(body.rows) * row_cost(made))
     if cost > settings.most_cost:

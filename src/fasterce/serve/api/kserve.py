@@ -46,7 +46,14 @@ async def predict(sent: InstancesRequest, request: Request, state: State, name: 
     RowValidator(description).check(rows)
     until = monotonic() + settings.deadline_ms / 1e3
     wanted = WorkerRequest(
-        description.name, rows, {}, until, request.state.request_id, client=request.state.client, action="predict"
+        description.name,
+        rows,
+        {},
+        until,
+        request.state.request_id,
+        client=request.state.client,
+        queue=request.state.queue,
+        action="predict",
     )
     response = await unless_disconnected(request, state.dispatcher.explain(wanted))
     return InstancePredictions(predictions=list(response.predictions))

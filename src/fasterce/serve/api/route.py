@@ -60,12 +60,13 @@ def identify(request: Request, state: AppState, alternatives: list[list[str]]) -
 
     Raises KeyRejected if the key has none of the alternative sets of scopes.
     """
-    client = f"address {request.client.host if request.client else ''}"
-    request.state.scopes = None
+    host, port = request.client or ("", 0)
+    client = f"address {host}"
+    request.state.scopes, request.state.queue = None, f"connection {host} {port}"
     if state.keys is not None:
         key = check_key(state, request.headers.get("authorization", ""), alternatives)
         request.state.key, request.state.scopes = key.name, key.scopes
-        client = f"key {key.name}"
+        request.state.queue = client = f"key {key.name}"
     request.state.client = client
     connection = request.scope["state"].get("connection")
     if connection is not None:

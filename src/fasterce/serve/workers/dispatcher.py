@@ -26,7 +26,7 @@ from fasterce.serve.messages import (
 from fasterce.serve.settings import Settings
 from fasterce.serve.workers import wire
 from fasterce.serve.workers.pool import WorkerConnection, WorkerGoneError, WorkerPool
-from fasterce.serve.workers.queue import LatencyModel, PendingRequest, Piece, RequestQueue
+from fasterce.serve.workers.queue import LatencyModels, PendingRequest, Piece, RequestQueue
 
 # Seconds a worker gets beyond the last deadline: as long as its call usually takes, within these limits.
 LEAST_EXTRA, MOST_EXTRA = 0.1, 0.4
@@ -38,8 +38,6 @@ MAX_WAIT_SHARE = 0.8
 MUCH_LATER = 0.1
 # Seconds after which a remote model counts as down.
 MODEL_SECONDS = 3.0
-# Cost of a batch that is not cut any smaller, whatever calls take.
-LEAST_COST = 4.0
 # Seconds between two looks at whether all accepted requests are done.
 CLOSING_STEP = 0.01
 
@@ -60,7 +58,7 @@ class Dispatcher:
         self._pool = WorkerPool(settings, self._dispatch, server)
         self._tasks: set[asyncio.Task[None]] = set()
         self._batches: dict[WorkerConnection, list[Piece]] = {}
-        self._latency = LatencyModel()
+        self._latency = LatencyModels(settings.most_batch, settings.piece_ms / 1e3)
         self._share = FairShare(settings.most_waiting)
         self._timer: asyncio.TimerHandle | None = None
         self._started = self._closing = False
@@ -161,20 +159,17 @@ class Dispatcher:
             raise Overloaded("serve.overloaded", min(max(wait, LEAST_RETRY), MOST_RETRY), rows=rows)
 
     def _expected_wait(self, pending: PendingRequest) -> float:
-        """Return the seconds until a request would be explained. Other clients are given as much as this one meanwhile."""
-        client, waiting = pending.request.client, self._queue.costs()
-        most = min(self._most_cost(), self.settings.most_batch)
-        own = waiting.pop(client, 0.0) + pending.cost
-        others = sum(min(cost, max(own, most)) for cost in waiting.values())
-        calls, rest = divmod(own + others, most)
-        queued = calls * self._latency.predict(most) + (self._latency.predict(rest) if rest else 0.0)
-        running = sum(piece.cost for batch in self._batches.values() for piece in batch)
-        workers = self.settings.workers
-        return (self._latency.predict(running / workers) if running else 0.0) + queued / workers
+        """Return the seconds until a request would be explained."""
+        self._latency.of(pending)
+        running = sum(self._usual_seconds(batch) for batch in self._batches.values())
+        queued = self._latency.total(self._queue.rows_before(pending))
+        return (running + queued) / self.settings.workers
 
-    def _most_cost(self) -> float:
-        """Return the largest cost of a batch."""
-        return max(self._latency.capacity(self.settings.piece_ms / 1e3), LEAST_COST)
+    def _usual_seconds(self, batch: Sequence[Piece]) -> float:
+        return self._latency.of(batch[0].pending).predict(sum(one.rows for one in batch))
+
+    def _most_rows(self, pending: PendingRequest) -> int:
+        return self._latency.most_rows(pending, self._queue.is_shared)
 
     async def reload(self) -> list[Description]:
         """Load what is on disk now, in workers beside those at work, which then take over; all or nothing."""
@@ -226,7 +221,7 @@ class Dispatcher:
             if pause > 0:
                 self._timer = asyncio.get_running_loop().call_later(pause, self._dispatch)
                 return
-            self._start(self._pool.take(), self._queue.take(self._most_cost()))
+            self._start(self._pool.take(), self._queue.take(self._most_rows))
 
     def _start(self, worker: WorkerConnection, batch: list[Piece]) -> None:
         self._batches[worker] = batch
@@ -241,7 +236,7 @@ class Dispatcher:
             message = wire.pack_requests([one.request() for one in batch])
             reply = await self._pool.request(worker, message, self._time_limit(batch))
             if "outcomes" in reply:
-                self._latency.observe(sum(one.cost for one in batch), monotonic() - began)
+                self._latency.of(batch[0].pending).observe(sum(one.rows for one in batch), monotonic() - began)
                 self._deliver(worker, batch, reply)
             else:
                 self._retry(batch)
@@ -267,8 +262,7 @@ class Dispatcher:
         """Return the seconds after which the worker is killed: when all requests have expired, or some have for long. Waiting
         for a worker that is about to finish is cheaper than replacing it."""
         ends = [one.until for one in batch]
-        usual = self._latency.predict(sum(one.cost for one in batch))
-        extra = min(max(usual, LEAST_EXTRA), MOST_EXTRA)
+        extra = min(max(self._usual_seconds(batch), LEAST_EXTRA), MOST_EXTRA)
         return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0) + extra
 
     def _deliver(self, worker: WorkerConnection, batch: Sequence[Piece], reply: Header) -> None:

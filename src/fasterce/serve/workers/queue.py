@@ -4,7 +4,7 @@ is, and how long a batch takes."""
 import asyncio
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -23,8 +23,16 @@ HOLD_SHARE_OF_TIME_LEFT = 0.1
 DECAY = 0.95
 # Before the first call, in seconds: the fixed part of a call, and what each row adds.
 FIXED_SECONDS, ROW_SECONDS = 0.03, 0.002
-# With less variance of the cost of calls, the slope is not estimated but this share of the mean time per unit of cost.
+# With less variance of the number of rows, the slope is not estimated but this share of the mean time per row.
 LEAST_VARIANCE, DEFAULT_SLOPE = 0.25, 0.1
+# A request of a larger cost waits a moment for others whose queues come before.
+LARGE_COST = 8.0
+# Seconds for which a queue counts as used; while only one is, batches may be this many times longer.
+SHARED_SECONDS, ALONE_FACTOR = 5.0, 4.0
+# Seconds per row below which it makes no difference.
+LEAST_SLOPE = 1e-6
+# Options for which a model of the latency is kept.
+MOST_MODELS = 100
 
 
 @dataclass(eq=False)
@@ -144,8 +152,8 @@ class Piece:
 
 
 class RequestQueue:
-    """Requests by client. The client that was given the least goes first; a batch is its first request, or a piece of it, and
-    those of all clients that can share with it.
+    """Requests in queues that take turns: the one that was given the least is next. A batch is its first request, or a piece
+    of it, and those of all queues that can share with it.
 
     Parameters
     ----------
@@ -159,9 +167,12 @@ class RequestQueue:
         self.most_batch = most_batch
         self.gather_seconds = gather_seconds
         self._pieces: dict[str, deque[Piece]] = {}
-        # Cost given to each client so far, and to the one whose turn was last, before it: a client that comes starts there.
+        # Cost given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
         self._given: dict[str, float] = {}
         self._level = 0.0
+        # Queues of the last batch, and when the last batch of each queue was taken.
+        self._last: set[str] = set()
+        self._used: dict[str, float] = {}
         self._concurrent_rows = 0
         self._measured_at = self._free_at = 0.0
         self._batch_seconds = 0.0
@@ -176,36 +187,44 @@ class RequestQueue:
     def rows(self) -> int:
         return sum(piece.rows for piece in self)
 
-    def costs(self) -> dict[str, float]:
-        """Return the cost of what waits, by client."""
-        return {client: sum(piece.cost for piece in pieces) for client, pieces in self._pieces.items()}
+    def rows_before(self, pending: PendingRequest) -> dict[str, float]:
+        """Return the rows, by options, that are explained before a request would be, and its own. Another queue is given at
+        most as much as this one meanwhile."""
+        queue = pending.request.queue
+        own = pending.cost + sum(piece.cost for piece in self._pieces.get(queue, ()))
+        found = {pending.options: float(pending.rows)}
+        for other, pieces in self._pieces.items():
+            part = 1.0 if other == queue else min(own / sum(piece.cost for piece in pieces), 1.0)
+            for piece in pieces:
+                found[piece.pending.options] = found.get(piece.pending.options, 0.0) + part * piece.rows
+        return found
 
     def add(self, pending: PendingRequest) -> None:
-        self._of(pending.request.client).append(Piece(pending, 0, pending.rows, run=pending.run))
+        self._of(pending.request.queue).append(Piece(pending, 0, pending.rows, run=pending.run))
 
     def add_again(self, piece: Piece) -> None:
-        """Queue a piece again, before all others of its client, which is given back what it cost."""
-        client = piece.pending.request.client
-        self._of(client).appendleft(piece)
-        self._given[client] -= piece.cost
+        """Queue a piece again, before all others of its queue, which is given back what it cost."""
+        queue = piece.pending.request.queue
+        self._of(queue).appendleft(piece)
+        self._given[queue] -= piece.cost
 
-    def _of(self, client: str) -> deque[Piece]:
-        if client not in self._pieces:
+    def _of(self, queue: str) -> deque[Piece]:
+        if queue not in self._pieces:
             self._given = {one: cost for one, cost in self._given.items() if one in self._pieces or cost > self._level}
-            self._given[client] = max(self._given.get(client, 0.0), self._level)
-            self._pieces[client] = deque()
-        return self._pieces[client]
+            self._given[queue] = max(self._given.get(queue, 0.0), self._level)
+            self._pieces[queue] = deque()
+        return self._pieces[queue]
 
-    def _keep(self, client: str, pieces: deque[Piece]) -> None:
+    def _keep(self, queue: str, pieces: deque[Piece]) -> None:
         if pieces:
-            self._pieces[client] = pieces
+            self._pieces[queue] = pieces
         else:
-            self._pieces.pop(client, None)
+            self._pieces.pop(queue, None)
 
     def drop(self, pending: PendingRequest) -> None:
         """Remove what is still queued of a request."""
-        client = pending.request.client
-        self._keep(client, deque(one for one in self._pieces.get(client, ()) if one.pending is not pending))
+        queue = pending.request.queue
+        self._keep(queue, deque(one for one in self._pieces.get(queue, ()) if one.pending is not pending))
 
     def note_load(self, rows: int) -> None:
         """Note how many rows are queued or running: as many may come again once these are done."""
@@ -223,48 +242,68 @@ class RequestQueue:
         now = monotonic()
         if not self._pieces or not self.gather_seconds or now - self._measured_at > LOAD_SECONDS:
             return 0.0
-        first = self._pieces[self._next()][0]
+        next_queue = self._next()
+        first = self._pieces[next_queue][0]
+        hold = max(self.gather_seconds, min(HOLD_SHARE * self._batch_seconds, MAX_HOLD))
+        if first.pending.cost > LARGE_COST and any(
+            self._given.get(queue, self._level) < self._given[next_queue] for queue in self._last - self._pieces.keys()
+        ):
+            # Others were just given a response and come before this one if they come at once.
+            return max(self._free_at + hold - now, 0.0)
         if first.alone or self.rows >= min(self._concurrent_rows / workers, self.most_batch):
             return 0.0
-        hold = max(self.gather_seconds, min(HOLD_SHARE * self._batch_seconds, MAX_HOLD))
         hold = min(hold, HOLD_SHARE_OF_TIME_LEFT * max(first.until - now, 0.0))
         return max(max(first.since, self._free_at) + hold - now, 0.0)
 
     def _next(self) -> str:
-        """Return the client that was given the least."""
+        """Return the queue that was given the least."""
         return min(self._pieces, key=self._given.__getitem__)
 
-    def take(self, most_cost: float) -> list[Piece]:
-        """Remove and return the next batch: of this cost at most, unless it is a single row."""
+    def take(self, most_rows: Callable[[PendingRequest], int]) -> list[Piece]:
+        """Remove and return the next batch.
+
+        Parameters
+        ----------
+        most_rows : callable
+            Returns how many rows with the options of a request a batch may have.
+        """
         now = monotonic()
-        client = self._next()
-        self._level = self._given[client]
-        batch = [self._cut(client, most_cost)]
-        rows, cost = batch[0].rows, batch[0].cost
+        queue = self._next()
+        self._level = self._given[queue]
+        most = min(most_rows(self._pieces[queue][0].pending), self.most_batch)
+        batch = [self._cut(queue, most)]
+        rows = batch[0].rows
         for other in sorted(self._pieces, key=self._given.__getitem__):
             left: deque[Piece] = deque()
             for piece in self._pieces[other]:
-                fits = rows + piece.rows <= self.most_batch and cost + piece.cost <= max(most_cost, batch[0].cost)
-                if fits and batch[0].can_share(piece, now):
+                if rows + piece.rows <= most and batch[0].can_share(piece, now):
                     batch.append(piece)
-                    rows, cost = rows + piece.rows, cost + piece.cost
+                    rows += piece.rows
                 else:
                     left.append(piece)
             self._keep(other, left)
+        self._last = {piece.pending.request.queue for piece in batch}
+        self._used |= dict.fromkeys(self._last, now)
         for piece in batch:
-            self._given[piece.pending.request.client] += piece.cost
+            self._given[piece.pending.request.queue] += piece.cost
         return batch
 
-    def _cut(self, client: str, most_cost: float) -> Piece:
-        """Remove and return the first piece of a client, as much of it as fits; the rest goes behind the client's others."""
-        pieces = self._pieces[client]
+    @property
+    def is_shared(self) -> bool:
+        """Whether several queues have been used lately."""
+        since = monotonic() - SHARED_SECONDS
+        self._used = {queue: used for queue, used in self._used.items() if used > since}
+        return len(self._used.keys() | self._pieces.keys()) > 1
+
+    def _cut(self, queue: str, most_rows: int) -> Piece:
+        """Remove and return the first piece of a queue, as much of it as fits; the rest goes behind the queue's others."""
+        pieces = self._pieces[queue]
         first = pieces.popleft()
-        fitting = max(min(int(most_cost / first.pending.row_cost), self.most_batch), 1)
-        if first.rows > fitting:
-            middle = first.start + fitting
+        if first.rows > most_rows:
+            middle = first.start + most_rows
             pieces.append(replace(first, start=middle))
             first = replace(first, stop=middle)
-        self._keep(client, pieces)
+        self._keep(queue, pieces)
         return first
 
     def clear(self) -> list[Piece]:
@@ -274,39 +313,83 @@ class RequestQueue:
 
 
 class LatencyModel:
-    """Weighted least squares of seconds on cost, with recent calls weighted more; slope and intercept are at least 0."""
+    """Weighted least squares of seconds on rows, with recent calls weighted more; slope and intercept are at least 0.
 
-    def __init__(self) -> None:
-        self.weight, self.cost, self.seconds = 2.0, 33.0, 2 * FIXED_SECONDS + 33.0 * ROW_SECONDS
-        self.squares = 1.0 + 32.0**2
-        self.products = (FIXED_SECONDS + ROW_SECONDS) + 32.0 * (FIXED_SECONDS + 32.0 * ROW_SECONDS)
+    Parameters
+    ----------
+    row_cost : float
+        Cost of a row relative to one with the default options: what is believed before the first call.
+    """
 
-    def observe(self, cost: float, seconds: float) -> None:
-        """Add a call of this cost that took `seconds`."""
+    def __init__(self, row_cost: float = 1.0) -> None:
+        few, many = (FIXED_SECONDS + rows * ROW_SECONDS * row_cost for rows in (1, 32))
+        self.weight, self.rows, self.seconds = 2.0, 33.0, few + many
+        self.squares, self.products = 1.0 + 32.0**2, few + 32.0 * many
+
+    def observe(self, rows: int, seconds: float) -> None:
+        """Add a call with `rows` rows that took `seconds`."""
         self.weight = DECAY * self.weight + 1.0
-        self.cost = DECAY * self.cost + cost
+        self.rows = DECAY * self.rows + rows
         self.seconds = DECAY * self.seconds + seconds
-        self.squares = DECAY * self.squares + cost * cost
-        self.products = DECAY * self.products + cost * seconds
+        self.squares = DECAY * self.squares + rows * rows
+        self.products = DECAY * self.products + rows * seconds
 
     def line(self) -> tuple[float, float]:
-        """Return the fixed seconds of a call, and the seconds per unit of cost."""
-        mean_cost, mean_seconds = self.cost / self.weight, self.seconds / self.weight
-        variance = self.squares / self.weight - mean_cost**2
-        per_unit = mean_seconds / mean_cost
+        """Return the fixed seconds of a call, and the seconds per row."""
+        mean_rows, mean_seconds = self.rows / self.weight, self.seconds / self.weight
+        variance = self.squares / self.weight - mean_rows**2
+        per_row = mean_seconds / mean_rows
         if variance > LEAST_VARIANCE:
-            slope = (self.products / self.weight - mean_cost * mean_seconds) / variance
+            slope = (self.products / self.weight - mean_rows * mean_seconds) / variance
         else:  # calls of one size say nothing about the slope
-            slope = DEFAULT_SLOPE * per_unit
-        slope = min(max(slope, 0.0), per_unit)
-        return max(mean_seconds - slope * mean_cost, 0.0), slope
+            slope = DEFAULT_SLOPE * per_row
+        slope = min(max(slope, 0.0), per_row)
+        return max(mean_seconds - slope * mean_rows, 0.0), slope
 
-    def predict(self, cost: float) -> float:
-        """Return the expected seconds of a call of this cost."""
+    def predict(self, rows: float) -> float:
+        """Return the expected seconds of a call with `rows` rows."""
         fixed, slope = self.line()
-        return fixed + slope * cost
+        return fixed + slope * rows
 
-    def capacity(self, seconds: float) -> float:
-        """Return the cost of a call of about this length, or twice the fixed part of a call if that is longer."""
+    def most_rows(self, seconds: float) -> int:
+        """Return the rows of a call of about this length, of which rows take at least half of the fixed part."""
         fixed, slope = self.line()
-        return max(seconds - fixed, fixed) / max(slope, 1e-6)
+        return max(int(max(seconds - fixed, fixed / 2) / max(slope, LEAST_SLOPE)), 1)
+
+
+class LatencyModels:
+    """A model of the latency for each artifact and options, for as many as were used lately.
+
+    Parameters
+    ----------
+    most_batch : int
+        Rows of one batch.
+    seconds : float
+        How long a batch should take.
+    """
+
+    def __init__(self, most_batch: int, seconds: float) -> None:
+        self.most_batch, self.seconds = most_batch, seconds
+        self._models: dict[str, LatencyModel] = {}
+
+    def of(self, pending: PendingRequest) -> LatencyModel:
+        model = self._models.pop(pending.options, None) or LatencyModel(pending.row_cost)
+        self._models[pending.options] = model
+        while len(self._models) > MOST_MODELS:
+            del self._models[next(iter(self._models))]
+        return model
+
+    def most_rows(self, pending: PendingRequest, is_shared: bool) -> int:
+        """Return how many rows with the options of a request a batch may have."""
+        seconds = self.seconds if is_shared else ALONE_FACTOR * self.seconds
+        return min(self.of(pending).most_rows(seconds), self.most_batch)
+
+    def total(self, rows: Mapping[str, float]) -> float:
+        """Return the seconds of batches with these rows, by options."""
+        seconds = 0.0
+        for options, count in rows.items():
+            model = self._models.get(options) or LatencyModel()
+            calls, rest = divmod(count, min(model.most_rows(self.seconds), self.most_batch))
+            fixed, slope = model.line()
+            seconds += (calls + (rest > 0)) * fixed + slope * count
+        return seconds
