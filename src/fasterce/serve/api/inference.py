@@ -16,7 +16,6 @@ from fasterce.serve.messages import Description, Json
 
 OUTPUTS = ("record", "status", "counterfactual")
 VERSION_LETTERS = 12
-DATATYPES = {"numeric": "FP64", "categorical": "BYTES"}
 KEY = needs(EXPLAIN)
 ABOUT_ERRORS = documented(401, 403, 404, body=InferenceProblemBody)
 READY_ERRORS = documented(404, 503, body=InferenceProblemBody)
@@ -101,10 +100,18 @@ async def check_ready(state: AppState, artifact: str | None = None) -> None:
 
 
 def describe(found: Description) -> dict[str, Json]:
-    inputs = [{"name": one["name"], "datatype": DATATYPES[one["kind"]], "shape": [-1]} for one in found.schema["features"]]
+    inputs = [{"name": one["name"], "datatype": datatype(one), "shape": [-1]} for one in found.schema["features"]]
     outputs = [{"name": one, "datatype": "BYTES", "shape": [-1]} for one in OUTPUTS]
     versions = [version_of(found.artifact_digest)]
     return {"name": found.name, "versions": versions, "platform": "fasterce", "inputs": inputs, "outputs": outputs}
+
+
+def datatype(feature: Mapping[str, Json]) -> str:
+    """Return the type of a column's tensor."""
+    if feature["kind"] == "numeric":
+        return "FP64"
+    kinds = {type(category) for category in feature["categories"]}
+    return "BOOL" if kinds == {bool} else "INT64" if kinds == {int} else "BYTES"
 
 
 def of_version(state: AppState, name: str, version: str) -> Description:
