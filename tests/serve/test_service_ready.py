@@ -35,7 +35,8 @@ def test_a_full_disk(folder: Path, tmp_path: Path) -> None:
 
 def test_a_remote_model_that_goes_away_and_comes_back(tmp_path: Path) -> None:
     """The address is in the log, and in no response and no record."""
-    model, down = Moody(calm=True), []
+    model = Moody(calm=True)
+    down: list[bool] = []
 
     def answer(asked: Asked) -> object:
         if down:

@@ -37,7 +37,7 @@ def keyed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 def asking(service: Service, token: str, body: dict[str, Any], stopped: threading.Event) -> list[tuple[int, float]]:
     """Ask again and again over one connection: status and seconds of each answer."""
-    answers = []
+    answers: list[tuple[int, float]] = []
     sent, headers = json.dumps(body), {"content-type": "application/json", "authorization": f"Bearer {token}"}
     connection = HTTPConnection("127.0.0.1", service.port, timeout=60)
     while not stopped.is_set():
@@ -53,7 +53,8 @@ def asking(service: Service, token: str, body: dict[str, Any], stopped: threadin
 @contextmanager
 def asked_by(service: Service, tokens: list[str], *bodies: dict[str, Any]) -> Iterator[list[list[tuple[int, float]]]]:
     """Clients that ask while the block runs, each with its key; their answers once it has ended."""
-    stopped, answers = threading.Event(), []
+    answers: list[list[tuple[int, float]]] = []
+    stopped = threading.Event()
     with ThreadPoolExecutor(len(bodies)) as threads:
         futures = [threads.submit(asking, service, *one, stopped) for one in zip(tokens, bodies, strict=True)]
         try:

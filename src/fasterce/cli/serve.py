@@ -27,9 +27,7 @@ SETTINGS = {
     "most_deadline_ms": limit_option("--most-deadline-ms", min=1, help="Longest deadline a request may have."),
     "most_rows": limit_option("--most-rows", min=1, help="Largest number of rows per request."),
     "most_n": limit_option("--most-n", min=1, max=LARGEST_N, help="Largest number of counterfactuals per row."),
-    "most_cost": limit_option(
-        "--most-cost", min=1, help="Largest estimated cost of a request, in default rows."
-    ),
+    "most_cost": limit_option("--most-cost", min=1, help="Largest estimated cost of a request, in default rows."),
     "most_waiting": limit_option("--most-waiting", min=1, help="Rows queued or being explained before status 429."),
     "most_connections": limit_option("--most-connections", min=1, help="Open connections."),
     "most_connections_per_address": limit_option("--most-connections-per-address", min=1, help="Those of one address."),

@@ -17,7 +17,7 @@ def inputs(binary: bool) -> list[triton.InferInput]:
     made = []
     for described in client.get_model_metadata(name)["inputs"]:
         value = row[described["name"]]
-        values = np.array([np.nan if value is None else value] * 2, dtype=KINDS[described["datatype"]])
+        values: np.ndarray = np.array([np.nan if value is None else value] * 2, dtype=KINDS[described["datatype"]])
         one = triton.InferInput(described["name"], [2], described["datatype"])
         one.set_data_from_numpy(values, binary_data=binary)
         made.append(one)

@@ -113,7 +113,8 @@ class Store:
     async def get_answer(self, id: str) -> Mapping[str, str] | None:
         """Return an answer, or None."""
         found = select(answers).where(answers.c.id == id)
-        return await self._submit(self._reader, Task(lambda connection: connection.execute(found).mappings().first()))
+        row = await self._submit(self._reader, Task(lambda connection: connection.execute(found).mappings().first()))
+        return None if row is None else dict(row)
 
     async def get_bodies(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the JSON text of records by id, of those that are there."""
