@@ -155,7 +155,8 @@ class PoolLoad:
 
 def without_addresses(problem: Problem) -> Problem:
     """Return the same problem without the address of a remote model, and without what its server wrote."""
-    is_remote = problem.code.startswith("models.http_")
+    section, _, name = problem.code.partition(".")
+    is_remote = section == "models" and name.startswith("http_")
     hidden = make_problem("serve.remote_model")
     details = {
         name: hidden if is_remote and name in PRIVATE else without_addresses(value) if isinstance(value, Problem) else value

@@ -22,7 +22,7 @@ from fasterce.serve.api.state import EXPLAIN, AppState, State
 from fasterce.serve.limits import row_cost
 from fasterce.serve.messages import Json, StoredRecord, WorkerRequest, WorkerResponse
 from fasterce.serve.settings import Settings
-from fasterce.serve.store import AnsweredError, Store, StoreError, UnstorableError
+from fasterce.serve.store import RepeatedKeyError, Store, StoreError, UnstorableError
 
 IdempotencyKey = Annotated[
     str | None,
@@ -30,7 +30,7 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x21-\x7e]+$",
-        description="The same key again returns the stored answer instead of storing another",
+        description="The same key again returns the stored reply instead of storing another",
     ),
 ]
 # Kinds of options that name columns.
@@ -39,7 +39,7 @@ router = APIRouter(tags=["explain"], route_class=ServiceRoute)
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """The response to a request: everything but the records, and the records as JSON text."""
 
     head: dict[str, Json]
@@ -61,27 +61,27 @@ async def explain(body: ExplainRequest, request: Request, state: State, idempote
     return Response((await run(state, body, request, idempotency_key)).text(), media_type="application/json")
 
 
-async def run(state: AppState, body: ExplainRequest, request: Request, key: str | None = None) -> Answer:
-    """Return the answer, stored before the client sees it; the one that is stored, if the idempotency key has one."""
+async def run(state: AppState, body: ExplainRequest, request: Request, key: str | None = None) -> Reply:
+    """Return the reply, stored before the client sees it; the one that is stored, if the idempotency key has one."""
     if key is None or state.store is None or not body.keep:
-        return await new_answer(state, body, request)
+        return await new_reply(state, body, request)
     client = f"{request.state.client}\n{key}"
-    answer_id = hashlib.sha256(client.encode()).hexdigest()
+    reply_id = hashlib.sha256(client.encode()).hexdigest()
     fingerprint = hashlib.sha256(request.url.path.encode() + b"\n" + request.state.body).hexdigest()
-    found = await stored_answer(state.store, answer_id, fingerprint)
+    found = await stored_reply(state.store, reply_id, fingerprint)
     if found is not None:
         return found
     try:
-        return await new_answer(state, body, request, {"id": answer_id, "fingerprint": fingerprint})
-    except AnsweredError:
-        found = await stored_answer(state.store, answer_id, fingerprint)
+        return await new_reply(state, body, request, {"id": reply_id, "fingerprint": fingerprint})
+    except RepeatedKeyError:
+        found = await stored_reply(state.store, reply_id, fingerprint)
         assert found is not None
         return found
 
 
-async def stored_answer(store: Store, answer_id: str, fingerprint: str) -> Answer | None:
+async def stored_reply(store: Store, reply_id: str, fingerprint: str) -> Reply | None:
     """Return what was answered before; HTTPProblem if that was another request, or its records are gone."""
-    found = await store.get_answer(answer_id)
+    found = await store.get_reply(reply_id)
     if found is None:
         return None
     if found["fingerprint"] != fingerprint:
@@ -89,14 +89,14 @@ async def stored_answer(store: Store, answer_id: str, fingerprint: str) -> Answe
     ids = json.loads(found["records"])
     bodies = await store.get_bodies(ids)
     if len(bodies) < len(ids):
-        raise HTTPProblem(410, "erased", "serve.answer_erased")
-    return Answer(json.loads(found["head"]), [bodies[one] for one in ids])
+        raise HTTPProblem(410, "erased", "serve.reply_erased")
+    return Reply(json.loads(found["head"]), [bodies[one] for one in ids])
 
 
-async def new_answer(
+async def new_reply(
     state: AppState, body: ExplainRequest, request: Request, identity: Mapping[str, str] | None = None
-) -> Answer:
-    """Have a worker explain the rows, and store the records, with the answer if it has an identity."""
+) -> Reply:
+    """Have a worker explain the rows, and store the records, with the reply if it has an identity."""
     started = perf_counter()
     sent = worker_request(state, body, request)
     response = await unless_disconnected(request, state.dispatcher.explain(sent))
@@ -119,7 +119,7 @@ async def new_answer(
     }
     if head["kept"]:
         await store_records(state, response.records, head, identity)
-    return Answer(head, [record.body for record in response.records])
+    return Reply(head, [record.body for record in response.records])
 
 
 async def store_records(
@@ -134,9 +134,9 @@ async def store_records(
         else:
             ids, now = [record.id for record in records], datetime.now(UTC).isoformat(timespec="microseconds")
             written = {"head": json.dumps(head), "records": json.dumps(ids), "time": now}
-            await state.store.put_answer(records, {**identity, **written})
+            await state.store.put_reply(records, {**identity, **written})
     except StoreError as error:
-        if not isinstance(error, (UnstorableError, AnsweredError)):
+        if not isinstance(error, (UnstorableError, RepeatedKeyError)):
             state.metrics.store_failures.inc()
         raise
     state.metrics.store_seconds.observe(perf_counter() - started)

@@ -71,13 +71,13 @@ async def infer(
     """Options of /v1/explain are parameters of the request; other parameters are ignored, and named in the response."""
     state.dispatcher.describe(name)
     rows = rows_of(sent)
-    answer = await run(state, explain_request(sent.parameters, name, rows), request, idempotency_key)
+    reply = await run(state, explain_request(sent.parameters, name, rows), request, idempotency_key)
     wanted = [output.name for output in sent.outputs] if sent.outputs else list(OUTPUTS)
-    outputs = [tensor for tensor in output_tensors(answer.records) if tensor.name in wanted]
+    outputs = [tensor for tensor in output_tensors(reply.records) if tensor.name in wanted]
     ignored = sorted(set(sent.parameters) - PARAMETERS)
     return InferenceResponse(
         model_name=name,
-        model_version=version_of(answer.head["artifact"]["artifact_digest"]),
+        model_version=version_of(reply.head["artifact"]["artifact_digest"]),
         id=sent.id,
         outputs=outputs,
         parameters={"ignored": ", ".join(ignored)} if ignored else {},

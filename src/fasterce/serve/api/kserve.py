@@ -33,8 +33,8 @@ async def explain(
 ) -> Response:
     """Options of /v1/explain are `parameters`; others are ignored."""
     rows = rows_of(sent, state.dispatcher.describe(name))
-    answer = await run(state, explain_request(sent.parameters, name, rows), request, idempotency_key)
-    return Response(f'{{"explanations": [{",".join(answer.records)}]}}', media_type="application/json")
+    reply = await run(state, explain_request(sent.parameters, name, rows), request, idempotency_key)
+    return Response(f'{{"explanations": [{",".join(reply.records)}]}}', media_type="application/json")
 
 
 @router.post("/v1/models/{name}:predict", openapi_extra=KEY, responses=INFER_ERRORS)

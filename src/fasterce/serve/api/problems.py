@@ -222,7 +222,7 @@ DESCRIPTIONS = {
     404: "Not found",
     405: "Method not allowed",
     409: "The new version could not be loaded; the old one stays in service",
-    410: "The records of the answer have been erased",
+    410: "The records of the reply have been erased",
     413: "Too large, or too many rows",
     415: "Not application/json",
     422: "Something in the request is not as expected; fields says what",

@@ -44,7 +44,7 @@ class UnstorableError(StoreError):
     status, code = 422, "unstorable"
 
 
-class AnsweredError(StoreError):
+class RepeatedKeyError(StoreError):
     """Another request with the same idempotency key was answered first."""
 
 

@@ -19,7 +19,7 @@ from fasterce.serve.store.migrate import migrate
 from fasterce.serve.store.postgres import PostgreSQL
 from fasterce.serve.store.queue import Task, TaskQueue
 from fasterce.serve.store.sqlite import SQLite
-from fasterce.serve.store.tables import SUMMARY, answers, check_rows, is_text, records, try_to_write, write_answer, write_rows
+from fasterce.serve.store.tables import SUMMARY, check_rows, is_text, records, replies, try_to_write, write_reply, write_rows
 
 DEFAULT_URL = "sqlite:///fasterce-records.db"
 # Rows waiting to be written, queries waiting to be run, and rows of one query.
@@ -28,8 +28,8 @@ MAX_READERS = 256
 MAX_FOUND = 1000
 # Share of the timeout after which a transaction is aborted once somebody has waited for the whole timeout.
 STALLED_SHARE = 0.75
-# How long an answer is returned again to a request with the same idempotency key.
-ANSWERS_KEPT = timedelta(days=1)
+# How long an reply is returned again to a request with the same idempotency key.
+REPLIES_KEPT = timedelta(days=1)
 # Records deleted in one transaction, and seconds between two, in which other servers can write to the same file.
 DELETE_STEP, DELETE_PAUSE = 50, 0.01
 
@@ -105,14 +105,14 @@ class Store:
         if rows:
             await self._submit(self._writer, Task(partial(write_rows, rows=rows), rows))
 
-    async def put_answer(self, records_to_store: Sequence[StoredRecord], answer: Mapping[str, str]) -> None:
-        """Store records and the answer they belong to; AnsweredError, and nothing is stored, if its id has an answer."""
+    async def put_reply(self, records_to_store: Sequence[StoredRecord], reply: Mapping[str, str]) -> None:
+        """Store records and the reply they belong to; RepeatedKeyError, and nothing is stored, if its id has an reply."""
         rows = check_rows([dict(vars(one)) for one in records_to_store])
-        await self._submit(self._writer, Task(partial(write_answer, rows=rows, answer=answer)))
+        await self._submit(self._writer, Task(partial(write_reply, rows=rows, reply=reply)))
 
-    async def get_answer(self, id: str) -> Mapping[str, str] | None:
-        """Return an answer, or None."""
-        found = select(answers).where(answers.c.id == id)
+    async def get_reply(self, id: str) -> Mapping[str, str] | None:
+        """Return an reply, or None."""
+        found = select(replies).where(replies.c.id == id)
         row = await self._submit(self._reader, Task(lambda connection: connection.execute(found).mappings().first()))
         return None if row is None else dict(row)
 
@@ -162,7 +162,7 @@ class Store:
     async def purge(self, now: datetime) -> int:
         """Delete records past the day they name, or without one, older than `retention_days`; return how many there were."""
         now = now.astimezone(UTC)
-        outdated = delete(answers).where(answers.c.time < (now - ANSWERS_KEPT).isoformat(timespec="microseconds"))
+        outdated = delete(replies).where(replies.c.time < (now - REPLIES_KEPT).isoformat(timespec="microseconds"))
         await self._submit(self._writer, Task(lambda connection: connection.execute(outdated).rowcount))
         deleted = await self._delete(records.c.retain_until < now.date().isoformat())
         if self._retention_days is not None:

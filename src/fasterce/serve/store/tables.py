@@ -8,7 +8,7 @@ from uuid import uuid4
 from sqlalchemy import Column, Connection, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.exc import DataError, IntegrityError
 
-from fasterce.serve.store.database import AnsweredError, UnstorableError
+from fasterce.serve.store.database import RepeatedKeyError, UnstorableError
 
 VERSION = "0003"
 VERSION_TABLE = "fasterce_version"
@@ -43,8 +43,8 @@ records = Table(
     Column("key", text_type()),
 )
 # What was answered to requests with an idempotency key: the ids of the records and the rest of the response, both as JSON.
-answers = Table(
-    "fasterce_answers",
+replies = Table(
+    "fasterce_replies",
     records.metadata,
     Column("id", text_type(), primary_key=True),
     Column("fingerprint", text_type(), nullable=False),
@@ -72,22 +72,22 @@ def write_rows(connection: Connection, rows: Rows) -> None:
         raise UnstorableError("serve.record_not_accepted") from error
 
 
-def write_answer(connection: Connection, rows: Rows, answer: Row) -> None:
-    """Insert an answer and its records; AnsweredError if another answer has its id."""
-    if connection.execute(select(answers.c.id).where(answers.c.id == answer["id"])).first() is not None:
-        raise AnsweredError("serve.answered")
+def write_reply(connection: Connection, rows: Rows, reply: Row) -> None:
+    """Insert an reply and its records; RepeatedKeyError if another reply has its id."""
+    if connection.execute(select(replies.c.id).where(replies.c.id == reply["id"])).first() is not None:
+        raise RepeatedKeyError("serve.key_repeated")
     try:
-        connection.execute(insert(answers), [answer])
+        connection.execute(insert(replies), [reply])
     except IntegrityError as error:
-        raise AnsweredError("serve.answered") from error
+        raise RepeatedKeyError("serve.key_repeated") from error
     write_rows(connection, rows)
 
 
 def try_to_write(connection: Connection) -> None:
     """Write a row and delete it again, to find out whether rows can be written."""
     row = dict.fromkeys(("fingerprint", "head", "records", "time"), "") | {"id": f"check {uuid4()}"}
-    connection.execute(insert(answers), [row])
-    connection.execute(delete(answers).where(answers.c.id == row["id"]))
+    connection.execute(insert(replies), [row])
+    connection.execute(delete(replies).where(replies.c.id == row["id"]))
 
 
 def check_rows(rows: Rows) -> list[Row]:
