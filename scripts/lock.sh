@@ -12,5 +12,6 @@ lock() {
 }
 
 lock requirements.lock pyproject.toml --extra serve --extra postgres
-printf 'lightgbm\nxgboost-cpu\n' | lock requirements-models.lock --no-deps -
+# XGBoost in its CPU build.
+printf 'catboost\nlightgbm\nxgboost-cpu\n' | lock requirements-models.lock -
 echo hatchling | lock requirements-build.lock -
