@@ -428,7 +428,9 @@ def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspac
 
 
 @compiled
-def value_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float) -> float:
+def value_margin(
+    scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float
+) -> float:
     """Return the margin if feature j of the state the workspace was prepared for had another value (networks only)."""
     hidden = work.trial_hidden
     for h in range(len(hidden)):
@@ -440,15 +442,7 @@ def value_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, j: i
 
 @compiled
 def to_boundary(
-    scorer: Scorer,
-    space: Space,
-    queries: Queries,
-    q: int,
-    work: Workspace,
-    memory: Memory,
-    j: int,
-    bad: float,
-    tolerance: float,
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, bad: float, tolerance: float
 ) -> None:
     """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not.
 

@@ -68,11 +68,7 @@ def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
 def arrays_of(values: Kind) -> Kind:
     """Return a named tuple with all arrays contiguous and writable, as the structures need them."""
     parts = [
-        arrays_of(part)
-        if isinstance(part, tuple)
-        else np.require(part, requirements="CW")
-        if isinstance(part, np.ndarray)
-        else part
+        arrays_of(part) if isinstance(part, tuple) else np.require(part, requirements="CW") if isinstance(part, np.ndarray) else part
         for part in values
     ]
     return type(values)(*parts)
