@@ -83,6 +83,8 @@ def learn(name: str, folder: Path) -> None:
     explainer = FasterCE(loaded.model, schema, random_state=0).fit(data.X)
     explainer.save(folder / "artifact", model_file=loaded)
     refused = data.X[loaded.model.predict(data.X) != data.wanted].sample(frac=1, random_state=0).head(PEOPLE)
+    # Compiles the kernels of the search, which are kept on disk: the service starts in seconds from now on.
+    explainer.explain(refused.head(1))
     refused.rename_axis(WHO).set_axis(range(1001, 1001 + len(refused))).to_csv(folder / "people.csv", index_label=WHO)
 
 

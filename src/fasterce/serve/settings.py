@@ -67,7 +67,7 @@ class Settings:
     hang_seconds : float
         Seconds a worker may go on after the first deadline of its batch while other requests of it still wait.
     load_seconds : float
-        Seconds a worker may take to load all artifacts; then it is killed.
+        Seconds a worker may take to load all artifacts; then it is killed. The first start on a machine compiles kernels.
     most_memory_mb : int or None
         Megabytes of data of a worker (Linux); a model that needs more gets a MemoryError. None for no limit.
     deadline_ms, most_deadline_ms : int
@@ -118,7 +118,7 @@ class Settings:
     piece_ms: float = 60.0
     most_waiting: int = 128
     hang_seconds: float = 2.0
-    load_seconds: float = 60.0
+    load_seconds: float = 300.0
     most_memory_mb: int | None = 4096
     deadline_ms: int = 2000
     most_deadline_ms: int = 60_000
