@@ -17,7 +17,7 @@ from fasterce.constraints import Constraint
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.data.frames import as_pandas, kind_of
 from fasterce.data.schema import Schema
-from fasterce.errors import InputError, NotFittedError
+from fasterce.errors import InputError, NotFittedError, SchemaError
 from fasterce.explanation import Explanation, as_given
 from fasterce.fitting import drift, pipeline, recheck, update
 from fasterce.fitting.drift import DriftReport
@@ -280,8 +280,8 @@ class FasterCE(Transforming, BaseEstimator):
             "closest" makes the smallest change by `distance` (CE1 of the paper), "sparse" changes one feature, or as few
             as possible (CE2), "realistic" stays close to known rows of the target (CE3), "all" runs the three.
         target : object, optional
-            Wanted class. With two classes the default is the other one; with more, "any other" means any class but the
-            predicted one. For regression an interval (low, high); None is an open end.
+            Wanted class; "any other" means any class but the predicted one. For regression an interval (low, high); None is
+            an open end. The default is the target of the schema, and without one, of two classes the other one.
         target_score : tuple of two floats, optional
             Interval (low, high) for the probability of the class `target`.
         n : int, default 1
@@ -374,6 +374,7 @@ class FasterCE(Transforming, BaseEstimator):
         self._check_fitted()
         kind, rows = kind_of(rows), as_pandas(rows, "rows")
         predictor, compiled = self._predictor(), self.state_.compiled.session() if self.state_.compiled else None
+        options = replace(options, target=self._wanted(options.target))
         plan = self._plan(options, predictor, compiled)
         ledger = results.QueryLedger(self.state_.table.read(rows), plan.target)
         verifier = results.Verifier(predictor, rows, ledger.codes, plan.target.raw)
@@ -383,6 +384,16 @@ class FasterCE(Transforming, BaseEstimator):
         infeasible = infeasibility.diagnose(ledger, verifier, plan, run_search, started)
         found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
         return as_given(replace(found, options=options.values(), cut_short=plan.clock.ran_out), kind)
+
+    def _wanted(self, target: Any) -> Any:
+        """Return the target given, or the one that the schema declares."""
+        if target is not None:
+            return target
+        classes = () if self.state_.numbers is not None else self.classes_
+        declared = self.schema_.wanted(classes)
+        if declared is not None and classes and declared not in classes:
+            raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=declared)
+        return declared
 
     def _with_probabilities(self, explanation: Explanation) -> Explanation:
         """Return an explanation with the probabilities of its rows and counterfactuals, for records.
@@ -467,7 +478,9 @@ class FasterCE(Transforming, BaseEstimator):
         if len(row) == 0:
             raise InputError("search.no_row", option="row")
         predictor = self._predictor()
-        ledger = results.QueryLedger(self.state_.table.read(row.iloc[:1]), choose_target(predictor, target, None))
+        ledger = results.QueryLedger(
+            self.state_.table.read(row.iloc[:1]), choose_target(predictor, self._wanted(target), None)
+        )
         constraints = CompiledConstraints.compile(self.state_.table, self.state_.search.codec, None, None)
         found = run.plain_context(ledger, predictor, self.state_.search, constraints, step)
         if found is None:

@@ -49,11 +49,21 @@ class CompiledUsage:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one feature: the value in the row and in the counterfactual."""
+    """A change of one feature: the value in the row and in the counterfactual.
+
+    `against` says that it goes against the direction that is in the person's interest (`Feature.preferred`).
+    """
 
     feature: Any
     before: Any
     after: Any
+    against: bool = False
+
+    @classmethod
+    def of(cls, table: Table, j: int, before: float, after: float) -> "Change":
+        """Return the change of the feature at position `j` between two codes."""
+        feature = table.schema.features[j]
+        return cls(feature.name, table.value(j, before), table.value(j, after), feature.is_against(before, after))
 
 
 @dataclass(frozen=True)
@@ -308,11 +318,14 @@ class Explanation:
         Returns
         -------
         DataFrame
-            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `distance`, those of `score`,
+            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `against` (the columns changed
+            against the person's interest, if the schema has preferred directions), `distance`, those of `score`,
             `nn_ratio`, `robust` and `ensemble_agreement` that were measured, then the columns of the counterfactual. If
             a column of the data has one of these names, an underscore is appended to ours.
         """
         every = np.arange(len(self.arrays))
+        changes = [self.changes(int(k)) for k in every]
+        against = {"against": [[change.feature for change in one if change.against] for one in changes]}
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
             {
@@ -320,7 +333,8 @@ class Explanation:
                 "rank": self.arrays.rank,
                 "method": self.arrays.method,
                 "n_changed": self.arrays.changed.sum(axis=1),
-                "changed": [[change.feature for change in self.changes(int(k))] for k in every],
+                "changed": [[change.feature for change in one] for one in changes],
+                **(against if self.table.schema.has_preferences else {}),
                 "distance": self.arrays.distance,
                 **self._measured(),
             }
@@ -336,11 +350,7 @@ class Explanation:
     def changes(self, position: int) -> list[Change]:
         """Return the changes of one counterfactual, given its position in `to_frame`."""
         before, after = self.arrays.before[position], self.arrays.codes[position]
-        names = self.table.schema.names
-        return [
-            Change(names[j], self.table.value(j, before[j]), self.table.value(j, after[j]))
-            for j in map(int, np.flatnonzero(before != after))
-        ]
+        return [Change.of(self.table, j, before[j], after[j]) for j in map(int, np.flatnonzero(before != after))]
 
     def take(self, first: int, end: int) -> "Explanation":
         """Return the explanation of the rows from `first` up to `end`; its reasons name no row positions."""

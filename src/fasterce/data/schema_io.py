@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import get_args
 
 from fasterce.constraints import io
-from fasterce.data.schema import Direction, Feature, Schema, check_boolean, check_decimals
+from fasterce.data.schema import MEANING, OUTCOMES, Direction, Feature, Schema, check_boolean, check_decimals
 from fasterce.errors import InputError, SchemaError, unknown
 from fasterce.io import documents
 from fasterce.typing import Category, Json, JsonObject
 
 CHANGES = (*get_args(Direction), "never")
 ENTRIES = {
-    "numeric": ("kind", "whole", "decimals", "range", "observed", "change", "missing"),
-    "categorical": ("kind", "categories", "ordered", "change", "missing"),
+    "numeric": ("kind", "whole", "decimals", "range", "observed", "change", "missing", *MEANING),
+    "categorical": ("kind", "categories", "ordered", "change", "missing", *MEANING),
 }
 HEAD = """\
 # The columns and how they may change. Edit, then: fasterce fit --schema THIS_FILE ...
@@ -26,6 +26,10 @@ HEAD = """\
 #   range        the same as a promise: a row outside it is invalid input; replaces observed
 #   whole        true for whole numbers; decimals is the precision of other numbers
 #   missing      never, stay (a missing value may stay or be filled) or may_appear
+#   label, unit, help, format
+#                words for people: "duration of the credit", "month|months", a sentence, ",.2f"
+#   preferred    lower or higher, the person's interest: a change the other way costs against_cost times as much (3)
+#   target       the wanted class, or [low, high] of a number; unwanted: [classes]; outcomes: words for classes
 #   constraints  between columns, as in docs/constraints.md, for instance
 #                - {constraint: require, formula: "credit_amount / duration <= 800"}
 """
@@ -63,6 +67,7 @@ def describe(schema: Schema) -> JsonObject:
         if not isinstance(name, (str, int)):
             raise SchemaError("data.unwritable_name", received=name)
     return {
+        **schema.outcomes_to_dict(),
         "columns": {feature.name: _described(feature) for feature in schema.features},
         "constraints": io.to_dict(schema.constraints),
     }
@@ -72,11 +77,13 @@ def restore(content: Json) -> Schema:
     """Return the schema that `describe` described."""
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
         raise SchemaError("data.not_a_schema", received=content)
+    known = (*OUTCOMES, "columns", "constraints")
     for entry in content:
-        if entry not in ("columns", "constraints"):
-            raise SchemaError(unknown("data.unknown_entry", entry, ("columns", "constraints")))
+        if entry not in known:
+            raise SchemaError(unknown("data.unknown_entry", entry, known))
     features = tuple(_restored(name, about) for name, about in content["columns"].items())
-    return Schema(features, io.from_dict(content.get("constraints") or ()))
+    outcomes = {name: content[name] for name in OUTCOMES if content.get(name) is not None}
+    return Schema(features, io.from_dict(content.get("constraints") or ()), **outcomes)
 
 
 def _described(feature: Feature) -> JsonObject:
@@ -88,7 +95,8 @@ def _described(feature: Feature) -> JsonObject:
         about |= {"whole": True} if feature.integer else {"decimals": feature.decimals}
         about["range" if feature.declared else "observed"] = [_end(feature.lower, feature), _end(feature.upper, feature)]
     about["change"] = feature.direction if feature.mutable else "never"
-    return about | ({"missing": feature.missing} if feature.nullable else {})
+    about |= {"missing": feature.missing} if feature.nullable else {}
+    return about | {name: getattr(feature, name) for name, usual in MEANING.items() if getattr(feature, name) != usual}
 
 
 def _end(bound: float, feature: Feature) -> float | int | None:
@@ -111,6 +119,7 @@ def _restored(name: Hashable, about: Json) -> Feature:
     mutable = change != "never"
     direction: Direction = change if mutable else "any"
     values = _numeric(name, about) if kind == "numeric" else _categorical(name, about)
+    values |= {entry: about[entry] for entry in MEANING if entry in about}
     return Feature(name, kind, direction=direction, mutable=mutable, missing=about.get("missing", "never"), **values)
 
 

@@ -222,7 +222,8 @@ def _counterfactuals(
 
 
 def _change(change: Change) -> Record:
-    return {"feature": name(change.feature), "from": cell(change.before), "to": cell(change.after)}
+    found = {"feature": name(change.feature), "from": cell(change.before), "to": cell(change.after)}
+    return found | {"against": True} if change.against else found
 
 
 def _problem(problem: Problem) -> Record:

@@ -201,11 +201,10 @@ def all_changes(explanation: Explanation) -> Changes:
     """Return the changes of every counterfactual."""
     arrays, table = explanation.arrays, explanation.table
     found: Changes = [[] for _ in range(len(arrays))]
-    names = table.schema.names
     line, feature = np.nonzero(arrays.changed)
     cells = (line, feature, arrays.before[line, feature], arrays.codes[line, feature])
     for k, j, before, after in zip(*(part.tolist() for part in cells), strict=True):
-        found[k].append(Change(names[j], table.value(j, before), table.value(j, after)))
+        found[k].append(Change.of(table, j, before, after))
     return found
 
 

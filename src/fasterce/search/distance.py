@@ -5,7 +5,7 @@ mad         the paper's: |change| / median absolute deviation, averaged over num
 percentile  the share of training rows between the two values, plus a cost in the tails, and 1 for a changed category
 
 A number that becomes missing or is filled costs the same as a changed category. Values near the median cost slightly less to
-fill with.
+fill with. A change against the direction the schema prefers costs a declared factor more (`Schema.cost_factors`).
 """
 
 from collections.abc import Mapping
@@ -53,6 +53,7 @@ class Distance:
     curves  for numbers whose cost is the difference of a curve instead
     gap     cost of a number that becomes missing or is filled (features,), None if none may
     usual   values near which filling costs least (features,), None if all cost the same
+    factors cost factors of going down and up (2, features), None if both cost the same
     """
 
     weight: Floats
@@ -60,6 +61,7 @@ class Distance:
     curves: tuple[Curve, ...] = ()
     gap: Floats | None = None
     usual: Floats | None = None
+    factors: Floats | None = None
 
     @classmethod
     def gower(cls, span: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
@@ -93,7 +95,7 @@ class Distance:
             for curve in self.curves
         ]
         gap = None if self.gap is None else self.gap * factor
-        return Distance(self.weight * factor, self.flat * factor, tuple(curves), gap, self.usual)
+        return replace(self, weight=self.weight * factor, flat=self.flat * factor, curves=tuple(curves), gap=gap)
 
     def filling_with(self, usual: Floats) -> "Distance":
         """Return the distance with a tiny cost for filling a number with a value far from the usual one."""
@@ -108,13 +110,20 @@ class Distance:
 
     def parts(self, codes: Floats, row: Floats) -> Floats:
         """Return the cost of the change of each feature; `row` broadcasts against `codes`."""
-        price = self._between(codes, row)
+        price = self._directed(self._between(codes, row), codes, row)
         if self.gap is None:
             return price
         flipped = np.where(filled_or_emptied(codes, row), self.gap, price)
         if self.usual is None:
             return flipped
         return flipped + TIE * np.where((row == MISSING) & (codes != MISSING), self._between(codes, self.usual), 0.0)
+
+    def _directed(self, price: Floats, codes: Floats, row: Floats, feature: Indices | None = None) -> Floats:
+        """Return prices times the factors of their directions; `feature` if the columns are single edits."""
+        if self.factors is None:
+            return price
+        down, up = self.factors if feature is None else self.factors[:, feature]
+        return np.asarray(price * np.where(codes > row, up, np.where(codes < row, down, 1.0)))
 
     def _between(self, codes: Floats, row: Floats) -> Floats:
         change = np.abs(codes - row)
@@ -135,7 +144,7 @@ class Distance:
 
     def single(self, feature: Indices, value: Floats, row: Floats) -> Floats:
         """Return the cost of single edits: `feature` (S,), `value` (rows, S)."""
-        price = self._between_singles(feature, value, row)
+        price = self._directed(self._between_singles(feature, value, row), value, row[:, feature], feature)
         if self.gap is not None:
             own = row[:, feature]
             price = np.where(filled_or_emptied(value, own), self.gap[feature], price)
@@ -170,7 +179,7 @@ def _named(name: str, codec: Codec) -> Distance:
         found = Distance.gower(codec.profile.span, codec.numeric, codec.nullable)
     else:
         found = Distance.mad(codec.profile.mad, codec.numeric, codec.nullable)
-    return found.filling_with(codec.profile.median)
+    return replace(found.filling_with(codec.profile.median), factors=codec.schema.cost_factors())
 
 
 def _factors(distance: Mapping[Any, float], codec: Codec) -> dict[int, float]:
