@@ -98,7 +98,7 @@ def make(
         raise InputError("records.other_schema", option="explainer")
     if (reasons is None) != (reasons_method is None):
         raise InputError("records.needs_both", option="reasons", other="reasons_method")
-    wording, count = as_wording(template), len(explanation)
+    wording, count = as_wording(template).with_schema(explainer.schema_), len(explanation)
     common = _common(explainer, explanation, wording) | {
         "time": _time(now),
         "digests": digests(explainer, model_digest),
