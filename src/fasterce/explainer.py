@@ -374,7 +374,7 @@ class FasterCE(Transforming, BaseEstimator):
         self._check_fitted()
         kind, rows = kind_of(rows), as_pandas(rows, "rows")
         predictor, compiled = self._predictor(), self.state_.compiled.session() if self.state_.compiled else None
-        options = replace(options, target=self._wanted(options.target))
+        options = replace(options, target=self.declared_target if options.target is None else options.target)
         plan = self._plan(options, predictor, compiled)
         ledger = results.QueryLedger(self.state_.table.read(rows), plan.target)
         verifier = results.Verifier(predictor, rows, ledger.codes, plan.target.raw)
@@ -385,10 +385,9 @@ class FasterCE(Transforming, BaseEstimator):
         found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
         return as_given(replace(found, options=options.values(), cut_short=plan.clock.ran_out), kind)
 
-    def _wanted(self, target: Any) -> Any:
-        """Return the target given, or the one that the schema declares."""
-        if target is not None:
-            return target
+    @property
+    def declared_target(self) -> Any:
+        """The target that the schema declares: a class of the model, an interval of its numbers, or None."""
         classes = () if self.state_.numbers is not None else self.classes_
         declared = self.schema_.wanted(classes)
         if declared is not None and classes and declared not in classes:
@@ -478,9 +477,8 @@ class FasterCE(Transforming, BaseEstimator):
         if len(row) == 0:
             raise InputError("search.no_row", option="row")
         predictor = self._predictor()
-        ledger = results.QueryLedger(
-            self.state_.table.read(row.iloc[:1]), choose_target(predictor, self._wanted(target), None)
-        )
+        target = self.declared_target if target is None else target
+        ledger = results.QueryLedger(self.state_.table.read(row.iloc[:1]), choose_target(predictor, target, None))
         constraints = CompiledConstraints.compile(self.state_.table, self.state_.search.codec, None, None)
         found = run.plain_context(ledger, predictor, self.state_.search, constraints, step)
         if found is None:

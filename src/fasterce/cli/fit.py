@@ -16,7 +16,7 @@ from fasterce.artifact.bundle import can_bundle
 from fasterce.cli import options
 from fasterce.cli.console import is_quiet, say, show
 from fasterce.cli.exits import guarded
-from fasterce.cli.loading import load, names_of
+from fasterce.cli.loading import interval, load, names_of
 from fasterce.data.schema import Feature, Schema
 from fasterce.data.schema_io import load_schema, save_schema
 from fasterce.errors import InputError
@@ -24,6 +24,13 @@ from fasterce.explainer import FasterCE
 from fasterce.options import FitOptions, declared
 from fasterce.viz.formatting import bounds, cut
 
+Wanted = Annotated[
+    str | None, typer.Option("--wanted", help="The class people want, or LOW:HIGH of a number: the target of explanations.")
+]
+Unwanted = Annotated[
+    list[str] | None,
+    typer.Option("--unwanted", help="A class against people's interest; of two, the other is wanted (repeat)."),
+]
 OFFERED = [option for option in declared(FitOptions) if option.cli]
 MOST_CATEGORIES = 8
 MANY_CATEGORIES = 50
@@ -44,6 +51,8 @@ def inspect(
         typer.Option("--categorical", help="Numbers that are codes, not amounts: a,b (or repeat)."),
     ] = None,
     freeze: Annotated[list[str] | None, typer.Option("--freeze", help="Columns that cannot change: a,b (or repeat).")] = None,
+    wanted: Wanted = None,
+    unwanted: Unwanted = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing schema file.")] = False,
 ) -> None:
     """Infer a schema from a table, show it, and write it as a YAML file to edit."""
@@ -55,7 +64,7 @@ def inspect(
         kept,
         categorical=names_of(kept.columns, categorical or [], "categorical"),
         immutable=names_of(kept.columns, freeze or [], "freeze"),
-    )
+    ).declare(target=_target(wanted), unwanted=unwanted or ())
     show(_drawing(schema, len(frame)))
     for line in remarks(schema, len(frame)):
         say(f"[yellow]Check[/yellow] {line}")
@@ -78,6 +87,8 @@ def fit(
     drop: Annotated[
         list[str] | None, options.file_option("--drop", help="Without --schema: a column the model does not use (repeat).")
     ] = None,
+    wanted: Wanted = None,
+    unwanted: Unwanted = None,
     bundle: Annotated[
         bool, typer.Option(help="Copy the model file into the artifact if it is of a kind that is safe to load.")
     ] = True,
@@ -88,13 +99,24 @@ def fit(
     if declared_schema is not None and drop:
         raise InputError("cli.drop_with_schema", option="drop")
     loaded = load(model, loading)
-    frame = io.read_table(data, schema=declared_schema, **vars(csv))
-    explainer = FasterCE(loaded.model, declared_schema, progress=False if is_quiet() else None, **settings)
-    explainer.fit(without(frame, drop or []))
+    frame = without(io.read_table(data, schema=declared_schema, **vars(csv)), drop or [])
+    columns = Schema.infer(frame) if declared_schema is None else declared_schema
+    columns = columns.declare(target=_target(wanted), unwanted=unwanted or ())
+    explainer = FasterCE(loaded.model, columns, progress=False if is_quiet() else None, **settings).fit(frame)
+    if explainer.declared_target is not None:
+        say(f"Wanted: {explainer.declared_target}")
     bundled = bundle and can_bundle(loaded)
     explainer.save(out, loaded if bundled else None)
     say(escape(str(explainer.report_)))
     say(f"Written to {out}, {'with' if bundled else 'without'} its model.")
+
+
+def _target(wanted: str | None) -> object:
+    """Return the class, or the bounds LOW:HIGH of a number; either end may be left out."""
+    try:
+        return wanted if wanted is None else interval(wanted, "wanted")
+    except InputError:
+        return wanted
 
 
 def without(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:

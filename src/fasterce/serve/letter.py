@@ -1,6 +1,6 @@
 """An audit record as a letter to the person it is about: one HTML page, ready to print, that loads nothing.
 
-Every word is one of `letter.toml`, or of a file that replaces some of them; labels, units and outcomes are those of the record.
+Every word is one of `letter.toml` or of a file that replaces some of them; labels, units and outcomes are the record's.
 """
 
 import base64

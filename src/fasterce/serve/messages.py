@@ -23,8 +23,9 @@ class WorkerRequest:
     until : float
         Deadline on this process's monotonic clock, in seconds.
     request_id : str
-    row_ids, decision_ids, subjects : sequence, optional
-        One entry per row. Subjects come as received; the worker turns them into pseudonyms.
+    row_ids, decision_ids, subjects, edited : sequence, optional
+        One entry per row. Subjects come as received; the worker turns them into pseudonyms. `edited` are columns whose
+        values were edited by hand.
     """
 
     artifact: str
@@ -35,6 +36,7 @@ class WorkerRequest:
     row_ids: Sequence[str | int] | None = None
     decision_ids: Sequence[str] | None = None
     subjects: Sequence[str] | None = None
+    edited: Sequence[Sequence[str]] | None = None
     constraints_by: str | None = None
     retain_until: str | None = None
 

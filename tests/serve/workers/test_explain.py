@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from fasterce import load, records
 from fasterce.errors import ModelError
 from fasterce.options import names
+from fasterce.pseudonyms import VARIABLE as PSEUDONYM_KEY
 from fasterce.serve.messages import InvalidRequest, WorkerRequest
 from fasterce.serve.settings import ServedArtifact, Settings
-from fasterce.serve.workers.explain import PSEUDONYM_KEY, BatchExplainer, BatchResult
+from fasterce.serve.workers.explain import BatchExplainer, BatchResult
 from tests.serve.models import Moody, as_json, refused
 
 APART = ("ids", "time", "metrics")

@@ -111,6 +111,10 @@ def worker_request(state: AppState, body: ExplainRequest, request_id: str) -> Wo
     description = state.dispatcher.describe(body.artifact)
     validator = RowValidator(description)
     validator.check(body.rows)
+    for names in body.edited or ():
+        validator.check_names(names, "edited")
+    if body.keep and state.store is not None:
+        check_required(settings.required, body)
     options = body.options()
     for option in offered("http"):
         if option.kind in BY_COLUMN and isinstance(options[str(option.http)], (list, dict)):
@@ -125,9 +129,17 @@ def worker_request(state: AppState, body: ExplainRequest, request_id: str) -> Wo
         row_ids=body.row_ids,
         decision_ids=body.decision_ids,
         subjects=body.subjects,
+        edited=body.edited,
         constraints_by=body.constraints_by,
         retain_until=None if days is None else (datetime.now(UTC) + timedelta(days=days)).date().isoformat(),
     )
+
+
+def check_required(required: Sequence[str], body: ExplainRequest) -> None:
+    """Reject a request whose records would lack a field that this service requires."""
+    lacking = [(name, text("required_for_record")) for name in required if getattr(body, name) is None]
+    if lacking:
+        raise FieldsProblem("invalid_request", lacking)
 
 
 def invalid_row(problem: Problem) -> HTTPProblem:

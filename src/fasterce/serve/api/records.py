@@ -1,21 +1,24 @@
 """Routes about stored records: one record, its letter, the records of a subject, decision or request; erasing a subject's."""
 
 import json
+import os
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import HTMLResponse
 
-from fasterce.serve.api.problems import HTTPProblem, documented
-from fasterce.serve.api.schemas import LONGEST_NAME, Erased, RecordList
+from fasterce.pseudonyms import VARIABLE, pseudonym
+from fasterce.serve.api.json_body import StrictJSONRoute
+from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, documented, text
+from fasterce.serve.api.schemas import LONGEST_NAME, Erased, LetterRequest, RecordList, SubjectQuery
 from fasterce.serve.api.state import ADMIN, RECORDS, AppState, State, requires
-from fasterce.serve.letter import letter, policy
+from fasterce.serve.letter import letter, load_words, policy
 from fasterce.serve.store import Store
 
 Text = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 ERRORS = documented(401, 403, 404, 422, 503)
-router = APIRouter(tags=["records"], dependencies=[Depends(requires(RECORDS))], responses=ERRORS)
+router = APIRouter(tags=["records"], dependencies=[Depends(requires(RECORDS))], responses=ERRORS, route_class=StrictJSONRoute)
 
 
 @router.get("/v1/records/{id}", summary="A record")
@@ -31,7 +34,42 @@ async def record(id: UUID, state: State) -> Response:
     summary="A record as a letter to print",
 )
 async def record_letter(id: UUID, state: State) -> HTMLResponse:
-    return HTMLResponse(letter(json.loads(await body(state, id))), headers={"Content-Security-Policy": policy()})
+    return await written(state, id, LetterRequest())
+
+
+@router.post(
+    "/v1/records/{id}/letter",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {}}}},
+    summary="A letter with chosen alternatives, sender, contact and recipient",
+)
+async def chosen_letter(id: UUID, request: LetterRequest, state: State) -> HTMLResponse:
+    return await written(state, id, request)
+
+
+async def written(state: AppState, id: UUID, request: LetterRequest) -> HTMLResponse:
+    found, chosen = json.loads(await body(state, id)), request.alternatives
+    most = len(found["counterfactuals"]) - 1
+    if chosen and max(chosen) > most:
+        raise FieldsProblem("invalid_request", [("alternatives", text("no_such_alternative", most=most))])
+    people = request.model_dump(include={"sender", "contact", "recipient"})
+    page = letter(found, load_words(state.settings.letter), alternatives=chosen, **people)
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy()})
+
+
+@router.post("/v1/records/find", summary="Find the records of a person")
+async def find_of_subject(query: SubjectQuery, state: State) -> RecordList:
+    """By the person's own identifier, of which the service makes the pseudonym."""
+    key = pseudonym_key(state)
+    if not key:
+        raise FieldsProblem("invalid_request", [("subject", text("no_pseudonym_key", option="subject", variable=VARIABLE))])
+    found = await store_of(state).find(subject=pseudonym(query.subject, key), first=query.first, count=query.count)
+    return RecordList.model_validate({"records": found})
+
+
+def pseudonym_key(state: AppState) -> str:
+    """Return the key of pseudonyms, which the workers have too; empty if there is none."""
+    return state.settings.environment.get(VARIABLE) or os.environ.get(VARIABLE, "")
 
 
 @router.get("/v1/records", summary="Find records")

@@ -1,5 +1,5 @@
 // Without a counterfactual: which limits prevent one, what would be found without them, and a button that lifts them.
-import { changeLine } from "./cards.js";
+import { changeLine, dangers } from "./cards.js";
 import { targetText } from "./decision.js";
 import { h } from "./dom.js";
 import { named } from "./fields.js";
@@ -37,10 +37,21 @@ export function brokenLimits(changes) {
   return changes.filter((change) => state.frozen.has(change.feature) || outside(change)).map((change) => ownLimit(feature(change.feature)));
 }
 
-export function noCounterfactualPanel(record, more) {
-  if (record.status === "already_target") return h("p", { class: "panel calm" }, icon("yes", 22), h("span", {}, `The decision already is ${targetText(record)}. Choose another outcome above to see what would change it.`));
+export function noCounterfactualPanel(record, more, { endanger, tryIt }) {
+  if (state.undecided) return h("p", { class: "panel calm" }, icon("hint", 22), h("span", {}, "This service does not know which outcome people want, and does not guess. Choose it above."));
+  if (record.status === "already_target") return alreadyPanel(record, endanger, tryIt);
   if (record.status === "none_found" || record.status === "stopped") return infeasiblePanel(record, more);
   return h("p", { class: "panel calm" }, icon("hint", 22), h("span", {}, plain(record.reason ?? "There is no answer.")));
+}
+
+// The outcome wanted is there: what would endanger it is shown only to who asks for it.
+function alreadyPanel(record, endanger, tryIt) {
+  const { danger } = state.answer;
+  const button = h("button", { class: "button button-small", type: "button", id: "endanger", "data-keep": "endanger", onclick: endanger }, icon("hint", 15), "Show what would endanger it");
+  return [
+    h("div", { class: "panel calm" }, icon("yes", 22), h("p", {}, `The decision already is the one wanted: ${targetText(record)}.`), danger ? null : button),
+    danger ? h("section", { class: "danger", "aria-labelledby": "danger-heading" }, h("h3", { id: "danger-heading" }, "What would endanger it"), h("p", { class: "section-note" }, "With any of these the decision would be another. They go into no letter."), danger === "looking" ? h("p", { class: "waiting" }, "Evaluating …") : dangers(danger, tryIt)) : null,
+  ];
 }
 
 function infeasiblePanel(record, more) {
