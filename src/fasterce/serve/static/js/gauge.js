@@ -1,6 +1,7 @@
 // A half circle: how far the score is, what is needed, and where the alternatives would be.
 import { distinct } from "./cards.js";
 import { svg } from "./dom.js";
+import { state } from "./state.js";
 import { amount, LETTERS, outcome, percent } from "./format.js";
 
 const RADIUS = 84, MIDDLE = [110, 104];
@@ -28,9 +29,9 @@ function ofNumber(record, schema, score) {
     share: share(score.value),
     text: amount(score.value),
     label: "predicted",
-    band: [goal.low === null || goal.low === undefined ? 0 : share(goal.low), goal.high === null || goal.high === undefined ? 1 : share(goal.high)],
+    band: state.undecided ? null : [goal.low === null || goal.low === undefined ? 0 : share(goal.low), goal.high === null || goal.high === undefined ? 1 : share(goal.high)],
     tick: null,
-    marks: distinct(record).map((one) => share(one.score.value)),
+    marks: state.undecided ? [] : distinct(record).map((one) => share(one.score.value)),
     said: `The model predicts ${amount(score.value)}.`,
   };
 }
@@ -57,7 +58,7 @@ function ofChance(record, schema, score) {
     band: null,
     tick,
     needed: tick === null ? null : two || wanted !== null ? `${percent(tick)} needed` : `${percent(tick)} is ahead`,
-    marks: distinct(record).map((one) => chanceOf(one.score, about)),
+    marks: state.undecided ? [] : distinct(record).map((one) => chanceOf(one.score, about)),
     said: `${percent(share)} chance of ${named}${tick === null ? "" : two || wanted !== null ? `, ${percent(tick)} needed` : `, another is ahead with ${percent(tick)}`}.`,
   };
 }

@@ -6,7 +6,7 @@ import { named } from "./fields.js";
 import { icon } from "./icons.js";
 import { clearAll, limitCount, readableConstraint } from "./limits.js";
 import { feature, setTarget, state, notify } from "./state.js";
-import { listed, percent, plain } from "./format.js";
+import { listed, percent, plain, value } from "./format.js";
 
 const cap = (text) => text[0].toUpperCase() + text.slice(1);
 
@@ -98,8 +98,8 @@ function inTheWay(constraints, changes) {
 function policy(constraints, why) {
   const fixed = constraints.filter((constraint) => !constraint.one);
   if (!fixed.length) return null;
-  const then = listed(why.unlocked.map((change) => `${named(feature(change.feature) ?? { name: change.feature })} ${plain(change.to)}`));
-  return h("p", { class: "advice-more" }, h("span", { class: "tag" }, "set by policy"), ` ${listed(fixed.map((constraint) => constraint.constraint))}. `, then ? `Otherwise ${then} would do.` : "");
+  const then = listed(why.unlocked.map((change) => `${named(feature(change.feature) ?? { name: change.feature })} “${value(feature(change.feature), change.to)}”`));
+  return h("p", { class: "advice-more" }, h("span", { class: "tag" }, "set by policy"), ` ${listed(fixed.map((constraint) => constraint.constraint))}. `, then ? `Without that, ${then} would do.` : "");
 }
 
 const liftAll = () => (limitCount() ? h("button", { class: "button button-small", type: "button", "data-keep": "lift-mine", onclick: clearAll }, icon("unlock", 15), limitCount() === 1 ? "Lift the limit set here" : `Lift the ${limitCount()} limits set here`) : null);

@@ -112,7 +112,7 @@ async function showComparison(list, ids, back) {
     const rows = [
       ["Decision", ...[one, other].map((record) => outcome(state.schema, record.outcome.prediction))],
       ["Edited", ...[one, other].map((record) => record.input.edited?.map(nameOf).join(", ") || "nothing")],
-      ["Limits", ...[one, other].map((record) => `${limits(record)}${record.constraints.set_by ? ` (${record.constraints.set_by})` : ""}`)],
+      ["Limits", ...[one, other].map((record) => limits(record) + (record.constraints.set_by && limits(record) !== "none" ? ` (${record.constraints.set_by})` : ""))],
       ["Alternatives", ...[one, other].map((record) => [...new Set(words(record))].join(" / ") || plain(STATUS[record.status]))],
       ...differing,
     ];

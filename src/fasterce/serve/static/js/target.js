@@ -55,13 +55,14 @@ function wantedRange(target) {
     track.style.setProperty("--from", share(from));
     track.style.setProperty("--to", share(to));
     least.classList.toggle("on-top", from > (low + high) / 2);
-    says.textContent = to >= high ? `at least ${amount(from)}` : from <= low ? `at most ${amount(to)}` : `${amount(from)} – ${amount(to)}`;
+    says.classList.toggle("is-set", !state.undecided);
+    says.textContent = state.undecided ? "not chosen yet" : to >= high ? `at least ${amount(from)}` : from <= low ? `at most ${amount(to)}` : `${amount(from)} – ${amount(to)}`;
   };
   const changed = (moved) => {
     if (Number(least.value) > Number(most.value)) (moved === least ? least : most).value = (moved === least ? most : least).value;
-    show();
     const open = [Number(least.value) <= low, Number(most.value) >= high];
     setTarget({ wanted: open[0] && open[1] ? [low, null] : [open[0] ? null : Number(least.value), open[1] ? null : Number(most.value)] });
+    show();
   };
   least.addEventListener("input", () => changed(least));
   most.addEventListener("input", () => changed(most));
