@@ -68,7 +68,7 @@ def limits(page: Page) -> None:
 
 def what_if(page: Page) -> None:
     decision(page)
-    page.get_by_role("button", name="Try alternative A").click()
+    page.get_by_role("button", name="Try this: alternative A").click()
     page.locator("#outcome-whatif .gauge").wait_for()
     page.evaluate("window.scrollTo(0, 0)")
 

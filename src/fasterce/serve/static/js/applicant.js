@@ -57,7 +57,7 @@ function combobox() {
     "aria-label": "Find a person", "aria-expanded": "false", "aria-controls": list, "aria-autocomplete": "list",
   });
   const options = h("ul", { class: "options", id: list, role: "listbox", "aria-label": "People", hidden: true });
-  let found = [], at = -1, waiting = null, controller = null, looking = false, first = false;
+  let found = [], at = -1, waiting = null, controller = null, looking = false, first = false, entered = false;
 
   const close = () => {
     options.hidden = true;
@@ -79,6 +79,7 @@ function combobox() {
     option.scrollIntoView({ block: "nearest" });
   };
   const look = async () => {
+    waiting = null;
     controller?.abort();
     const mine = (controller = new AbortController());
     looking = true;
@@ -94,10 +95,11 @@ function combobox() {
       at = -1;
       input.setAttribute("aria-expanded", "true");
       if (first) mark(0);
+      if (entered && found.length) choose(found[0]);
     } catch (error) {
       if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("service-error", { detail: error }));
     } finally {
-      if (controller === mine) looking = first = false;
+      if (controller === mine) looking = first = entered = false;
     }
   };
   input.addEventListener("input", () => {
@@ -113,6 +115,8 @@ function combobox() {
       if (!looking) look();
     } else if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
+    // Who types and presses Enter means what was typed, not what was found before.
+    else if (event.key === "Enter" && (looking || waiting !== null)) entered = true;
     else if (event.key === "Enter" && !options.hidden && found.length) choose(found[Math.max(at, 0)]);
     else if (event.key === "Escape") close();
     else return;

@@ -85,7 +85,7 @@ function card(one, k, record, tryIt, danger = false) {
       robust && !robust.sure && !danger ? unsure(k) : null,
       h("div", { class: "card-foot" },
         danger || one.changes.length === features().filter(mayChange).length - state.frozen.size ? null : h("button", { class: "button button-small", type: "button", "data-keep": `only-${k}`, "aria-label": `Only these may change, as in alternative ${letter}`, onclick: onlyThese(one) }, icon("lock", 14), "Only these may change"),
-        h("button", { class: "button button-small", type: "button", "data-keep": `try-${k}`, "aria-label": `Try alternative ${letter}`, onclick: () => tryIt(one) }, icon("try", 14), "Try this"),
+        h("button", { class: "button button-small", type: "button", "data-keep": `try-${k}`, "aria-label": `Try this: alternative ${letter}`, onclick: () => tryIt(one) }, icon("try", 14), "Try this"),
         h("details", { class: "same" }, h("summary", {}, `${same} stay the same`), h("dl", {}, kept.map((each) => h("div", {}, h("dt", {}, labelOf(each)), h("dd", {}, value(each, state.values[each.name])))))))));
 }
 

@@ -41,7 +41,7 @@ export function editor(feature, set, { keep, slider = true, within } = {}) {
   made.input.dataset.keep = keep ?? made.input.id;
   made.input.setAttribute("aria-describedby", problem);
   const fault = h("p", { class: "fault", id: problem, hidden: true });
-  const name = h("label", { class: "field-label", id: label, for: made.input.id }, labelOf(feature), unitOf(feature));
+  const name = h("label", { class: "field-label", id: label, for: made.input.id }, labelOf(feature), feature.unit ? " " : null, unitOf(feature));
   const note = h("p", { class: "field-note", hidden: true });
   const element = h("div", { class: `field field-${feature.kind}`, "data-feature": feature.name }, h("div", { class: "field-name" }, name, helpOf(feature)), made.control, note, fault);
   return {
