@@ -214,6 +214,17 @@ class FitConfig:
 class SearchConfig:
     """The search for counterfactuals."""
 
+    expansions: int = 40
+    """Most states of a query whose single edits are all scored before the best candidates are improved; each takes 10 to 100
+    microseconds."""
+    open_sets: int = 128
+    """Most states that wait to be expanded; the least promising are forgotten."""
+    pool: int = 24
+    """Most sets of changed features per query for which the cheapest candidate is kept."""
+    improved: int = 3
+    """Cheapest candidates per query whose changes are replaced one at a time."""
+    improve_rounds: int = 6
+    """Most times a candidate is improved; each time is cheaper than the last."""
     max_cells: int = 100_000_000
     """Most cells (rows times columns) of candidates evaluated at a time; bounds memory at about 1 GB."""
     coarse_levels: int = 11

@@ -116,7 +116,7 @@ class Feature:
             if getattr(self, entry) and not self.numeric:
                 raise SchemaError("data.entry_needs_number", column=self.name, entry=entry)
         check_number_format(self.format, self.name)
-        if self.preferred != "any" and not (self.numeric or self.ordered):
+        if self.preferred != "any" and not (self.numeric or (self.ordered and not self.nullable)):
             raise SchemaError("data.unordered_preference", column=self.name, received=self.preferred)
         factor = self.against_cost
         if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < math.inf:

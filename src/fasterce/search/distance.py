@@ -1,8 +1,10 @@
-"""Distances between a row and its counterfactual: the sum of a cost per changed feature.
+"""Distances between a row and its counterfactual.
 
-gower       |change| / range in the training data, and 1 for a changed category
-mad         the paper's: |change| / median absolute deviation, averaged over numbers, plus the share of categories changed
-percentile  the share of training rows between the two values, plus a cost in the tails, and 1 for a changed category
+gower       the sum of |change| / range in the training data, and 1 per changed category
+mad         the paper's, by the formula of CERTIFAI: share of numeric columns * Euclidean norm of |change| / median absolute
+            deviation, plus share of categorical columns * share of categories changed
+euclidean   the Euclidean norm of |change| / standard deviation, and 1 per changed category
+percentile  the sum of the share of training rows between the two values, plus a cost in the tails, and 1 for a changed category
 
 A number that becomes missing or is filled costs the same as a changed category. Values near the median cost slightly less to
 fill with. A change against the direction the schema prefers costs a declared factor more (`Schema.cost_factors`).
@@ -20,9 +22,9 @@ from fasterce.data.schema import MISSING
 from fasterce.errors import InputError, unknown
 from fasterce.typing import Floats, Indices, Mask
 
-Costs = Literal["percentile", "gower", "mad"] | Mapping[Any, float]
+Costs = Literal["percentile", "gower", "mad", "euclidean"] | Mapping[Any, float]
 
-NAMES = ("percentile", "gower", "mad")
+NAMES = ("percentile", "gower", "mad", "euclidean")
 DIGITS = 9
 TAIL = 2.0
 FREQUENT = 3
@@ -46,13 +48,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance that adds up over features.
+    """The sum of a cost per feature; for features that are `squared`, the root of the sum of the squares instead.
 
     weight  cost of one unit of a number (features,)
     flat    cost of a changed category (features,)
     curves  for numbers whose cost is the difference of a curve instead
     gap     cost of a number that becomes missing or is filled (features,), None if none may
     usual   values near which filling costs least (features,), None if all cost the same
+    squared features whose costs enter by their squares (features,), None if none does
     factors cost factors of going down and up (2, features), None if both cost the same
     """
 
@@ -61,6 +64,7 @@ class Distance:
     curves: tuple[Curve, ...] = ()
     gap: Floats | None = None
     usual: Floats | None = None
+    squared: Mask | None = None
     factors: Floats | None = None
 
     @classmethod
@@ -73,11 +77,18 @@ class Distance:
 
     @classmethod
     def mad(cls, mad: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
-        weight, flat = np.zeros(len(mad)), np.full(len(mad), 1.0 / max(len(mad) - len(numeric), 1))
+        """Return the proximity of the paper, by the formula of CERTIFAI."""
+        count = len(mad)
+        weight, flat = np.zeros(count), np.full(count, 1.0 / count)
         gap = flat.copy() if gappy is not None and len(gappy) else None
-        weight[numeric] = 1.0 / (mad[numeric] * max(len(numeric), 1))
+        weight[numeric] = len(numeric) / count / mad[numeric]
         flat[numeric] = 0.0
-        return cls(weight, flat, gap=gap)
+        return cls(weight, flat, gap=gap, squared=flat == 0.0)
+
+    @classmethod
+    def euclidean(cls, std: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
+        plain = cls.gower(std, numeric, gappy)
+        return replace(plain, squared=np.ones(len(std), dtype=bool))
 
     @classmethod
     def percentile(cls, codec: Codec) -> "Distance":
@@ -140,7 +151,11 @@ class Distance:
 
     def total(self, codes: Floats, row: Floats) -> Floats:
         """Return the distance, rounded so that ties are broken in the same way in every batch."""
-        return np.asarray(np.round(self.parts(codes, row).sum(axis=-1), DIGITS))
+        parts = self.parts(codes, row)
+        if self.squared is None:
+            return np.asarray(np.round(parts.sum(axis=-1), DIGITS))
+        root = np.sqrt((parts[..., self.squared] ** 2).sum(axis=-1))
+        return np.asarray(np.round(parts[..., ~self.squared].sum(axis=-1) + root, DIGITS))
 
     def single(self, feature: Indices, value: Floats, row: Floats) -> Floats:
         """Return the cost of single edits: `feature` (S,), `value` (rows, S)."""
@@ -177,6 +192,8 @@ def _named(name: str, codec: Codec) -> Distance:
         found = Distance.percentile(codec)
     elif name == "gower":
         found = Distance.gower(codec.profile.span, codec.numeric, codec.nullable)
+    elif name == "euclidean":
+        found = Distance.euclidean(codec.profile.std, codec.numeric, codec.nullable)
     else:
         found = Distance.mad(codec.profile.mad, codec.numeric, codec.nullable)
     return replace(found.filling_with(codec.profile.median), factors=codec.schema.cost_factors())

@@ -1,0 +1,1 @@
+"""Compiled inner loops (Numba), written for one query at a time."""

@@ -1,0 +1,206 @@
+"""Scores of rows of codes: one row, and every single edit of a row at once."""
+
+import math
+
+import numpy as np
+
+from fasterce.kernels.arrays import IDENTITY, LOG, RELU, TANH, TREES, Network, Scorer, Trees
+from fasterce.kernels.arrays import LINEAR as NO_ACTIVATION
+from fasterce.kernels.jit import compiled
+from fasterce.typing import Floats
+
+# Codes of missing numbers, as in `data.schema`.
+MISSING = -(2.0**100)
+# The cell of a missing number.
+NO_CELL = -1
+# Probabilities are raised to this before their logarithm is taken, as in `models.predictor`.
+SMALLEST_PROBABILITY = 1e-12
+# What a target is about: a class, any class but one, or a number within bounds.
+NAMED, OTHER, WITHIN = 0, 1, 2
+WORD = 64
+
+
+@compiled
+def cell_of(trees: Trees, j: int, value: float) -> int:
+    """Return the cell of a value of feature j: for a category its code."""
+    first, end = trees.edge_start[j], trees.edge_start[j + 1]
+    if value == MISSING:
+        return NO_CELL
+    if first == end:
+        return int(value) if abs(value) < 2**31 else 0
+    low, high = first, end
+    while low < high:
+        middle = (low + high) // 2
+        if trees.edges[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@compiled
+def goes_left(trees: Trees, node: int, cell: int) -> bool:
+    words = trees.categories[node]
+    if words >= 0:
+        return (trees.left_categories[words + cell // WORD] >> np.uint64(cell % WORD)) & np.uint64(1) == np.uint64(1)
+    if cell == NO_CELL:
+        return trees.missing_left[node]
+    return cell <= trees.cell[node]
+
+
+@compiled
+def leaf_of(trees: Trees, root: int, cells: np.ndarray) -> int:
+    node = root
+    while trees.feature[node] >= 0:
+        node = trees.left[node] if goes_left(trees, node, cells[trees.feature[node]]) else trees.right[node]
+    return node
+
+
+@compiled
+def add_trees(trees: Trees, cells: np.ndarray, out: Floats) -> None:
+    """Write the outputs of one row, given by its cells."""
+    out[:] = trees.base
+    for t in range(len(trees.root)):
+        leaf = leaf_of(trees, trees.root[t], cells)
+        for k in range(len(out)):
+            out[k] += trees.value[leaf, k]
+
+
+@compiled
+def add_entry(network: Network, j: int, value: float, factor: float, hidden: Floats) -> None:
+    """Add `factor` times the entry of a value of feature j to a hidden state."""
+    first, end = network.start[j], network.start[j + 1]
+    if end == first:
+        return
+    if not network.numeric[j]:
+        place = first + int(value)
+        for h in range(len(hidden)):
+            hidden[h] += factor * network.entries[place, h]
+        return
+    if network.nullable[j]:
+        if value == MISSING:
+            for h in range(len(hidden)):
+                hidden[h] += factor * network.entries[first, h]
+            return
+        first += 1
+    if end - first == 1:
+        for h in range(len(hidden)):
+            hidden[h] += factor * network.entries[first, h]
+        return
+    low, high = first, end - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if network.knots[middle] <= value:
+            low = middle
+        else:
+            high = middle
+    share = (value - network.knots[low]) / (network.knots[low + 1] - network.knots[low])
+    if not network.extrapolate:
+        share = min(max(share, 0.0), 1.0)
+    for h in range(len(hidden)):
+        entry = network.entries[low, h]
+        hidden[h] += factor * (entry + share * (network.entries[low + 1, h] - entry))
+
+
+@compiled
+def activate(kind: int, value: float) -> float:
+    if kind == RELU:
+        return max(value, 0.0)
+    if kind == TANH:
+        return math.tanh(value)
+    if kind == NO_ACTIVATION:
+        return value
+    return 1.0 / (1.0 + math.exp(-value))
+
+
+@compiled
+def network_outputs(network: Network, hidden: Floats, out: Floats) -> None:
+    """Write the outputs of one hidden state."""
+    layers = len(network.width)
+    if layers == 0:
+        out[:] = hidden[: len(out)]
+        return
+    state = np.empty(len(hidden))
+    for h in range(len(hidden)):
+        state[h] = activate(network.activation, hidden[h])
+    weight, offset = 0, 0
+    for layer in range(layers):
+        width = network.width[layer]
+        after = network.offsets[offset : offset + width].copy()
+        for h in range(len(state)):
+            for k in range(width):
+                after[k] += state[h] * network.weights[weight + h * width + k]
+        weight, offset = weight + len(state) * width, offset + width
+        if layer + 1 < layers:
+            for k in range(width):
+                after[k] = activate(network.activation, after[k])
+        state = after
+    out[:] = state
+
+
+@compiled
+def row_outputs(scorer: Scorer, codes: Floats, out: Floats) -> None:
+    """Write the outputs of one row of codes."""
+    if scorer.kind == TREES:
+        cells = np.empty(len(codes), dtype=np.int64)
+        for j in range(len(codes)):
+            cells[j] = cell_of(scorer.trees, j, codes[j])
+        add_trees(scorer.trees, cells, out)
+    else:
+        hidden = scorer.network.bias.copy()
+        for j in range(len(codes)):
+            add_entry(scorer.network, j, codes[j], 1.0, hidden)
+        network_outputs(scorer.network, hidden, out)
+
+
+@compiled
+def outputs(scorer: Scorer, codes: Floats) -> Floats:
+    """Return the outputs of rows of codes: (rows, outputs)."""
+    found = np.empty((len(codes), scorer.outputs))
+    for row in range(len(codes)):
+        row_outputs(scorer, codes[row], found[row])
+    return found
+
+
+@compiled
+def score_of(link: int, output: float) -> float:
+    """Return the score of a class from its output, where there is one output per class."""
+    if link == IDENTITY:
+        return output
+    if link == LOG:
+        return math.log(max(output, SMALLEST_PROBABILITY))
+    return -math.log1p(math.exp(-output)) if output > -30.0 else output
+
+
+@compiled
+def margin_of(scorer: Scorer, out: Floats, kind: int, label: int, low: float, high: float, lowest: float) -> float:
+    """Return how far outputs are beyond the boundary of a target, negative if it is not reached.
+
+    `label` is the wanted class, the unwanted one of OTHER, or the class whose log-odds WITHIN is about. Scores below
+    `lowest` count as this.
+    """
+    if scorer.outputs == 1:
+        if scorer.link == LOG:
+            second = max(math.log(max(out[0], SMALLEST_PROBABILITY)), lowest)
+            first = max(math.log(max(1.0 - out[0], SMALLEST_PROBABILITY)), lowest)
+            lead = second - first
+        else:
+            lead = out[0]
+        if label == 0:
+            lead = -lead
+        if kind == WITHIN:
+            return min(lead - low, high - lead)
+        return -lead if kind == OTHER else lead
+    own = max(score_of(scorer.link, out[label]), lowest)
+    best = -math.inf
+    for k in range(scorer.outputs):
+        if k != label:
+            best = max(best, max(score_of(scorer.link, out[k]), lowest))
+    if kind == WITHIN:
+        total = 0.0
+        for k in range(scorer.outputs):
+            if k != label:
+                total += math.exp(max(score_of(scorer.link, out[k]), lowest) - best)
+        lead = own - best - math.log(total)
+        return min(lead - low, high - lead)
+    return best - own if kind == OTHER else own - best

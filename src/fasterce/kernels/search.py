@@ -1,0 +1,630 @@
+"""The search for the candidates of one query, with a scorer instead of the model.
+
+A state is a row that differs from the query in some features. Expanding a state scores all its single edits at once: those
+that reach the target are candidates, the others may become states. States are expanded in the order of an estimate of what
+their cheapest candidate costs, until none can be cheaper than what was found. The best candidates are then improved: drop or
+replace one change at a time, and bring numbers to the decision boundary.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fasterce.kernels.arrays import TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
+from fasterce.kernels.edits import at_precision, change_cost, list_edits, total_cost
+from fasterce.kernels.jit import compiled
+from fasterce.kernels.profile import Workspace, profile, row_margin, workspace
+from fasterce.kernels.score import MISSING
+from fasterce.typing import Floats, Mask
+
+# A candidate counts as cheaper only by more than rounding.
+LEAST = 1e-9
+# Positions in `Memory.counts`.
+POOL, OPEN, SEEN, SEGMENTS, SCORED = 0, 1, 2, 3, 4
+# Shares of a change that are kept when it is traded for another change.
+SHARES = (0.5, 0.75, 0.9)
+# Halvings of an interval: enough for the precision of a double.
+HALVINGS = 64
+
+
+class Memory(NamedTuple):
+    """What the search of one query keeps."""
+
+    counts: Int64s
+    pool_codes: Floats
+    pool_cost: Floats
+    pool_margin: Floats
+    pool_key: Words
+    """Candidates that reach the target, the cheapest for each set of changed features."""
+    best: Floats
+    """The cost of the cheapest candidate with at most so many changes (features + 2,)."""
+    open_codes: Floats
+    open_estimate: Floats
+    """States to expand."""
+    seen: Words
+    """Keys of expanded states."""
+    segment_feature: Int64s
+    segment_cost: Floats
+    segment_gain: Floats
+    """What each feature gains per cost by itself, in segments, the best rate first."""
+    weight: Words
+    """Random words, one per feature, for keys of sets."""
+    parts: Floats
+    state: Floats
+    trial: Floats
+    other: Floats
+    changing: Mask
+    highest: Floats
+    """The highest margin of anything scored (1,)."""
+
+
+def memory(features: int, effort: Effort, segments: int) -> Memory:
+    """Return arrays for one query after another."""
+    rng = np.random.default_rng(1)
+    return Memory(
+        counts=np.zeros(5, np.int64),
+        pool_codes=np.zeros((effort.pool, features)),
+        pool_cost=np.zeros(effort.pool),
+        pool_margin=np.zeros(effort.pool),
+        pool_key=np.zeros(effort.pool, np.uint64),
+        best=np.zeros(features + 2),
+        open_codes=np.zeros((effort.open_sets, features)),
+        open_estimate=np.zeros(effort.open_sets),
+        seen=np.zeros(4 * effort.expansions + 16 * effort.pool + 64, np.uint64),
+        segment_feature=np.zeros(segments, np.int64),
+        segment_cost=np.zeros(segments),
+        segment_gain=np.zeros(segments),
+        weight=rng.integers(1, 2**63, size=features, dtype=np.uint64),
+        parts=np.zeros(features),
+        state=np.zeros(features),
+        trial=np.zeros(features),
+        other=np.zeros(features),
+        changing=np.zeros(features, np.bool_),
+        highest=np.zeros(1),
+    )
+
+
+@compiled
+def set_key(memory: Memory, codes: Floats, row: Floats) -> int:
+    """Return the key of the set of changed features."""
+    key = np.uint64(0)
+    for j in range(len(codes)):
+        if codes[j] != row[j]:
+            key ^= memory.weight[j]
+    return key
+
+
+@compiled
+def state_key(memory: Memory, codes: Floats) -> int:
+    """Return a key of the values of a state."""
+    key = np.uint64(1469598103934665603)
+    bits = codes.view(np.uint64)
+    for j in range(len(codes)):
+        key = (key ^ (bits[j] ^ (bits[j] >> np.uint64(29))) * memory.weight[j]) * np.uint64(1099511628211)
+    return key
+
+
+@compiled
+def write_parts(space: Space, codes: Floats, row: Floats, parts: Floats) -> float:
+    """Write the cost of every feature; return the distance."""
+    for j in range(len(codes)):
+        parts[j] = change_cost(space, j, codes[j], row[j])
+    return total_cost(space, parts)
+
+
+@compiled
+def changes_of(codes: Floats, row: Floats) -> int:
+    count = 0
+    for j in range(len(codes)):
+        if codes[j] != row[j]:
+            count += 1
+    return count
+
+
+@compiled
+def allowed_count(space: Space, codes: Floats, row: Floats) -> bool:
+    """Return whether a candidate changes at most as many of the counted features as allowed."""
+    count = 0
+    for j in range(len(codes)):
+        if codes[j] != row[j] and space.counted[j]:
+            count += 1
+    return count <= space.most_changes
+
+
+@compiled
+def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost: float, margin: float) -> int:
+    """Keep a candidate if it is the cheapest with its changes; return its position, or -1."""
+    if not allowed_count(space, codes, row):
+        return -1
+    key, count = set_key(memory, codes, row), memory.counts[POOL]
+    place = -1
+    for k in range(count):
+        if memory.pool_key[k] == key:
+            place = k
+            break
+    if place >= 0 and memory.pool_cost[place] <= cost + LEAST:
+        return -1
+    if place < 0:
+        if count < len(memory.pool_cost):
+            place = count
+            memory.counts[POOL] += 1
+        else:
+            place = int(np.argmax(memory.pool_cost))
+            if memory.pool_cost[place] <= cost:
+                return -1
+    memory.pool_codes[place], memory.pool_cost[place] = codes, cost
+    memory.pool_margin[place], memory.pool_key[place] = margin, key
+    for size in range(changes_of(codes, row), len(memory.best)):
+        memory.best[size] = min(memory.best[size], cost)
+    return place
+
+
+@compiled
+def estimate(space: Space, memory: Memory, codes: Floats, row: Floats, cost: float, shortfall: float) -> float:
+    """Return about what the cheapest candidate beyond a state costs: its own cost, and what the missing margin costs at the
+    rates at which features that are unchanged gain by themselves."""
+    squares, linear = 0.0, cost
+    for j in range(len(codes)):
+        if space.squared[j]:
+            squares += memory.parts[j] * memory.parts[j]
+    linear -= math.sqrt(squares)
+    for k in range(memory.counts[SEGMENTS]):
+        j = memory.segment_feature[k]
+        if codes[j] != row[j]:
+            continue
+        share = min(1.0, shortfall / memory.segment_gain[k])
+        part = share * memory.segment_cost[k]
+        if space.squared[j]:
+            squares += part * part
+        else:
+            linear += part
+        shortfall -= share * memory.segment_gain[k]
+        if shortfall <= 0.0:
+            return linear + math.sqrt(squares)
+    return math.inf
+
+
+@compiled
+def push_state(memory: Memory, codes: Floats, guess: float) -> None:
+    """Keep a state to expand; a full list forgets the one with the highest estimate."""
+    count = memory.counts[OPEN]
+    if count < len(memory.open_estimate):
+        place = count
+        memory.counts[OPEN] += 1
+    else:
+        place = int(np.argmax(memory.open_estimate))
+        if memory.open_estimate[place] <= guess:
+            return
+    memory.open_codes[place], memory.open_estimate[place] = codes, guess
+
+
+@compiled
+def pop_state(memory: Memory) -> float:
+    """Move the state with the lowest estimate to `memory.state`; return the estimate."""
+    count = memory.counts[OPEN]
+    place = int(np.argmin(memory.open_estimate[:count]))
+    guess = memory.open_estimate[place]
+    memory.state[:] = memory.open_codes[place]
+    memory.open_codes[place] = memory.open_codes[count - 1]
+    memory.open_estimate[place] = memory.open_estimate[count - 1]
+    memory.counts[OPEN] -= 1
+    return guess
+
+
+@compiled
+def first_seen(memory: Memory, codes: Floats) -> bool:
+    """Note a state as expanded; return whether it was not yet."""
+    key, count = state_key(memory, codes), memory.counts[SEEN]
+    for k in range(count):
+        if memory.seen[k] == key:
+            return False
+    if count < len(memory.seen):
+        memory.seen[count] = key
+        memory.counts[SEEN] += 1
+    return True
+
+
+@compiled
+def add_segments(space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, start: float) -> None:
+    """Write what each feature gains by itself as segments of its concave hull, sorted by gain per cost."""
+    edits = work.edits
+    count = 0
+    for j in range(len(space.numeric)):
+        cost, gain = change_cost(space, j, queries.base[q, j], queries.row[q, j]), 0.0
+        while count < len(memory.segment_cost):
+            rate, pick = 0.0, -1
+            for e in range(edits.first[j], edits.first[j + 1]):
+                more = min(work.margin[e], 0.0) - start - gain
+                if more > LEAST:
+                    each = more / max(edits.cost[e] - cost, LEAST)
+                    if each > rate:
+                        rate, pick = each, e
+            if pick < 0:
+                break
+            memory.segment_feature[count] = j
+            memory.segment_cost[count] = max(edits.cost[pick] - cost, LEAST)
+            memory.segment_gain[count] = min(work.margin[pick], 0.0) - start - gain
+            cost, gain = max(edits.cost[pick], cost), min(work.margin[pick], 0.0) - start
+            count += 1
+    order = np.argsort(-memory.segment_gain[:count] / memory.segment_cost[:count], kind="mergesort")
+    memory.segment_feature[:count] = memory.segment_feature[:count][order]
+    memory.segment_cost[:count] = memory.segment_cost[:count][order]
+    memory.segment_gain[:count] = memory.segment_gain[:count][order]
+    memory.counts[SEGMENTS] = count
+
+
+@compiled
+def replaced_cost(space: Space, parts: Floats, j: int, part: float) -> float:
+    """Return the distance if feature j had another cost."""
+    before = parts[j]
+    parts[j] = part
+    total = total_cost(space, parts)
+    parts[j] = before
+    return total
+
+
+@compiled
+def take_edit(
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float
+) -> None:  # fmt: skip
+    """Keep the state in `memory.state` with an edit as a candidate."""
+    memory.trial[:] = memory.state
+    memory.trial[j] = work.edits.value[e]
+    add_candidate(space, memory, queries.row[q], memory.trial, cost, work.margin[e])
+
+
+@compiled
+def consider_state(
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, size: int
+) -> None:  # fmt: skip
+    """Keep the state with an edit that does not reach the target, if something beyond it may be cheaper than what is known."""
+    before = memory.parts[j]
+    memory.trial[:] = memory.state
+    memory.trial[j] = work.edits.value[e]
+    memory.parts[j] = work.edits.cost[e]
+    guess = estimate(space, memory, memory.trial, queries.base[q], cost, -work.margin[e])
+    memory.parts[j] = before
+    if guess < memory.best[min(size + 1, len(memory.best) - 1)]:
+        push_state(memory, memory.trial, guess)
+
+
+@compiled
+def scan(
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, first: int, end: int, own: float,
+    tolerance: float, size: int, states: bool,
+) -> None:  # fmt: skip
+    """Go through edits of a feature in the order of their cost: keep the cheapest that reaches the target, and, before it,
+    each that comes nearer to it than all cheaper ones."""
+    edits = work.edits
+    step = 1 if end >= first else -1
+    highest = own
+    for e in range(first, end, step):
+        margin = work.margin[e]
+        if margin > highest:
+            highest = margin
+            cost = replaced_cost(space, memory.parts, j, edits.cost[e])
+            if margin > tolerance:
+                take_edit(space, queries, q, work, memory, j, e, cost)
+                return
+            if states and cost < memory.best[min(size + 1, len(memory.best) - 1)]:
+                consider_state(space, queries, q, work, memory, j, e, cost, size)
+    memory.highest[0] = max(memory.highest[0], highest)
+
+
+@compiled
+def collect(
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, own: float, tolerance: float, states: bool
+) -> None:
+    """Keep candidates and states among the scored edits of the features of `memory.state` that are changing."""
+    edits, base = work.edits, queries.base[q]
+    size = changes_of(memory.state, queries.row[q])
+    for j in range(len(base)):
+        if not memory.changing[j]:
+            continue
+        first, end = edits.first[j], edits.first[j + 1]
+        memory.counts[SCORED] += end - first
+        with_j = size + (1 if memory.state[j] == queries.row[q, j] else 0)
+        if space.numeric[j] and base[j] != MISSING:
+            last = end
+            if end > first and edits.value[end - 1] == MISSING:
+                last = end - 1
+                scan(space, queries, q, work, memory, j, last, end, own, tolerance, with_j, states)
+            middle = first
+            while middle < last and edits.value[middle] < base[j]:
+                middle += 1
+            scan(space, queries, q, work, memory, j, middle, last, own, tolerance, with_j, states)
+            scan(space, queries, q, work, memory, j, middle - 1, first - 1, own, tolerance, with_j, states)
+        else:
+            for e in range(first, end):
+                scan(space, queries, q, work, memory, j, e, e + 1, own, tolerance, with_j, states)
+
+
+@compiled
+def expand(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, states: bool
+) -> float:
+    """Score all single edits of `memory.state` of features that are unchanged; return its own margin."""
+    for j in range(len(memory.state)):
+        memory.changing[j] = queries.free[q, j] and memory.state[j] == queries.base[q, j]
+    write_parts(space, memory.state, queries.row[q], memory.parts)
+    own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
+    if memory.counts[SEGMENTS] == 0 and own <= tolerance:
+        add_segments(space, queries, q, work, memory, own)
+    memory.highest[0] = max(memory.highest[0], own)
+    collect(space, queries, q, work, memory, own, tolerance, states)
+    return own
+
+
+@compiled
+def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float) -> None:
+    """For a query without a candidate: make the best change by gain per cost, again and again."""
+    edits = work.edits
+    memory.state[:] = queries.base[q]
+    for _ in range(len(memory.state)):
+        own = expand(scorer, space, queries, q, work, memory, tolerance, False)
+        if memory.counts[POOL] > 0 or own > tolerance:
+            return
+        most = 0.0
+        for j in range(len(memory.state)):
+            if memory.changing[j]:
+                for e in range(edits.first[j], edits.first[j + 1]):
+                    most = max(most, work.margin[e] - own)
+        pick, feature, rate = -1, -1, 0.0
+        for j in range(len(memory.state)):
+            if memory.changing[j]:
+                for e in range(edits.first[j], edits.first[j + 1]):
+                    gain = work.margin[e] - own
+                    if gain >= 0.5 * most and gain / max(edits.cost[e], LEAST) > rate:
+                        rate, pick, feature = gain / max(edits.cost[e], LEAST), e, j
+        if pick < 0 or most <= LEAST:
+            return
+        memory.state[feature] = edits.value[pick]
+
+
+@compiled
+def to_boundary(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, bad: float, tolerance: float
+) -> None:
+    """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not."""
+    good = memory.other[j]
+    for _ in range(HALVINGS):
+        middle = at_precision(space, queries, q, j, (good + bad) / 2)
+        if middle == good or middle == bad or not min(good, bad) < middle < max(good, bad):
+            break
+        memory.other[j] = middle
+        if row_margin(scorer, queries, q, work, memory.other) > tolerance:
+            good = middle
+        else:
+            bad = middle
+    memory.other[j] = good
+    if space.step[j] == 0.0:
+        nearer = at_precision(space, queries, q, j, good + (1.0 if bad > good else -1.0) / space.scale[j])
+        if nearer != good and min(good, bad) < nearer < max(good, bad):
+            memory.other[j] = nearer
+            if row_margin(scorer, queries, q, work, memory.other) <= tolerance:
+                memory.other[j] = good
+
+
+@compiled
+def tighten_feature(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, tolerance: float
+) -> bool:
+    """Give feature j of `memory.other` the cheapest value that reaches the target; return whether it changed."""
+    value, base = memory.other[j], queries.base[q, j]
+    memory.other[j] = base
+    memory.changing[:] = False
+    memory.changing[j] = queries.free[q, j]
+    if profile(scorer, space, queries, q, work, memory.other, memory.changing) > tolerance:
+        return True
+    edits = work.edits
+    best, cost = value, change_cost(space, j, value, queries.row[q, j])
+    for e in range(edits.first[j], edits.first[j + 1]):
+        if work.margin[e] > tolerance and edits.cost[e] < cost - LEAST:
+            best, cost = edits.value[e], edits.cost[e]
+    memory.other[j] = best
+    if scorer.kind != TREES and space.numeric[j] and best != MISSING and base != MISSING:
+        bad = base
+        for e in range(edits.first[j], edits.first[j + 1]):
+            between = min(base, best) < edits.value[e] < max(base, best)
+            if between and abs(edits.value[e] - best) < abs(bad - best):
+                bad = edits.value[e]
+        to_boundary(scorer, space, queries, q, work, memory, j, bad, tolerance)
+    return memory.other[j] != value
+
+
+@compiled
+def tighten(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, rounds: int
+) -> None:
+    """Drop every change of `memory.other` that is not needed, the dearest first, and give the others their cheapest value."""
+    row, base = queries.row[q], queries.base[q]
+    for _ in range(rounds):
+        moved = False
+        write_parts(space, memory.other, row, memory.parts)
+        order = np.argsort(-memory.parts, kind="mergesort")
+        for j in order:
+            if memory.other[j] != base[j]:
+                moved |= tighten_feature(scorer, space, queries, q, work, memory, j, tolerance)
+        if not moved:
+            return
+
+
+@compiled
+def keep_tightened(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, rounds: int
+) -> int:
+    """Tighten `memory.other` and keep it; return its position among the candidates, or -1."""
+    tighten(scorer, space, queries, q, work, memory, tolerance, rounds)
+    if changes_of(memory.other, queries.row[q]) == 0:
+        return -1
+    margin = row_margin(scorer, queries, q, work, memory.other)
+    if margin <= tolerance:
+        return -1
+    cost = write_parts(space, memory.other, queries.row[q], memory.parts)
+    return add_candidate(space, memory, queries.row[q], memory.other, cost, margin)
+
+
+@compiled
+def cheapest_from(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, skipped: int
+) -> float:
+    """Make `memory.other` the cheapest candidate one edit away from `memory.state`, in any feature but one; return its
+    cost, infinite for none. Candidates of other features are kept, too."""
+    for j in range(len(memory.state)):
+        memory.changing[j] = queries.free[q, j] and j != skipped
+    write_parts(space, memory.state, queries.row[q], memory.parts)
+    own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
+    edits = work.edits
+    lowest, pick, feature = math.inf, -1, -1
+    for j in range(len(memory.state)):
+        if memory.changing[j]:
+            memory.counts[SCORED] += edits.first[j + 1] - edits.first[j]
+            for e in range(edits.first[j], edits.first[j + 1]):
+                if work.margin[e] > tolerance:
+                    cost = replaced_cost(space, memory.parts, j, edits.cost[e])
+                    if cost < lowest - LEAST:
+                        lowest, pick, feature = cost, e, j
+    collect(space, queries, q, work, memory, own, tolerance, False)
+    if pick >= 0:
+        memory.other[:] = memory.state
+        memory.other[feature] = edits.value[pick]
+    return lowest
+
+
+@compiled
+def improve(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, place: int, tolerance: float,
+    rounds: int,
+) -> int:  # fmt: skip
+    """Replace one change of a candidate after another by the cheapest change of any feature; return where the result is."""
+    row, base = queries.row[q], queries.base[q]
+    for _ in range(rounds):
+        start, best = memory.pool_codes[place].copy(), memory.pool_cost[place]
+        better = -1
+        several = changes_of(start, row) > 1
+        for j in range(len(base)):
+            if start[j] == base[j] or not several:
+                continue
+            memory.state[:] = start
+            memory.state[j] = base[j]
+            if first_seen(memory, memory.state):
+                found = cheapest_from(scorer, space, queries, q, work, memory, tolerance, -1)
+                if found < 1.5 * best:
+                    kept = keep_tightened(scorer, space, queries, q, work, memory, tolerance, rounds)
+                    if kept >= 0 and memory.pool_cost[kept] < best - LEAST:
+                        better, best = kept, memory.pool_cost[kept]
+            if scorer.kind != TREES and space.numeric[j] and start[j] != MISSING and base[j] != MISSING:
+                for share in SHARES:
+                    memory.state[:] = start
+                    memory.state[j] = at_precision(space, queries, q, j, base[j] + share * (start[j] - base[j]))
+                    if memory.state[j] == start[j] or memory.state[j] == base[j]:
+                        continue
+                    found = cheapest_from(scorer, space, queries, q, work, memory, tolerance, j)
+                    if found < 1.5 * best:
+                        kept = keep_tightened(scorer, space, queries, q, work, memory, tolerance, rounds)
+                        if kept >= 0 and memory.pool_cost[kept] < best - LEAST:
+                            better, best = kept, memory.pool_cost[kept]
+        if better < 0:
+            return place
+        place = better
+    return place
+
+
+@compiled
+def tighten_all(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, rounds: int
+) -> None:
+    """Tighten all candidates; those that lose a change go where their smaller set belongs."""
+    for place in range(memory.counts[POOL]):
+        memory.other[:] = memory.pool_codes[place]
+        tighten(scorer, space, queries, q, work, memory, tolerance, rounds)
+        row = queries.row[q]
+        cost = write_parts(space, memory.other, row, memory.parts)
+        if set_key(memory, memory.other, row) == memory.pool_key[place]:
+            if cost < memory.pool_cost[place]:
+                memory.pool_margin[place] = row_margin(scorer, queries, q, work, memory.other)
+                memory.pool_codes[place], memory.pool_cost[place] = memory.other, cost
+        else:
+            memory.pool_cost[place] = math.inf
+            margin = row_margin(scorer, queries, q, work, memory.other)
+            if changes_of(memory.other, row) > 0 and margin > tolerance:
+                add_candidate(space, memory, row, memory.other, cost, margin)
+
+
+@compiled
+def search_query(
+    scorer: Scorer, space: Space, queries: Queries, q: int, starts: Floats, work: Workspace, memory: Memory, effort: Effort
+) -> bool:
+    """Search for the candidates of one query; return whether the search ended before a limit was reached."""
+    tolerance = scorer.error if scorer.exact else 0.0
+    memory.counts[:] = 0
+    memory.best[:] = math.inf
+    memory.highest[0] = -math.inf
+    list_edits(scorer, space, queries, q, work)
+    row, base = queries.row[q], queries.base[q]
+    memory.state[:] = base
+    first_seen(memory, base)
+    own = expand(scorer, space, queries, q, work, memory, tolerance, True)
+    if own > tolerance and changes_of(base, row) > 0:
+        add_candidate(space, memory, row, base, write_parts(space, base, row, memory.parts), own)
+    ended = False
+    for _ in range(effort.expansions):
+        if memory.counts[OPEN] == 0:
+            ended = True
+            break
+        guess = pop_state(memory)
+        size = changes_of(memory.state, row)
+        if guess < memory.best[min(size + 1, len(memory.best) - 1)] and first_seen(memory, memory.state):
+            expand(scorer, space, queries, q, work, memory, tolerance, True)
+    if memory.counts[POOL] == 0:
+        climb(scorer, space, queries, q, work, memory, tolerance)
+    for k in range(len(starts)):
+        memory.other[:] = starts[k]
+        keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+    improve_best(scorer, space, queries, q, work, memory, tolerance, effort)
+    tighten_all(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+    return ended
+
+
+@compiled
+def improve_best(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
+) -> None:
+    """Improve the cheapest candidates, and the cheapest of those with the fewest changes."""
+    count = memory.counts[POOL]
+    order = np.argsort(memory.pool_cost[:count], kind="mergesort")
+    fewest, sparsest = len(memory.state) + 1, -1
+    for k in order:
+        changes = changes_of(memory.pool_codes[k], queries.row[q])
+        if changes < fewest:
+            fewest, sparsest = changes, k
+    for rank in range(min(count, effort.improved)):
+        improve(scorer, space, queries, q, work, memory, order[rank], tolerance, effort.rounds)
+    if sparsest >= 0:
+        improve(scorer, space, queries, q, work, memory, sparsest, tolerance, effort.rounds)
+
+
+@compiled
+def search_block(
+    scorer: Scorer, space: Space, queries: Queries, starts: Floats, first: int, end: int, work: Workspace, memory: Memory,
+    effort: Effort, found: Found,
+) -> None:  # fmt: skip
+    """Search queries first..end one after another and write their candidates, the cheapest first."""
+    for q in range(first, end):
+        found.complete[q] = search_query(scorer, space, queries, q, starts[q], work, memory, effort)
+        count = memory.counts[POOL]
+        order = np.argsort(memory.pool_cost[:count], kind="mergesort")
+        kept = 0
+        for k in order:
+            if memory.pool_cost[k] < math.inf:
+                found.codes[q, kept] = memory.pool_codes[k]
+                found.cost[q, kept] = memory.pool_cost[k]
+                found.margin[q, kept] = memory.pool_margin[k]
+                kept += 1
+        found.count[q] = kept
+        found.best_margin[q] = memory.highest[0]
+        found.scored[q] = memory.counts[SCORED]
+
+
+__all__ = ["memory", "search_block", "workspace"]

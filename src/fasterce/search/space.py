@@ -1,0 +1,206 @@
+"""From domain, distance and targets to the arrays of the compiled search, and back to candidates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fasterce.config import SearchConfig
+from fasterce.constraints.compile.domain import Domain
+from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
+from fasterce.kernels.profile import workspace
+from fasterce.kernels.score import NAMED, OTHER, WITHIN
+from fasterce.kernels.search import memory, search_block
+from fasterce.latent.runtime import spread
+from fasterce.search.distance import Distance
+from fasterce.search.levels import Levels
+from fasterce.search.query_targets import Other, QueryTargets, Within
+from fasterce.typing import Floats, Indices
+
+# Queries per block of work of a thread.
+BLOCK = 32
+# Segments of the cost estimate per feature.
+SEGMENTS_PER_FEATURE = 8
+
+
+@dataclass(frozen=True)
+class CandidateSearch:
+    """The compiled search with one scorer. `levels` are candidate values where the scorer has no edges."""
+
+    scorer: Scorer
+    distance: Distance
+    config: SearchConfig
+    levels: Levels
+
+    def run(
+        self,
+        domain: Domain,
+        targets: QueryTargets,
+        *,
+        lowest: float,
+        shift: Floats | None = None,
+        correction: Floats | None = None,
+        starts: Floats | None = None,
+    ) -> Found:
+        """Return the candidates of each query; `starts` (queries, S, features) are further candidates to begin with."""
+        rows, features = domain.base.shape
+        space = make_space(self.scorer, self.distance, domain, self.levels)
+        queries = make_queries(domain, targets, lowest, shift, correction)
+        effort = Effort(
+            self.config.expansions, self.config.open_sets, self.config.pool, self.config.improved, self.config.improve_rounds
+        )
+        found = empty(rows, effort.pool, features)
+        starts = np.zeros((rows, 0, features)) if starts is None else starts
+        segments = SEGMENTS_PER_FEATURE * features
+
+        def search(first: int) -> None:
+            scratch, kept = workspace(self.scorer, space), memory(features, effort, segments)
+            end = min(first + BLOCK, rows)
+            search_block(self.scorer, space, queries, starts, first, end, scratch, kept, effort, found)
+
+        spread(search, range(0, rows, BLOCK))
+        return found
+
+
+def empty(rows: int, pool: int, features: int) -> Found:
+    """Return room for the candidates of queries."""
+    return Found(
+        codes=np.zeros((rows, pool, features)),
+        cost=np.full((rows, pool), np.inf),
+        margin=np.zeros((rows, pool)),
+        count=np.zeros(rows, dtype=np.int64),
+        complete=np.zeros(rows, dtype=np.bool_),
+        best_margin=np.full(rows, -np.inf),
+        scored=np.zeros(rows, dtype=np.int64),
+    )
+
+
+def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Levels) -> Space:
+    features = domain.base.shape[1]
+    numeric = np.zeros(features, dtype=np.bool_)
+    numeric[domain.numeric] = True
+    categories = np.array([len(domain.allowed[j]) if j in domain.allowed else 0 for j in range(features)])
+    edges = np.diff(scorer.trees.edge_start) if scorer.kind == TREES else np.zeros(features, dtype=np.int64)
+    start, level, side = _tree_levels(scorer, domain, numeric) if scorer.kind == TREES else _listed(levels, numeric)
+    curve_start, knots, heights, slope = _curves(distance, features)
+    return Space(
+        numeric=numeric,
+        scale=10.0 ** np.where(domain.integer, 0, domain.decimals),
+        single=np.ascontiguousarray(domain.single),
+        step=np.zeros(features) if domain.step is None else domain.step,
+        level_start=start,
+        level=level,
+        level_side=side,
+        category_start=_starts(categories),
+        cell_start=_starts(np.where(numeric, edges + 3, categories)),
+        words=int(-(-categories.max(initial=1) // 64)),
+        weight=distance.weight,
+        flat=distance.flat,
+        squared=np.zeros(features, dtype=np.bool_) if distance.squared is None else distance.squared,
+        curve_start=curve_start,
+        curve_knots=knots,
+        curve_heights=heights,
+        curve_slope=slope,
+        gap=np.ones(features) if distance.gap is None else distance.gap,
+        usual=np.zeros(features) if distance.usual is None else distance.usual,
+        counted=np.ones(features, dtype=np.bool_) if domain.counted is None else domain.counted,
+        most_changes=features if domain.most_changes is None else domain.most_changes,
+    )
+
+
+def make_queries(
+    domain: Domain, targets: QueryTargets, lowest: float, shift: Floats | None = None, correction: Floats | None = None
+) -> Queries:
+    rows, features = domain.base.shape
+    opened = [domain.open_to(j) for j in range(features) if j in domain.allowed]
+    missing = domain.may_become_missing(np.arange(features))
+    kind, label, low, high = _targets(targets, rows)
+    return Queries(
+        row=np.ascontiguousarray(domain.row),
+        base=np.ascontiguousarray(domain.base),
+        free=np.ascontiguousarray(domain.free),
+        lower=np.ascontiguousarray(domain.lower),
+        upper=np.ascontiguousarray(domain.upper),
+        anchor=np.zeros((rows, features)) if domain.anchor is None else np.ascontiguousarray(domain.anchor),
+        open_categories=np.ascontiguousarray(np.concatenate([np.zeros((rows, 0), dtype=np.bool_), *opened], axis=1)),
+        may_be_missing=np.ascontiguousarray(missing),
+        kind=kind,
+        label=label.astype(np.int64),
+        low=low,
+        high=high,
+        need=np.zeros(rows) if targets.need is None else targets.need,
+        shift=np.zeros(rows) if shift is None else shift,
+        correction=np.zeros((rows, features)) if correction is None else correction,
+        lowest=lowest,
+    )
+
+
+def _targets(targets: QueryTargets, rows: int) -> tuple[int, Indices, Floats, Floats]:
+    none = np.zeros(rows)
+    if isinstance(targets, Within):
+        return WITHIN, targets.of, targets.low, targets.high
+    if isinstance(targets, Other):
+        return OTHER, targets.own, none, none
+    return NAMED, targets.target, none, none
+
+
+def _starts(counts: Any) -> Any:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _listed(levels: Levels, numeric: Any) -> tuple[Any, Floats, Any]:
+    feature, value = levels
+    kept = numeric[feature] & (np.abs(value) < 1e29)
+    order = np.lexsort((value[kept], feature[kept]))
+    counts = np.bincount(feature[kept], minlength=len(numeric))
+    return _starts(counts), value[kept][order], np.zeros(int(kept.sum()), dtype=np.int32)
+
+
+def _tree_levels(scorer: Scorer, domain: Domain, numeric: Any) -> tuple[Any, Floats, Any]:
+    """Return both sides of every edge: the nearest values a number may take that are in the cell below and above it."""
+    start, values, sides = [0], [], []
+    for j in range(len(numeric)):
+        edges = scorer.trees.edges[scorer.trees.edge_start[j] : scorer.trees.edge_start[j + 1]]
+        if numeric[j] and len(edges):
+            stored = _stored(domain, j)
+            scale = 1.0 if domain.integer[j] else 10.0 ** float(domain.decimals[j])
+            below, above = _beside(edges, scale, stored, -1), _beside(edges, scale, stored, 1)
+            value = np.concatenate([below, above])
+            side = np.repeat(np.array([-1, 1], dtype=np.int32), len(edges))
+            order = np.lexsort((side, value))
+            values.append(value[order])
+            sides.append(side[order])
+        start.append(sum(map(len, values)))
+    none = np.zeros(0, dtype=np.int32)
+    return np.array(start, dtype=np.int64), np.concatenate([np.zeros(0), *values]), np.concatenate([none, *sides])
+
+
+def _stored(domain: Domain, j: int) -> Callable[[Floats], Floats]:
+    if domain.single[j]:
+        return lambda values: values.astype(np.float32).astype(np.float64)
+    return lambda values: values + 0.0
+
+
+def _beside(edges: Floats, scale: float, stored: Callable[[Floats], Floats], side: int) -> Floats:
+    """Return the value of a number's precision next to each edge: the largest up to it, or the smallest above it."""
+    count = np.floor(edges * scale)
+    count = count + 1 if side > 0 else count
+    value = stored(count / scale)
+    for _ in range(2):
+        wrong = value <= edges if side > 0 else value > edges
+        if not wrong.any():
+            break
+        count = np.where(wrong, count + side, count)
+        value = stored(count / scale)
+    nearer = stored((count - side) / scale)
+    return np.where(nearer > edges if side > 0 else nearer <= edges, nearer, value)
+
+
+def _curves(distance: Distance, features: int) -> tuple[Any, Floats, Floats, Floats]:
+    known = {curve.feature: curve for curve in distance.curves}
+    counts = [len(known[j].knots) if j in known else 0 for j in range(features)]
+    knots = np.concatenate([np.zeros(0), *(known[j].knots for j in sorted(known))])
+    heights = np.concatenate([np.zeros(0), *(known[j].heights for j in sorted(known))])
+    slope = np.array([known[j].slope if j in known else 0.0 for j in range(features)])
+    return _starts(counts), knots, heights, slope
