@@ -186,3 +186,19 @@ def test_shells_can_complete(shell: str) -> None:
     environment = {"_FASTERCE_COMPLETE": f"source_{shell}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([Path(sys.executable).parent / "fasterce"], env=environment, capture_output=True, check=False)
     assert b"_FASTERCE_COMPLETE" in done.stdout
+
+
+def test_the_wanted_outcome_is_declared_once_and_used_everywhere(shop: Path, run: Run) -> None:
+    done = run("inspect", "train.csv", "--drop", "customer,outcome", "--unwanted", "refused", "-o", "declared.yaml")
+    assert done.exit_code == 0, done.stderr
+    assert load_schema("declared.yaml").unwanted == ("refused",)
+    fit = ("fit", "--data", "train.csv", "--model", "model.skops", "--drop", "customer,outcome")
+    done = run(*fit, "--wanted", "granted", "-o", "wanted.fasterce")
+    assert done.exit_code == 0, done.stderr
+    assert load("wanted.fasterce").declared_target == "granted"
+    done = run("explain", "--artifact", "wanted.fasterce", "--rows", "rows.csv", "-f", "csv")
+    assert set(pd.read_csv(pd.io.common.StringIO(done.stdout))["status"]) == {"found", "already_target"}
+    done = run(*fit, "--wanted", "splendid", "-o", "other.fasterce")
+    assert done.exit_code != 0
+    assert "must be a class of the model" in done.stderr
+    assert not Path("other.fasterce").exists()

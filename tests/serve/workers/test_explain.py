@@ -268,13 +268,15 @@ def test_an_artifact_is_described(batch_explainer: BatchExplainer) -> None:
     assert features["income"] | {"typical": 0} == {
         **{"name": "income", "label": "income", "kind": "numeric", "whole": False, "decimals": 1, "low": 0.0, "high": 200.0},
         **{"promised": True, "categories": None, "ordered": False, "change": "any", "missing": False, "typical": 0},
+        **{"unit": "", "format": "", "help": "", "preferred": "any", "near": {}},
     }
     assert features["age"]["change"] == "up"
     assert features["mood"]["change"] == "never"
     assert features["years"]["missing"]
     assert features["owner"]["categories"] == [False, True]
     assert 40 < features["income"]["typical"] < 60
-    assert body["target"] == {"kind": "classes", "classes": ["bad", "good"]}
+    undeclared = {"wanted": None, "unwanted": [], "labels": {}}
+    assert body["target"] == {"kind": "classes", "classes": ["bad", "good"], **undeclared}
     assert body["scores"]
     assert any("mood" in sentence for sentence in body["constraints"])
     number = batch_explainer.descriptions[1].schema["target"]
