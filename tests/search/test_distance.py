@@ -1,7 +1,7 @@
 """Distances, and the option `distance`."""
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -319,7 +319,7 @@ def test_a_change_against_the_interest_costs_its_factor_in_every_distance(seed: 
     )
     codes = Table(schema, tuple(table.dtypes)).read(table).codes
     row, others = codes[:1], codes[1:]
-    for name in NAMES:
+    for name in get_args(DistanceName):
         plain, directed = (choose(name, Codec(one, Profile.measure(codes, one))) for one in (schema, preferred))
         up = others > row
         factor = np.where(up, [4.0, 1.0, 1.0], np.where(others < row, [1.0, 1.0, 2.0], 1.0))
@@ -342,7 +342,8 @@ def test_the_search_avoids_changes_against_the_interest() -> None:
     # Savings alone, of which there are at most 100, can be enough for all of these.
     rows = people[(granted(people) == 0) & (people["months"] > 20)].head(20)
     changed = {}
-    for name, columns in (("plain", {}), ("preferred", {"months": {"preferred": "lower"}})):
+    declared: dict[str, dict[str, Any]] = {"plain": {}, "preferred": {"months": {"preferred": "lower"}}}
+    for name, columns in declared.items():
         explainer = FasterCE(granted, schema.declare(columns), random_state=0, config=Config.fast()).fit(people)
         found = explainer.explain(rows)
         assert (found.status == "found").all()

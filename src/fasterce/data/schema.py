@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -329,7 +329,7 @@ class Schema:
 
     def declare(
         self,
-        columns: Mapping[Hashable, Mapping[str, Json]] | None = None,
+        columns: Mapping[Any, Mapping[str, Json]] | None = None,
         *,
         target: Json = None,
         unwanted: Sequence[Json] = (),
@@ -358,13 +358,15 @@ class Schema:
             for entry in entries:
                 if entry not in known:
                     raise SchemaError(unknown("data.unknown_entry_of_column", entry, known, column=name))
-            given = {entry: tuple(value) if isinstance(value, list) else value for entry, value in entries.items()}
+            given: JsonObject = {
+                entry: tuple(value) if isinstance(value, list) else value for entry, value in entries.items()
+            }
             features[self.position(name)] = replace(self[name], **given)
         return replace(
             self,
             features=tuple(features),
             target=self.target if target is None else target,
-            unwanted=unwanted or self.unwanted,
+            unwanted=tuple(unwanted) or self.unwanted,
             outcomes=outcomes or self.outcomes,
         )
 

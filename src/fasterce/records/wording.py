@@ -126,7 +126,8 @@ class Wording:
         }
         own = {part: {str(key): label for key, label in getattr(self, part).items()} for part in declared}
         merged = {part: {str(key): label for key, label in labels.items()} | own[part] for part, labels in declared.items()}
-        return replace(self, **{part: labels for part, labels in merged.items() if labels})
+        found: dict[str, Any] = {part: labels for part, labels in merged.items() if labels}
+        return replace(self, **found)
 
     def fill(self, part: str, **values: str) -> str:
         """Return one part with its placeholders filled."""

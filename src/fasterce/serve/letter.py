@@ -224,7 +224,7 @@ class Writer:
         if kind == "near":
             return self.listed(self._near(constraint, name))
         for column in sorted(map(str, self.wording.get("features", {})), key=len, reverse=True):
-            text = re.sub(rf"\b{re.escape(column)}\b", lambda _, column=column: self.feature(column), text)
+            text = self.feature(column).join(re.split(rf"\b{re.escape(column)}\b", text))
         return text
 
     def _near(self, constraint: Record, name: Json) -> Iterable[str]:

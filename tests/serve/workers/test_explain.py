@@ -275,7 +275,7 @@ def test_an_artifact_is_described(batch_explainer: BatchExplainer) -> None:
     assert features["years"]["missing"]
     assert features["owner"]["categories"] == [False, True]
     assert 40 < features["income"]["typical"] < 60
-    undeclared = {"wanted": None, "unwanted": [], "labels": {}}
+    undeclared: dict[str, Any] = {"wanted": None, "unwanted": [], "labels": {}}
     assert body["target"] == {"kind": "classes", "classes": ["bad", "good"], **undeclared}
     assert body["scores"]
     assert any("mood" in sentence for sentence in body["constraints"])

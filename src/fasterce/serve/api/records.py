@@ -34,7 +34,7 @@ async def record(id: UUID, state: State) -> Response:
     summary="A record as a letter to print",
 )
 async def record_letter(id: UUID, state: State) -> HTMLResponse:
-    return await written(state, id, LetterRequest())
+    return await written(state, id, LetterRequest.model_validate({}))
 
 
 @router.post(
