@@ -16,7 +16,7 @@ from pathlib import Path
 from jinja2 import PackageLoader
 from markupsafe import Markup
 
-from fasterce.data.meaning import formatted, with_unit
+from fasterce.data.meaning import NARROW, formatted, with_unit
 from fasterce.errors import InputError, unknown
 from fasterce.serve.messages import Json
 from fasterce.viz import templates
@@ -158,7 +158,7 @@ class Writer:
     def share(self, value: float) -> str:
         """Return a probability in per cent."""
         below, above = value < UNLIKELY, value > LIKELY
-        return f"{'< ' if below else '> ' if above else ''}{1 if below else 99 if above else round(100 * value)} %"
+        return f"{'< ' if below else '> ' if above else ''}{1 if below else 99 if above else round(100 * value)}{NARROW}%"
 
     def day(self, time: datetime) -> str:
         months = self.words["months"].split(",")

@@ -17,7 +17,7 @@ from fasterce.serve.messages import Json
 # Rows the model is evaluated for to find the range of its numbers.
 MAX_EVALUATED = 200
 # Training rows explained to compare efforts with, seconds they may take, and how many quantiles of their distances are kept.
-COMPARED_ROWS, COMPARED_SECONDS, QUANTILES = 20, 0.25, 21
+COMPARED_ROWS, COMPARED_SECONDS, QUANTILES = 20, 1.0, 21
 FEWEST_COMPARED = 10
 
 

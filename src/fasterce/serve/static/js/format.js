@@ -109,7 +109,7 @@ export function listed(parts) {
 export function effort(distance, efforts) {
   if (!efforts) {
     const word = distance < 0.5 ? "Small" : distance < 1.5 ? "Moderate" : distance < 3 ? "Large" : "Very large";
-    const text = distance < 0.1 ? "far less than changing one category, such as the job" : `about ${number(distance, 1)} times as much as changing one category, such as the job`;
+    const text = distance < 0.1 ? "far less than changing one category outright" : `about ${number(distance, 1)} times as much as changing one category outright`;
     return { word, text, share: distance / (distance + 1.5) };
   }
   const larger = efforts.filter((one) => one > distance).length / efforts.length;

@@ -73,7 +73,7 @@ const still = (looking, words = "Finding out what prevents it …") => (looking 
 const longer = (more, label) => h("button", { class: "button button-small", type: "button", "data-keep": "longer", onclick: more }, icon("search", 15), label);
 
 function progress(share) {
-  if (share === null || share === undefined) return null;
+  if (share === null || share === undefined || share < 0.01) return null;
   const way = Math.min(Math.max(share, 0), 0.99);
   return h("div", { class: "way" }, h("p", {}, `Within these limits the best try came ${percent(way)} of the way.`),
     h("div", { class: "meter", role: "meter", "aria-label": "How far the best try came", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * way), "aria-valuetext": percent(way) }, h("span", { class: "meter-fill", style: { "--share": `${Math.round(100 * way)}%` } })));
