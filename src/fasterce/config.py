@@ -223,8 +223,10 @@ class SearchConfig:
     """Most sets of changed features per query for which the cheapest candidate is kept."""
     improved: int = 3
     """Cheapest candidates per query whose changes are replaced one at a time."""
-    improve_rounds: int = 6
-    """Most times a candidate is improved; each time is cheaper than the last."""
+    improvements: int = 40
+    """Most states of a query that are completed again while candidates are improved."""
+    tighten_rounds: int = 4
+    """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
     max_cells: int = 100_000_000
     """Most cells (rows times columns) of candidates evaluated at a time; bounds memory at about 1 GB."""
     coarse_levels: int = 11

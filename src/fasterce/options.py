@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Method = Literal["closest", "sparse", "realistic", "all"]
 Reading = Literal["movement", "paper"]
-DistanceName = Literal["percentile", "gower", "mad"]
+DistanceName = Literal["percentile", "gower", "mad", "euclidean"]
 Scores = Literal["auto", "never"]
 CompileOption = Literal["auto", "never"]
 TaskName = Literal["auto", "classification", "regression"]

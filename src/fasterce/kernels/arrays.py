@@ -215,6 +215,7 @@ class Effort(NamedTuple):
     open_sets: int
     pool: int
     improved: int
+    improvements: int
     rounds: int
 
 

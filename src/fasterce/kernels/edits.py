@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from fasterce.kernels.arrays import TREES, Queries, Scorer, Space
+from fasterce.kernels.basics import fill
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace
 from fasterce.kernels.score import MISSING, add_entry, cell_of
@@ -88,7 +89,7 @@ def add_edit(scorer: Scorer, space: Space, queries: Queries, q: int, work: Works
     if scorer.kind == TREES:
         edits.cell[e] = cell_of(scorer.trees, j, value)
     else:
-        work.own[0] = 0.0
+        fill(work.own[0], 0.0)
         add_entry(scorer.network, j, value, 1.0, work.own[0])
         for h in range(len(work.hidden)):
             edits.entry[h, e] = work.own[0, h]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fasterce.kernels.arrays import TREES, Int32s, Int64s, Network, Queries, Scorer, Space, Trees, Words
+from fasterce.kernels.basics import copy_to, fill
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.score import (
     MISSING,
@@ -43,6 +44,9 @@ class Workspace(NamedTuple):
     margin: Floats
     """Margins of all edits of a state."""
     out: Floats
+    """Outputs of a state."""
+    edited: Floats
+    """Outputs of an edit."""
     cells: Int64s
     delta: Floats
     """Change of the outputs per cell of each feature (cells, outputs)."""
@@ -74,6 +78,7 @@ def workspace(scorer: Scorer, space: Space) -> Workspace:
         edits=edits,
         margin=np.zeros(count),
         out=np.zeros(outputs),
+        edited=np.zeros(outputs),
         cells=np.zeros(features, np.int64),
         delta=np.zeros((int(space.cell_start[-1]) if scorer.kind == TREES else 0, outputs)),
         touched=np.zeros(features, np.bool_),
@@ -200,11 +205,12 @@ def tree_profile(trees: Trees, space: Space, work: Workspace, cells: Int64s, cha
     features = len(changing)
     for j in range(features):
         if changing[j]:
-            work.delta[space.cell_start[j] : space.cell_start[j + 1]] = 0.0
+            for place in range(space.cell_start[j], space.cell_start[j + 1]):
+                fill(work.delta[place], 0.0)
     for base in range(max(1, space.words)):
         for t in range(len(trees.root)):
             own, node = leaf_of(trees, trees.root[t], cells), trees.root[t]
-            work.touched[:] = False
+            fill(work.touched, False)
             while trees.feature[node] >= 0:
                 f = trees.feature[node]
                 left = goes_left(trees, node, cells[f])
@@ -235,27 +241,31 @@ def network_profile(network: Network, work: Workspace, changing: Mask, outputs: 
                     before[h, e] = rest + edits.entry[h, e]
     if layers == 0:
         return
-    count = edits.first[len(changing)]
+    low, high = edits.first[len(changing)], 0
+    for j in range(len(changing)):
+        if changing[j]:
+            low, high = min(low, edits.first[j]), edits.first[j + 1]
     size, weight, offset = len(work.hidden), 0, 0
     for layer in range(layers):
         width = network.width[layer]
         for h in range(size):
             if network.activation == 0:
-                for e in range(count):
+                for e in range(low, high):
                     before[h, e] = max(before[h, e], 0.0)
             else:
-                for e in range(count):
+                for e in range(low, high):
                     before[h, e] = activate(network.activation, before[h, e])
         for k in range(width):
-            for e in range(count):
+            for e in range(low, high):
                 after[k, e] = network.offsets[offset + k]
             for h in range(size):
                 factor = network.weights[weight + h * width + k]
-                for e in range(count):
+                for e in range(low, high):
                     after[k, e] += factor * before[h, e]
         weight, offset, size = weight + size * width, offset + width, width
         for k in range(width):
-            before[k, :count] = after[k, :count]
+            for e in range(low, high):
+                before[k, e] = after[k, e]
 
 
 @compiled
@@ -266,9 +276,9 @@ def settle(scorer: Scorer, work: Workspace, codes: Floats) -> None:
             work.cells[j] = cell_of(scorer.trees, j, codes[j])
         add_trees(scorer.trees, work.cells, work.out)
         return
-    work.own[:] = 0.0
-    work.hidden[:] = scorer.network.bias
+    copy_to(work.hidden, scorer.network.bias)
     for j in range(len(codes)):
+        fill(work.own[j], 0.0)
         add_entry(scorer.network, j, codes[j], 1.0, work.own[j])
         for h in range(len(work.hidden)):
             work.hidden[h] += work.own[j, h]
@@ -306,7 +316,7 @@ def profile(
     own = row_margin(scorer, queries, q, work, codes)
     edits, outputs = work.edits, scorer.outputs
     corrected = correction_of(queries, q, codes)
-    out = np.empty(outputs)
+    out = work.edited
     if scorer.kind == TREES:
         tree_profile(scorer.trees, space, work, work.cells, changing)
     else:

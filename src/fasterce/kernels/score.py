@@ -6,7 +6,9 @@ import numpy as np
 
 from fasterce.kernels.arrays import IDENTITY, LOG, RELU, TANH, TREES, Network, Scorer, Trees
 from fasterce.kernels.arrays import LINEAR as NO_ACTIVATION
+from fasterce.kernels.basics import copy_to
 from fasterce.kernels.jit import compiled
+from fasterce.kernels.structs import as_struct
 from fasterce.typing import Floats
 
 # Codes of missing numbers, as in `data.schema`.
@@ -59,7 +61,7 @@ def leaf_of(trees: Trees, root: int, cells: np.ndarray) -> int:
 @compiled
 def add_trees(trees: Trees, cells: np.ndarray, out: Floats) -> None:
     """Write the outputs of one row, given by its cells."""
-    out[:] = trees.base
+    copy_to(out, trees.base)
     for t in range(len(trees.root)):
         leaf = leaf_of(trees, trees.root[t], cells)
         for k in range(len(out)):
@@ -118,7 +120,8 @@ def network_outputs(network: Network, hidden: Floats, out: Floats) -> None:
     """Write the outputs of one hidden state."""
     layers = len(network.width)
     if layers == 0:
-        out[:] = hidden[: len(out)]
+        for k in range(len(out)):
+            out[k] = hidden[k]
         return
     state = np.empty(len(hidden))
     for h in range(len(hidden)):
@@ -126,7 +129,9 @@ def network_outputs(network: Network, hidden: Floats, out: Floats) -> None:
     weight, offset = 0, 0
     for layer in range(layers):
         width = network.width[layer]
-        after = network.offsets[offset : offset + width].copy()
+        after = np.empty(width)
+        for k in range(width):
+            after[k] = network.offsets[offset + k]
         for h in range(len(state)):
             for k in range(width):
                 after[k] += state[h] * network.weights[weight + h * width + k]
@@ -135,7 +140,7 @@ def network_outputs(network: Network, hidden: Floats, out: Floats) -> None:
             for k in range(width):
                 after[k] = activate(network.activation, after[k])
         state = after
-    out[:] = state
+    copy_to(out, state)
 
 
 @compiled
@@ -147,18 +152,23 @@ def row_outputs(scorer: Scorer, codes: Floats, out: Floats) -> None:
             cells[j] = cell_of(scorer.trees, j, codes[j])
         add_trees(scorer.trees, cells, out)
     else:
-        hidden = scorer.network.bias.copy()
+        hidden = np.empty(len(scorer.network.bias))
+        copy_to(hidden, scorer.network.bias)
         for j in range(len(codes)):
             add_entry(scorer.network, j, codes[j], 1.0, hidden)
         network_outputs(scorer.network, hidden, out)
 
 
 @compiled
+def write_outputs(scorer: Scorer, codes: Floats, found: Floats) -> None:
+    for row in range(len(codes)):
+        row_outputs(scorer, codes[row], found[row])
+
+
 def outputs(scorer: Scorer, codes: Floats) -> Floats:
     """Return the outputs of rows of codes: (rows, outputs)."""
     found = np.empty((len(codes), scorer.outputs))
-    for row in range(len(codes)):
-        row_outputs(scorer, codes[row], found[row])
+    write_outputs(as_struct(scorer), np.require(codes, np.float64, "CW"), found)
     return found
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
 from fasterce.kernels.arrays import TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
 from fasterce.kernels.edits import at_precision, change_cost, list_edits, total_cost
 from fasterce.kernels.jit import compiled
@@ -21,9 +22,11 @@ from fasterce.typing import Floats, Mask
 # A candidate counts as cheaper only by more than rounding.
 LEAST = 1e-9
 # Positions in `Memory.counts`.
-POOL, OPEN, SEEN, SEGMENTS, SCORED = 0, 1, 2, 3, 4
+POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT = 0, 1, 2, 3, 4, 5
 # Shares of a change that are kept when it is traded for another change.
 SHARES = (0.5, 0.75, 0.9)
+# A candidate this many times as dear as the best may become cheaper once its numbers are at the boundary.
+PROMISING = 1.2
 # Halvings of an interval: enough for the precision of a double.
 HALVINGS = 64
 
@@ -47,10 +50,15 @@ class Memory(NamedTuple):
     segment_feature: Int64s
     segment_cost: Floats
     segment_gain: Floats
+    segment_rate: Floats
+    segment_order: Int64s
     """What each feature gains per cost by itself, in segments, the best rate first."""
     weight: Words
     """Random words, one per feature, for keys of sets."""
+    order: Int64s
+    chosen: Int64s
     parts: Floats
+    start: Floats
     state: Floats
     trial: Floats
     other: Floats
@@ -63,7 +71,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
     """Return arrays for one query after another."""
     rng = np.random.default_rng(1)
     return Memory(
-        counts=np.zeros(5, np.int64),
+        counts=np.zeros(6, np.int64),
         pool_codes=np.zeros((effort.pool, features)),
         pool_cost=np.zeros(effort.pool),
         pool_margin=np.zeros(effort.pool),
@@ -75,6 +83,11 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         segment_feature=np.zeros(segments, np.int64),
         segment_cost=np.zeros(segments),
         segment_gain=np.zeros(segments),
+        segment_rate=np.zeros(segments),
+        segment_order=np.zeros(segments, np.int64),
+        order=np.zeros(max(features, effort.pool), np.int64),
+        chosen=np.zeros(max(effort.improved, 1), np.int64),
+        start=np.zeros(features),
         weight=rng.integers(1, 2**63, size=features, dtype=np.uint64),
         parts=np.zeros(features),
         state=np.zeros(features),
@@ -150,11 +163,11 @@ def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost
             place = count
             memory.counts[POOL] += 1
         else:
-            place = int(np.argmax(memory.pool_cost))
+            place = highest(memory.pool_cost, count)
             if memory.pool_cost[place] <= cost:
                 return -1
-    memory.pool_codes[place], memory.pool_cost[place] = codes, cost
-    memory.pool_margin[place], memory.pool_key[place] = margin, key
+    copy_to(memory.pool_codes[place], codes)
+    memory.pool_cost[place], memory.pool_margin[place], memory.pool_key[place] = cost, margin, key
     for size in range(changes_of(codes, row), len(memory.best)):
         memory.best[size] = min(memory.best[size], cost)
     return place
@@ -169,7 +182,8 @@ def estimate(space: Space, memory: Memory, codes: Floats, row: Floats, cost: flo
         if space.squared[j]:
             squares += memory.parts[j] * memory.parts[j]
     linear -= math.sqrt(squares)
-    for k in range(memory.counts[SEGMENTS]):
+    for place in range(memory.counts[SEGMENTS]):
+        k = memory.segment_order[place]
         j = memory.segment_feature[k]
         if codes[j] != row[j]:
             continue
@@ -193,20 +207,21 @@ def push_state(memory: Memory, codes: Floats, guess: float) -> None:
         place = count
         memory.counts[OPEN] += 1
     else:
-        place = int(np.argmax(memory.open_estimate))
+        place = highest(memory.open_estimate, count)
         if memory.open_estimate[place] <= guess:
             return
-    memory.open_codes[place], memory.open_estimate[place] = codes, guess
+    copy_to(memory.open_codes[place], codes)
+    memory.open_estimate[place] = guess
 
 
 @compiled
 def pop_state(memory: Memory) -> float:
     """Move the state with the lowest estimate to `memory.state`; return the estimate."""
     count = memory.counts[OPEN]
-    place = int(np.argmin(memory.open_estimate[:count]))
+    place = lowest(memory.open_estimate, count)
     guess = memory.open_estimate[place]
-    memory.state[:] = memory.open_codes[place]
-    memory.open_codes[place] = memory.open_codes[count - 1]
+    copy_to(memory.state, memory.open_codes[place])
+    copy_to(memory.open_codes[place], memory.open_codes[count - 1])
     memory.open_estimate[place] = memory.open_estimate[count - 1]
     memory.counts[OPEN] -= 1
     return guess
@@ -247,11 +262,10 @@ def add_segments(space: Space, queries: Queries, q: int, work: Workspace, memory
             memory.segment_gain[count] = min(work.margin[pick], 0.0) - start - gain
             cost, gain = max(edits.cost[pick], cost), min(work.margin[pick], 0.0) - start
             count += 1
-    order = np.argsort(-memory.segment_gain[:count] / memory.segment_cost[:count], kind="mergesort")
-    memory.segment_feature[:count] = memory.segment_feature[:count][order]
-    memory.segment_cost[:count] = memory.segment_cost[:count][order]
-    memory.segment_gain[:count] = memory.segment_gain[:count][order]
     memory.counts[SEGMENTS] = count
+    for k in range(count):
+        memory.segment_rate[k] = -memory.segment_gain[k] / memory.segment_cost[k]
+    sort_order(memory.segment_rate, count, memory.segment_order)
 
 
 @compiled
@@ -269,7 +283,7 @@ def take_edit(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float
 ) -> None:  # fmt: skip
     """Keep the state in `memory.state` with an edit as a candidate."""
-    memory.trial[:] = memory.state
+    copy_to(memory.trial, memory.state)
     memory.trial[j] = work.edits.value[e]
     add_candidate(space, memory, queries.row[q], memory.trial, cost, work.margin[e])
 
@@ -280,7 +294,7 @@ def consider_state(
 ) -> None:  # fmt: skip
     """Keep the state with an edit that does not reach the target, if something beyond it may be cheaper than what is known."""
     before = memory.parts[j]
-    memory.trial[:] = memory.state
+    copy_to(memory.trial, memory.state)
     memory.trial[j] = work.edits.value[e]
     memory.parts[j] = work.edits.cost[e]
     guess = estimate(space, memory, memory.trial, queries.base[q], cost, -work.margin[e])
@@ -360,7 +374,7 @@ def expand(
 def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float) -> None:
     """For a query without a candidate: make the best change by gain per cost, again and again."""
     edits = work.edits
-    memory.state[:] = queries.base[q]
+    copy_to(memory.state, queries.base[q])
     for _ in range(len(memory.state)):
         own = expand(scorer, space, queries, q, work, memory, tolerance, False)
         if memory.counts[POOL] > 0 or own > tolerance:
@@ -413,7 +427,7 @@ def tighten_feature(
     """Give feature j of `memory.other` the cheapest value that reaches the target; return whether it changed."""
     value, base = memory.other[j], queries.base[q, j]
     memory.other[j] = base
-    memory.changing[:] = False
+    fill(memory.changing, False)
     memory.changing[j] = queries.free[q, j]
     if profile(scorer, space, queries, q, work, memory.other, memory.changing) > tolerance:
         return True
@@ -442,8 +456,10 @@ def tighten(
     for _ in range(rounds):
         moved = False
         write_parts(space, memory.other, row, memory.parts)
-        order = np.argsort(-memory.parts, kind="mergesort")
-        for j in order:
+        for j in range(len(base)):
+            memory.parts[j] = -memory.parts[j]
+        sort_order(memory.parts, len(base), memory.order)
+        for j in memory.order[: len(base)]:
             if memory.other[j] != base[j]:
                 moved |= tighten_feature(scorer, space, queries, q, work, memory, j, tolerance)
         if not moved:
@@ -487,9 +503,22 @@ def cheapest_from(
                         lowest, pick, feature = cost, e, j
     collect(space, queries, q, work, memory, own, tolerance, False)
     if pick >= 0:
-        memory.other[:] = memory.state
+        copy_to(memory.other, memory.state)
         memory.other[feature] = edits.value[pick]
     return lowest
+
+
+@compiled
+def try_from_state(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, skipped: int,
+    best: float, rounds: int,
+) -> int:  # fmt: skip
+    """Complete `memory.state` by its cheapest edit, if that may be cheaper than the best; return its position, or -1."""
+    memory.counts[LEFT] -= 1
+    if cheapest_from(scorer, space, queries, q, work, memory, tolerance, skipped) > PROMISING * best:
+        return -1
+    kept = keep_tightened(scorer, space, queries, q, work, memory, tolerance, rounds)
+    return kept if kept >= 0 and memory.pool_cost[kept] < best - LEAST else -1
 
 
 @compiled
@@ -499,35 +528,28 @@ def improve(
 ) -> int:  # fmt: skip
     """Replace one change of a candidate after another by the cheapest change of any feature; return where the result is."""
     row, base = queries.row[q], queries.base[q]
-    for _ in range(rounds):
-        start, best = memory.pool_codes[place].copy(), memory.pool_cost[place]
-        better = -1
-        several = changes_of(start, row) > 1
+    better = place
+    while better >= 0:
+        place, better = better, -1
+        start, best = memory.start, memory.pool_cost[place]
+        copy_to(start, memory.pool_codes[place])
+        if changes_of(start, row) < 2:
+            return place
         for j in range(len(base)):
-            if start[j] == base[j] or not several:
+            if start[j] == base[j] or better >= 0 or memory.counts[LEFT] <= 0:
                 continue
-            memory.state[:] = start
+            copy_to(memory.state, start)
             memory.state[j] = base[j]
             if first_seen(memory, memory.state):
-                found = cheapest_from(scorer, space, queries, q, work, memory, tolerance, -1)
-                if found < 1.5 * best:
-                    kept = keep_tightened(scorer, space, queries, q, work, memory, tolerance, rounds)
-                    if kept >= 0 and memory.pool_cost[kept] < best - LEAST:
-                        better, best = kept, memory.pool_cost[kept]
-            if scorer.kind != TREES and space.numeric[j] and start[j] != MISSING and base[j] != MISSING:
-                for share in SHARES:
-                    memory.state[:] = start
-                    memory.state[j] = at_precision(space, queries, q, j, base[j] + share * (start[j] - base[j]))
-                    if memory.state[j] == start[j] or memory.state[j] == base[j]:
-                        continue
-                    found = cheapest_from(scorer, space, queries, q, work, memory, tolerance, j)
-                    if found < 1.5 * best:
-                        kept = keep_tightened(scorer, space, queries, q, work, memory, tolerance, rounds)
-                        if kept >= 0 and memory.pool_cost[kept] < best - LEAST:
-                            better, best = kept, memory.pool_cost[kept]
-        if better < 0:
-            return place
-        place = better
+                better = try_from_state(scorer, space, queries, q, work, memory, tolerance, -1, best, rounds)
+            if scorer.kind == TREES or not space.numeric[j] or start[j] == MISSING or base[j] == MISSING:
+                continue
+            for share in SHARES:
+                copy_to(memory.state, start)
+                memory.state[j] = at_precision(space, queries, q, j, base[j] + share * (start[j] - base[j]))
+                inside = memory.state[j] != start[j] and memory.state[j] != base[j]
+                if better < 0 and inside and memory.counts[LEFT] > 0 and first_seen(memory, memory.state):
+                    better = try_from_state(scorer, space, queries, q, work, memory, tolerance, j, best, rounds)
     return place
 
 
@@ -537,14 +559,15 @@ def tighten_all(
 ) -> None:
     """Tighten all candidates; those that lose a change go where their smaller set belongs."""
     for place in range(memory.counts[POOL]):
-        memory.other[:] = memory.pool_codes[place]
+        copy_to(memory.other, memory.pool_codes[place])
         tighten(scorer, space, queries, q, work, memory, tolerance, rounds)
         row = queries.row[q]
         cost = write_parts(space, memory.other, row, memory.parts)
         if set_key(memory, memory.other, row) == memory.pool_key[place]:
             if cost < memory.pool_cost[place]:
                 memory.pool_margin[place] = row_margin(scorer, queries, q, work, memory.other)
-                memory.pool_codes[place], memory.pool_cost[place] = memory.other, cost
+                copy_to(memory.pool_codes[place], memory.other)
+                memory.pool_cost[place] = cost
         else:
             memory.pool_cost[place] = math.inf
             margin = row_margin(scorer, queries, q, work, memory.other)
@@ -558,12 +581,13 @@ def search_query(
 ) -> bool:
     """Search for the candidates of one query; return whether the search ended before a limit was reached."""
     tolerance = scorer.error if scorer.exact else 0.0
-    memory.counts[:] = 0
-    memory.best[:] = math.inf
+    fill(memory.counts, 0)
+    memory.counts[LEFT] = effort.improvements
+    fill(memory.best, math.inf)
     memory.highest[0] = -math.inf
     list_edits(scorer, space, queries, q, work)
     row, base = queries.row[q], queries.base[q]
-    memory.state[:] = base
+    copy_to(memory.state, base)
     first_seen(memory, base)
     own = expand(scorer, space, queries, q, work, memory, tolerance, True)
     if own > tolerance and changes_of(base, row) > 0:
@@ -580,7 +604,7 @@ def search_query(
     if memory.counts[POOL] == 0:
         climb(scorer, space, queries, q, work, memory, tolerance)
     for k in range(len(starts)):
-        memory.other[:] = starts[k]
+        copy_to(memory.other, starts[k])
         keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
     improve_best(scorer, space, queries, q, work, memory, tolerance, effort)
     tighten_all(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
@@ -593,14 +617,18 @@ def improve_best(
 ) -> None:
     """Improve the cheapest candidates, and the cheapest of those with the fewest changes."""
     count = memory.counts[POOL]
-    order = np.argsort(memory.pool_cost[:count], kind="mergesort")
+    order = memory.order
+    sort_order(memory.pool_cost, count, order)
     fewest, sparsest = len(memory.state) + 1, -1
-    for k in order:
+    for k in order[:count]:
         changes = changes_of(memory.pool_codes[k], queries.row[q])
         if changes < fewest:
             fewest, sparsest = changes, k
-    for rank in range(min(count, effort.improved)):
-        improve(scorer, space, queries, q, work, memory, order[rank], tolerance, effort.rounds)
+    best = min(count, effort.improved)
+    chosen = memory.chosen
+    copy_to(chosen, order[:best])
+    for rank in range(best):
+        improve(scorer, space, queries, q, work, memory, chosen[rank], tolerance, effort.rounds)
     if sparsest >= 0:
         improve(scorer, space, queries, q, work, memory, sparsest, tolerance, effort.rounds)
 
@@ -614,11 +642,11 @@ def search_block(
     for q in range(first, end):
         found.complete[q] = search_query(scorer, space, queries, q, starts[q], work, memory, effort)
         count = memory.counts[POOL]
-        order = np.argsort(memory.pool_cost[:count], kind="mergesort")
+        sort_order(memory.pool_cost, count, memory.order)
         kept = 0
-        for k in order:
+        for k in memory.order[:count]:
             if memory.pool_cost[k] < math.inf:
-                found.codes[q, kept] = memory.pool_codes[k]
+                copy_to(found.codes[q, kept], memory.pool_codes[k])
                 found.cost[q, kept] = memory.pool_cost[k]
                 found.margin[q, kept] = memory.pool_margin[k]
                 kept += 1

@@ -8,10 +8,12 @@ import numpy as np
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
 from fasterce.fitting.state import SearchState
+from fasterce.kernels.arrays import Found, Scorer
 from fasterce.latent.directions import unit
 from fasterce.search.distance import Distance
 from fasterce.search.judge import Judge
 from fasterce.search.query_targets import QueryTargets
+from fasterce.search.space import CandidateSearch
 from fasterce.typing import Floats, Indices
 
 
@@ -26,6 +28,7 @@ class SearchContext:
     start     the margin of each query, where known
     realism   weight of the distance to known examples, from 0 (none) to 1
     diversity weight of differences between counterfactuals of a query, from 0 (none) to 1
+    scorer    the exact scorer of the model, if there is one
     regional  whether each query uses the prediction hyperplane of its region, or that of the whole space
     """
 
@@ -40,6 +43,7 @@ class SearchContext:
     start: Floats | None = None
     realism: float = 0.5
     diversity: float = 0.5
+    scorer: Scorer | None = None
 
     def parts(self, rows: Indices, model_rows: int) -> list[Indices]:
         """Split `rows` into parts so that `model_rows` candidates per row of a part fit in memory."""
@@ -65,6 +69,18 @@ class SearchContext:
     @property
     def distance(self) -> Distance:
         return self.priced or self.state.distance
+
+    @property
+    def searches_exactly(self) -> bool:
+        """Whether candidates are found with the exact scorer, without evaluating any."""
+        return self.scorer is not None and not self.domain.linked
+
+    @cached_property
+    def candidates(self) -> Found:
+        """The candidates of each query by the exact scorer; the same for every method and number of counterfactuals."""
+        assert self.scorer is not None
+        search = CandidateSearch(self.scorer, self.distance, self.config, self.state.dense_levels)
+        return search.run(self.domain, self.targets, lowest=self.judge.lowest)
 
     @cached_property
     def latent(self) -> Floats:

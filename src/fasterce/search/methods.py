@@ -32,6 +32,8 @@ def closest(context: SearchContext, n: int = 1) -> Search:
 
     The best candidates by the surrogate are evaluated; rows without a result are searched thoroughly.
     """
+    if context.searches_exactly:
+        return (yield from beyond(context, (yield from _exact(context, n))))
     if context.state.surrogate is None:
         return (yield from beyond(context, (yield from _thorough(context, n))))
     if n > 1:
@@ -49,6 +51,8 @@ def closest(context: SearchContext, n: int = 1) -> Search:
 
 def sparse(context: SearchContext, n: int = 1) -> Search:
     """CE2: the cheapest change of one feature; if none suffices of two, then three, then as few as are found."""
+    if context.searches_exactly:
+        return (yield from beyond(context, (yield from _exact(context, n, fewest=True))))
     if context.state.surrogate is None:
         return (yield from beyond(context, (yield from _fewest(context, n))))
     if n > 1:
@@ -96,6 +100,19 @@ def known_rows(context: SearchContext, n: int = 1) -> Search:
 __all__ = ["VARIANTS", "rows_at_once"]
 
 VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
+
+
+def _exact(context: SearchContext, n: int, fewest: bool = False) -> Search:
+    """Choose among the candidates found with the exact scorer; rows without one try known rows of the target."""
+    found = context.candidates
+    if context.judge.heard is not None:
+        context.judge.heard(np.arange(len(found.best_margin)), found.best_margin)
+    most = max(int(found.count.max(initial=0)), 1)
+    valid = np.arange(most) < found.count[:, None]
+    pool = Pool.start(found.codes[:, :most], valid, context.domain, context.distance, lead=found.margin[:, :most])
+    stuck = np.flatnonzero(found.count == 0)
+    pool += yield from for_rows(stuck, context, known_rows)
+    return _most_diverse(context, pool, n + context.config.verification_attempts, fewest)
 
 
 def _several(context: SearchContext, n: int) -> Search:

@@ -16,6 +16,7 @@ from fasterce.constraints.compile import CompiledConstraints
 from fasterce.explanation import NONE_FOUND, CounterfactualArrays
 from fasterce.fitting.state import SearchState
 from fasterce.io.progress import Progress
+from fasterce.kernels.arrays import Scorer
 from fasterce.models.predictions import Evaluate
 from fasterce.models.predictor import Predictor
 from fasterce.search import methods
@@ -44,11 +45,12 @@ class Source:
     informative: bool
     final: bool
     labels: bool = False
+    scorer: Scorer | None = None
 
 
 def sources(predictor: Predictor, compiled: Any, raw: bool) -> list[Source]:
     """`raw`: labels do not tell whether a number is the wanted one."""
-    found = [] if compiled is None else [Source(compiled.evaluate, predictor.use_scores, final=False)]
+    found = [] if compiled is None else [Source(compiled.evaluate, predictor.use_scores, final=False, scorer=compiled.scorer)]
     if predictor.use_scores:
         found.append(Source(predictor.evaluate, informative=True, final=True))
     return found if raw else [*found, Source(predictor.evaluate_labels, informative=False, final=True, labels=True)]
@@ -98,6 +100,7 @@ def _attempt(
         start=judge.targets.margins(answered.take(place), np.arange(len(place)), state.lowest),
         realism=plan.options.realism,
         diversity=plan.options.diversity,
+        scorer=source.scorer,
     )
     highest = np.full(len(place), -np.inf)
     if source.informative:

@@ -12,6 +12,7 @@ from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.score import NAMED, OTHER, WITHIN
 from fasterce.kernels.search import memory, search_block
+from fasterce.kernels.structs import as_struct
 from fasterce.latent.runtime import spread
 from fasterce.search.distance import Distance
 from fasterce.search.levels import Levels
@@ -47,17 +48,19 @@ class CandidateSearch:
         rows, features = domain.base.shape
         space = make_space(self.scorer, self.distance, domain, self.levels)
         queries = make_queries(domain, targets, lowest, shift, correction)
+        config = self.config
         effort = Effort(
-            self.config.expansions, self.config.open_sets, self.config.pool, self.config.improved, self.config.improve_rounds
+            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds
         )
         found = empty(rows, effort.pool, features)
-        starts = np.zeros((rows, 0, features)) if starts is None else starts
+        starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
+        shared = [as_struct(part) for part in (self.scorer, space, queries)]
+        limits, filled = as_struct(effort), as_struct(found)
         segments = SEGMENTS_PER_FEATURE * features
 
         def search(first: int) -> None:
-            scratch, kept = workspace(self.scorer, space), memory(features, effort, segments)
-            end = min(first + BLOCK, rows)
-            search_block(self.scorer, space, queries, starts, first, end, scratch, kept, effort, found)
+            scratch, kept = as_struct(workspace(self.scorer, space)), as_struct(memory(features, effort, segments))
+            search_block(*shared, starts, first, min(first + BLOCK, rows), scratch, kept, limits, filled)
 
         spread(search, range(0, rows, BLOCK))
         return found

@@ -1,14 +1,19 @@
 """Small mixed tables and fitted models that the tests of the twin share."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import Schema
 from fasterce.data.table import Table
+from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.predictor import Predictor
 from fasterce.typing import Floats
 
@@ -63,3 +68,15 @@ def coded(frame: pd.DataFrame, schema: Schema | None = None) -> tuple[Table, Flo
 def asked(model: Any, frame: pd.DataFrame, use_scores: bool = True) -> tuple[Predictor, Table, Floats]:
     table, codes = coded(frame)
     return Predictor(model, table, tuple(model.classes_), use_scores), table, codes
+
+
+@contextmanager
+def without_scorer() -> Iterator[None]:
+    """As if the structure of no model could be read."""
+
+    def refuse(*_: Any) -> None:
+        raise NotCompiledError("models.compile_structure", received="none")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["fasterce.models.compiled.build"], "read_scorer", refuse)
+        yield

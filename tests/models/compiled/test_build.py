@@ -3,7 +3,8 @@
 import pickle
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from fasterce.errors import Problem
 from fasterce.models.compiled import CompiledModel, build
 from fasterce.models.compiled.build import DEFAULTS
 from fasterce.models.predictor import ModelUsage, Predictor
-from tests.models.compiled.models import LAND, asked, coded, columns, numbers, outcome, people, shuffled
+from tests.models.compiled.models import LAND, asked, coded, columns, numbers, outcome, people, shuffled, without_scorer
 
 THREE = ("bad", "fair", "good")
 
@@ -130,6 +131,17 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], pd.DataFrame], tuple[Any,
     ),
 }
 WHOLE = {"principal components", "products"}
+UNREAD = {*WHOLE, "vector machine", "vector machine of three", "calibrated inside"}
+
+
+SCORED = ("exact", "converted")
+
+
+@pytest.fixture(params=SCORED)
+def scored(request: pytest.FixtureRequest) -> Iterator[str]:
+    """With the structure of the model read where it can be, and with none read."""
+    with without_scorer() if request.param == "converted" else nullcontext():
+        yield request.param
 
 
 @pytest.fixture(scope="module", params=list(CASES))
@@ -147,9 +159,10 @@ def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[CompiledMo
     return compiled, predictor
 
 
-def test_a_twin_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any, pd.DataFrame]) -> None:
+def test_a_twin_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any, pd.DataFrame], scored: str) -> None:
     name, model, frame = fitted
     compiled, predictor = found(model, frame, True)
+    assert (compiled.scorer is not None) == (scored == "exact" and name not in UNREAD)
     codes = predictor.table.read(shuffled(frame)).codes
     answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
     assert (answers.classes == wanted.classes).mean() > 0.99
@@ -162,6 +175,7 @@ def test_a_twin_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any,
     assert ("all of" in compiled.kind) == (name in WHOLE)
 
 
+@pytest.mark.usefixtures("scored")
 def test_a_twin_gives_labels_alone_where_these_are_wanted(fitted: tuple[str, Any, pd.DataFrame]) -> None:
     _, model, frame = fitted
     compiled, predictor = found(model, frame, False)
@@ -181,13 +195,14 @@ def test_classes_stand_in_the_order_asked_for() -> None:
         assert (np.array(classes)[compiled.evaluate(codes).classes] == model.predict(frame)).all()
 
 
-def test_german_credit_with_every_feature() -> None:
+def test_german_credit_with_every_feature(scored: str) -> None:
+    kind = "exact: " if scored == "exact" else "onnx: table + "
     data = datasets.load("german_credit")
     model = make_pipeline(columns(), network()).fit(data.X, data.y)
     table, codes = coded(data.X, data.schema)
     compiled, why = build(model, table, tuple(model.classes_), codes, True)
     assert compiled is not None, why
-    assert compiled.kind == "onnx: table + MLPClassifier"
+    assert compiled.kind == f"{kind}MLPClassifier"
     assert compiled.agreement == 1.0
     scores = compiled.evaluate(codes).scores
     assert scores is not None
@@ -207,6 +222,7 @@ def test_categories_the_encoder_has_never_seen() -> None:
     assert np.allclose(scores, wanted, atol=1e-9)
 
 
+@pytest.mark.usefixtures("no_scorer")
 def test_a_large_forest_is_walked_tree_by_tree() -> None:
     frame = numbers(4000)
     noise = np.random.default_rng(77).integers(0, 2, len(frame))
@@ -284,10 +300,9 @@ def test_no_twin_and_a_sentence(make: Callable[[Any], Any], use_scores: bool, se
     ("model", "words"),
     [
         (FixedThresholdClassifier(make_pipeline(columns(), LogisticRegression()), threshold=0.8), "str"),
-        (HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype"), "category"),
         (make_pipeline(columns(FunctionTransformer(lambda x: x - x.mean())), LogisticRegression()), "str"),
     ],
-    ids=["threshold", "histogram boosting on categories", "rows that depend on each other"],
+    ids=["threshold", "rows that depend on each other"],
 )
 def test_what_cannot_be_compiled_is_refused(model: Any, words: str) -> None:
     frame = people(words=words)
@@ -323,6 +338,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
 
+@pytest.mark.usefixtures("no_scorer")
 @pytest.mark.parametrize("package", ["skl2onnx", "onnxmltools", "onnxruntime"])
 def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     frame = numbers(100)

@@ -17,6 +17,7 @@ from fasterce import FasterCE, artifact
 from fasterce.errors import InputError
 from fasterce.models.predictions import Predictions
 from fasterce.models.predictor import ModelUsage
+from tests.models.compiled.models import without_scorer
 
 pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
@@ -245,7 +246,10 @@ def test_loading_without_the_extra_says_what_to_install(
         raise ModuleNotFoundError("No module named 'skl2onnx'")
 
     monkeypatch.setattr(sys.modules["fasterce.models.compiled.build"], "import_module", missing)
-    with pytest.warns(UserWarning, match=r"No module named 'skl2onnx'\); expected: pip install 'fasterce\[onnx\]'"):
+    with (
+        without_scorer(),
+        pytest.warns(UserWarning, match=r"No module named 'skl2onnx'\); expected: pip install 'fasterce\[onnx\]'"),
+    ):
         fasterce.load(saved[1], model)
 
 

@@ -1,8 +1,8 @@
 """Compile the user's model, or say why it cannot be compiled."""
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+from dataclasses import replace
+from functools import cache, partial, reduce
 from importlib import import_module
 from itertools import product
 from types import ModuleType
@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
-from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from fasterce.config import CompiledConfig
-from fasterce.data.dtypes import plain
 from fasterce.data.table import Table
 from fasterce.errors import Problem, make_problem, problem_of
-from fasterce.models.adapters import LightGBMModel, OnnxModel, XGBoostModel, adapt
-from fasterce.models.compiled.model import CompiledModel, NotCompiledError, OutputReader
+from fasterce.models.adapters import LightGBMModel, OnnxModel, XGBoostModel
+from fasterce.models.compiled.model import CodesPreprocessor, CompiledModel, NotCompiledError, OutputReader
 from fasterce.models.compiled.native import (
     BoosterBackend,
     SessionBackend,
@@ -28,30 +26,21 @@ from fasterce.models.compiled.native import (
     session_preprocessor,
 )
 from fasterce.models.compiled.preprocessing import Transform, column_preprocessor, learn_preprocessor
+from fasterce.models.compiled.reference import ReferenceRows, reference_rows
+from fasterce.models.compiled.scorer import ScorerBackend, read_scorer
 from fasterce.models.compiled.session import ForestBackend
-from fasterce.models.predictions import FAILED, Predictions
-from fasterce.models.predictor import Predictor, find_scores
+from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps
+from fasterce.models.predictor import Numbers, Predictor, find_scores
 from fasterce.typing import Floats
 
 Compile = Callable[[], CompiledModel]
 Formats = list[tuple[OutputReader, DTypeLike]]
 
 DEFAULTS = CompiledConfig()
-# Of the reference rows: the same model is compiled the same way each time.
-SEED = 20_111
 FORESTS = (ExtraTreesClassifier, RandomForestClassifier)
 VOTES = (*FORESTS, BaggingClassifier, DecisionTreeClassifier)
+NATIVE = (OnnxModel, XGBoostModel, LightGBMModel)
 TREES = ("xgboost", "lightgbm", "sklearn.ensemble", "sklearn.tree")
-# Beyond this the smaller of two single-precision probabilities is lost in the larger.
-LOWEST_COMPARED = float(np.log(np.finfo(np.float32).eps))
-
-
-@dataclass(frozen=True)
-class ReferenceRows:
-    """Rows and the model's own predictions for them."""
-
-    codes: Floats
-    predictions: Predictions
 
 
 def build(
@@ -61,34 +50,47 @@ def build(
     codes: Floats,
     use_scores: bool,
     config: CompiledConfig = DEFAULTS,
+    numbers: Numbers | None = None,
 ) -> tuple[CompiledModel | None, Problem | None]:
     """Return a compiled model that agrees with the model on the rows in `codes`, or None and the reason."""
     try:
-        return _build(model, table, classes, codes, use_scores, config), None
+        return _build(model, Predictor(model, table, classes, use_scores, numbers), codes, config), None
     except ImportError as error:
         return None, make_problem("models.compile_packages", cause=problem_of(error))
     except Exception as error:
         return None, make_problem("models.not_compiled", cause=problem_of(error))
 
 
-def _build(
-    model: object, table: Table, classes: tuple[Hashable, ...], codes: Floats, use_scores: bool, config: CompiledConfig
-) -> CompiledModel:
-    native = isinstance(adapt(model), (OnnxModel, XGBoostModel, LightGBMModel))
-    if not native and not isinstance(model, BaseEstimator):
+def _build(model: object, predictor: Predictor, codes: Floats, config: CompiledConfig) -> CompiledModel:
+    if not isinstance(predictor.model, NATIVE) and not isinstance(model, BaseEstimator):
         raise NotCompiledError("models.compile_type", received=type(model).__name__)
     if len(codes) == 0:
         raise NotCompiledError("models.compile_no_rows")
-    with_missing = [feature.name for feature in table.schema.features if feature.nullable]
-    if with_missing:
-        raise NotCompiledError("models.compile_missing_values", columns=with_missing)
-    predictor = Predictor(model, table, classes, use_scores)
-    if not native:
-        _order(model, classes)
-    reference = _reference(predictor, codes, config)
-    if native:
+    if predictor.numbers is None and not isinstance(predictor.model, OnnxModel):
+        class_order(predictor.model, predictor.classes)
+    reference = cache(lambda: reference_rows(predictor, codes, config))
+    try:
+        read = read_scorer(model, predictor, codes, config, reference)
+        return CompiledModel(CodesPreprocessor(), ScorerBackend(read.scorer), read.reader, read.kind, read.agreement)
+    except Exception as error:
+        if predictor.numbers is not None:
+            raise
+        reason = problem_of(error)
+    return _converted(model, predictor, codes, reference(), config, [reason])
+
+
+def _converted(
+    model: object,
+    predictor: Predictor,
+    codes: Floats,
+    reference: ReferenceRows,
+    config: CompiledConfig,
+    reasons: list[Problem],
+) -> CompiledModel:
+    """Return the model as an ONNX graph, or the model itself given its inputs without a DataFrame."""
+    if isinstance(predictor.model, NATIVE):
         return _agreeing(_native(predictor, codes), reference, config)
-    best, reasons = None, []
+    best = None
     for attempt in _attempts(model, predictor, reference.codes, config):
         try:
             compiled = _agreeing(attempt(), reference, config)
@@ -115,37 +117,24 @@ def _native(predictor: Predictor, codes: Floats) -> CompiledModel:
     """Return the model itself, given its inputs without a DataFrame."""
     model, table, use_scores = predictor.model, predictor.table, predictor.use_scores
     if isinstance(model, OnnxModel):
+        _check_complete(table)
         # Its labels are used where these are all that is needed: it may not know its classes.
-        method, order = ("predict_proba", _order(model, predictor.classes)) if use_scores else (None, ())
+        method, order = ("predict_proba", class_order(model, predictor.classes)) if use_scores else (None, ())
         reader = OutputReader(predictor.classes, order, method, use_scores)
         preprocessor = session_preprocessor(model, table, codes)
         return CompiledModel(preprocessor, SessionBackend(model, use_scores), reader, "onnx: the model itself")
     assert isinstance(model, (XGBoostModel, LightGBMModel))
     if find_scores(model) != "predict_proba":
         raise NotCompiledError("models.compile_objective", objective=model.objective)
-    reader = OutputReader(predictor.classes, _order(model, predictor.classes), "predict_proba", use_scores)
-    kind = f"{_package(model.booster)}: the model itself"
+    reader = OutputReader(predictor.classes, class_order(model, predictor.classes), "predict_proba", use_scores)
+    kind = f"{package(model.booster)}: the model itself"
     return CompiledModel(booster_preprocessor(model, table, codes), BoosterBackend(model), reader, kind)
-
-
-def _best_estimator(model: Any) -> Any:
-    """Return the estimator a search over parameters selected, which it predicts with."""
-    found = getattr(model, "best_estimator_", None)
-    return model if found is None else _best_estimator(found)
-
-
-def _order(model: object, classes: tuple[Hashable, ...]) -> tuple[int, ...]:
-    """Return for every class its position among the model's own."""
-    known = [plain(label) for label in getattr(model, "classes_", ())]
-    if set(known) != set(classes):
-        raise NotCompiledError("models.compile_classes", received=known, expected=classes)
-    return tuple(known.index(label) for label in classes)
 
 
 def _readers(model: object, last: object, predictor: Predictor, vote_decimals: int) -> list[OutputReader]:
     """Return output formats, the best first: labels where labels are all that is needed, but not for votes, which may tie."""
     classes, use_scores = predictor.classes, predictor.use_scores
-    order, method = _order(model, classes), find_scores(model)
+    order, method = class_order(model, classes), find_scores(model)
     by_label = OutputReader(classes, order, None, False)
     if method is None:
         return [by_label]
@@ -159,8 +148,8 @@ def _readers(model: object, last: object, predictor: Predictor, vote_decimals: i
 def _attempts(model: object, predictor: Predictor, codes: Floats, config: CompiledConfig) -> Iterator[Compile]:
     """Yield ways to compile, the most promising first: trees compare single-precision numbers, most others do not."""
     convert = import_module("fasterce.models.compiled.convert")
-    table, found = predictor.table, _best_estimator(model)
-    transform, last = _steps(found)
+    table, found = predictor.table, best_estimator(model)
+    transform, last = split_steps(found)
     numbers = (np.float32, np.float64) if type(last).__module__.startswith(TREES) else (np.float64, np.float32)
     formats: Formats = list(product(_readers(model, last, predictor, config.vote_decimals), numbers))
     try:
@@ -187,6 +176,7 @@ def _attempts_on_all_steps(
     convert: ModuleType, model: Any, table: Table, codes: Floats, formats: Formats
 ) -> Iterator[Compile]:
     """Yield ways to compile all steps as one graph; a table of numbers alone is one input to most models."""
+    _check_complete(table)
     kind = f"onnx: all of {type(model).__name__}"
     if all(feature.numeric for feature in table.schema.features):
         preprocessor = learn_preprocessor(lambda frame: frame, table, codes, False)
@@ -209,61 +199,21 @@ def _on_columns(convert: ModuleType, model: Any, preprocessor: Any, reader: Outp
     return CompiledModel(preprocessor, convert.on_columns(model, preprocessor, reader.scores), reader, kind)
 
 
-def _steps(model: Any) -> tuple[Transform, Any]:
-    """Return all steps but the last as one function, and the last."""
-    if not isinstance(model, Pipeline):
-        return lambda frame: frame, model
-    transform, last = _steps(model.steps[-1][1])
-    if len(model.steps) == 1:
-        return transform, last
-    before = model[:-1]
-    return lambda frame: transform(before.transform(frame)), last
-
-
 def _zero_is_missing(transform: Transform, last: object, table: Table, codes: Floats) -> bool:
     """Return whether zeros are missing values: XGBoost treats what a sparse matrix leaves out as missing."""
-    return _package(last) == "xgboost" and hasattr(transform(table.frame(codes[:1])), "toarray")
+    return package(last) == "xgboost" and hasattr(transform(table.frame(codes[:1])), "toarray")
 
 
-def _reference(predictor: Predictor, codes: Floats, config: CompiledConfig) -> ReferenceRows:
-    """Return known rows, half of them with a few features as other rows have them, as a search would evaluate."""
-    rng = np.random.default_rng(SEED)
-    rows = config.reference_rows // (4 if predictor.use_scores else 2)
-    known = codes if len(codes) <= rows else codes[np.sort(rng.choice(len(codes), rows, replace=False))]
-    edited = known.copy()
-    others = known[rng.integers(len(known), size=len(known))]
-    for _ in range(config.max_edits):
-        column = rng.integers(known.shape[1], size=len(known))
-        cells = np.arange(len(known)), column
-        edited[cells] = others[cells]
-    rows_codes = np.vstack([known, edited])
-    labels = predictor.predict_labels(predictor.table.frame(rows_codes))
-    sound = labels != FAILED
-    if not sound.any():
-        raise NotCompiledError("models.compile_reference", cause=predictor.error().problem)
-    scores = predictor.evaluate(rows_codes).scores if predictor.use_scores else None
-    return ReferenceRows(rows_codes[sound], Predictions(labels, scores).take(sound))
+def _check_complete(table: Table) -> None:
+    """Refuse missing values, which graphs cannot be given."""
+    with_missing = [feature.name for feature in table.schema.features if feature.nullable]
+    if with_missing:
+        raise NotCompiledError("models.compile_missing_values", columns=with_missing)
 
 
 def _agreeing(compiled: CompiledModel, reference: ReferenceRows, config: CompiledConfig) -> CompiledModel:
     """Return the compiled model with its agreement, if it is close enough to the model."""
-    found, expected = compiled.session().evaluate(reference.codes), reference.predictions
-    agreement = float(np.mean(found.classes == expected.classes))
-    if agreement < config.min_agreement:
-        raise NotCompiledError("models.compile_agreement", agreement=f"{agreement:.1%}")
-    if expected.scores is not None and found.scores is not None:
-        _check_scores(found.scores, expected.scores, compiled.reader.scores == "predict_proba", config)
+    found = compiled.session().evaluate(reference.codes)
+    probabilities = isinstance(compiled.reader, OutputReader) and compiled.reader.scores == "predict_proba"
+    agreement = reference.agreement(found, probabilities, config)
     return CompiledModel(compiled.preprocessor, compiled.backend, compiled.reader, compiled.kind, agreement)
-
-
-def _check_scores(found: Floats, expected: Floats, probabilities: bool, config: CompiledConfig) -> None:
-    if probabilities:
-        found, expected = np.maximum(found, LOWEST_COMPARED), np.maximum(expected, LOWEST_COMPARED)
-    error = np.abs(found - expected).max(axis=1) / max(1.0, float(expected.std()))
-    typical, large = float(np.median(error)), float(np.quantile(error, 0.99))
-    if not (typical <= config.max_typical_score_error and large <= config.max_large_score_error):
-        raise NotCompiledError("models.compile_scores", typical=f"{typical:.2g}", large=f"{large:.2g}")
-
-
-def _package(model: object) -> str:
-    return type(model).__module__.split(".")[0]

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from fasterce.errors import FasterCEError
+from fasterce.kernels.arrays import Scorer
 from fasterce.models.compiled.session import Backend, Inputs
 from fasterce.models.predictions import FAILED, Predictions
 from fasterce.models.predictor import SMALLEST_PROBABILITY, ModelUsage
@@ -24,6 +25,25 @@ class Preprocessor(Protocol):
     def inputs(self, codes: Floats, rows: int) -> Inputs:
         """Return the inputs for these codes, padded with any valid values to a number of rows."""
         ...
+
+
+class CodesPreprocessor:
+    """Gives codes as they are, to a backend that takes them."""
+
+    def inputs(self, codes: Floats, rows: int) -> Inputs:
+        return {"codes": codes}
+
+
+class Reader(Protocol):
+    """Reads the output of a backend as predictions of classes, with scores if `keep`."""
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]: ...
+
+    @property
+    def keep(self) -> bool: ...
+
+    def predictions(self, output: Objects) -> Predictions: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +100,7 @@ class CompiledModel:
     """Predicts like the model it was compiled from; `session` returns one with its own counters."""
 
     def __init__(
-        self, preprocessor: Preprocessor, backend: Backend, reader: OutputReader, kind: str, agreement: float = 0.0
+        self, preprocessor: Preprocessor, backend: Backend, reader: Reader, kind: str, agreement: float = 0.0
     ) -> None:
         self.preprocessor = preprocessor
         self.backend = backend
@@ -92,6 +112,11 @@ class CompiledModel:
 
     def __reduce__(self) -> tuple[object, ...]:
         return CompiledModel, (self.preprocessor, self.backend, self.reader, self.kind, self.agreement)
+
+    @property
+    def scorer(self) -> Scorer | None:
+        """The model's own structure as arrays for compiled loops, None where it could not be read."""
+        return getattr(self.backend, "scorer", None)
 
     def session(self) -> "CompiledModel":
         """Return the same compiled model with counters at zero; any number of them may be used at once."""

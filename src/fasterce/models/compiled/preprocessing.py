@@ -13,11 +13,11 @@ import pandas as pd
 from numpy.typing import DTypeLike
 
 from fasterce.data.dtypes import is_single
-from fasterce.data.schema import Feature
+from fasterce.data.schema import MISSING, Feature
 from fasterce.data.table import Table
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.session import Inputs
-from fasterce.typing import Floats, Indices, Objects
+from fasterce.typing import Floats, Indices, Mask, Objects
 
 Transform = Callable[[pd.DataFrame], Any]
 
@@ -66,11 +66,16 @@ class LinearOutputs:
     outputs: Indices
     slope: Floats
     intercept: Floats
+    missing: Floats
+    """Outputs for a missing number."""
 
     def write(self, codes: Floats, matrix: Objects, zero_is_missing: bool) -> None:
         values = codes[:, self.features]
+        missing = values == MISSING
         values *= self.slope
         values += self.intercept
+        if missing.any():
+            values = np.where(missing, self.missing, values)
         if zero_is_missing:
             values[values == 0] = np.nan
         matrix[: len(codes), self.outputs] = values
@@ -84,9 +89,11 @@ class CurvedOutput:
     output: int
     knots: Floats
     heights: Floats
+    missing: float
 
     def write(self, codes: Floats, matrix: Objects, zero_is_missing: bool) -> None:
         values = np.interp(codes[:, self.feature], self.knots, self.heights)
+        values[codes[:, self.feature] == MISSING] = self.missing
         matrix[: len(codes), self.output] = np.where(values == 0, np.nan, values) if zero_is_missing else values
 
 
@@ -213,7 +220,7 @@ class Prober:
         for j, some, end in zip(features, values, ends, strict=True):
             rows[end - len(some) : end, j] = some
         seen = as_matrix(self.transform(self.table.frame(rows)))
-        if not np.isfinite(seen).all():
+        if np.isinf(seen).any():
             raise NotCompiledError("models.compile_not_finite")
         return np.split(seen, ends[:-1])
 
@@ -231,16 +238,20 @@ def learn_preprocessor(transform: Transform, table: Table, codes: Floats, zero_i
 
 
 def _probe(feature: Feature, codes: Floats) -> Floats:
-    """Return every category, or numbers from one end of a feature's range to the other."""
+    """Return every category, or numbers from one end of a feature's range to the other; a missing value is the last."""
     if not feature.numeric:
-        return np.arange(len(feature.categories), dtype=np.float64)
-    return _spread(feature, codes, PROBED_VALUES, EVEN_VALUES)
+        return np.arange(feature.n_codes, dtype=np.float64)
+    return _with_missing(feature, _spread(feature, codes, PROBED_VALUES, EVEN_VALUES))
+
+
+def _with_missing(feature: Feature, numbers: Floats) -> Floats:
+    return np.append(numbers, MISSING) if feature.nullable else numbers
 
 
 def _spread(feature: Feature, codes: Floats, known: int, even: int) -> Floats:
     """Return values of the rows and values between them, in order."""
-    seen = np.unique(codes)
-    some = seen[np.unique(np.linspace(0, len(seen) - 1, known).astype(np.intp))]
+    seen = np.unique(codes[codes != MISSING])
+    some = seen[np.unique(np.linspace(0, len(seen) - 1, known).astype(np.intp))] if len(seen) else np.zeros(1)
     wide = np.concatenate([some, [end for end in (feature.lower, feature.upper) if np.isfinite(end)]])
     low, high = wide.min(), wide.max()
     between = np.linspace(low, high if high > low else low + 1, even)
@@ -263,10 +274,11 @@ def as_matrix(transformed: Any) -> Objects:
 
 def _numbers(column: pd.Series) -> Floats:
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return np.asarray(column.cat.codes.to_numpy(), dtype=np.float64)
+        places = column.cat.codes.to_numpy().astype(np.float64)
+        return np.where(places < 0, np.nan, places)
     if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
         raise NotCompiledError("models.compile_text", column=column.name)
-    return np.asarray(column.to_numpy(dtype=np.float64))
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -278,17 +290,24 @@ def _assemble(prober: Prober, codes: Floats, probes: list[Floats], seen: list[Fl
     table = prober.table
     first = prober.outputs_at([0], [prober.row[:1]])[0][0].astype(np.float64)
     base = first.copy()
-    lines: list[tuple[int, int, float, float]] = []
+    lines: list[tuple[int, int, float, float, float]] = []
     curves: list[CurvedOutput] = []
     switches: list[tuple[int, Indices, Floats]] = []
     lookups: list[CategoryOutputs] = []
-    for j, outputs in enumerate(_owned(first, seen)):
+    owned = _owned(first, seen)
+    if np.isnan(np.delete(first, np.concatenate(owned))).any():
+        raise NotCompiledError("models.compile_not_finite")
+    for j, outputs in enumerate(owned):
         rows = seen[j][:, outputs]
-        if table.schema.features[j].numeric:
-            fitted = [_line(probes[j], column, slack) for column in rows.T]
-            lines += [(j, int(output), *line) for output, line in zip(outputs, fitted, strict=True) if line]
-            bent = [int(output) for output, line in zip(outputs, fitted, strict=True) if line is None]
-            curves += _curves(prober, j, codes[:, j], bent)
+        feature = table.schema.features[j]
+        if feature.numeric:
+            rows, missing = (rows[:-1], rows[-1]) if feature.nullable else (rows, rows[-1])
+            if np.isnan(rows).any():
+                raise NotCompiledError("models.compile_not_finite")
+            fitted = [_line(probes[j][: len(rows)], column, slack) for column in rows.T]
+            found = list(zip(outputs.tolist(), fitted, missing.tolist(), strict=True))
+            lines += [(j, output, *line, gap) for output, line, gap in found if line]
+            curves += _curves(prober, j, codes[:, j], [output for output, line, _ in found if line is None])
         elif (switch := _switch(rows, outputs, base)) is not None:
             switches.append((j, *switch))
         elif len(outputs):
@@ -300,11 +319,15 @@ def _assemble(prober: Prober, codes: Floats, probes: list[Floats], seen: list[Fl
 
 def _owned(first: Floats, seen: list[Floats]) -> list[Indices]:
     """Return for every feature the outputs that change with it."""
-    owned = [np.flatnonzero((rows != first).any(axis=0)) for rows in seen]
+    owned = [np.flatnonzero(_differs(rows, first).any(axis=0)) for rows in seen]
     every = np.concatenate(owned)
     if len(np.unique(every)) < len(every):
         raise NotCompiledError("models.compile_mixing")
     return owned
+
+
+def _differs(one: Floats, other: Floats) -> Mask:
+    return np.asarray((one != other) & ~(np.isnan(one) & np.isnan(other)))
 
 
 def _line(values: Floats, outputs: Floats, slack: float) -> tuple[float, float] | None:
@@ -317,16 +340,20 @@ def _line(values: Floats, outputs: Floats, slack: float) -> tuple[float, float] 
 def _curves(prober: Prober, j: int, codes: Floats, outputs: list[int]) -> list[CurvedOutput]:
     if not outputs:
         return []
-    knots = _spread(prober.table.schema.features[j], codes, KNOTS, KNOTS)
-    rows = prober.outputs_at([j], [knots])[0].astype(np.float64)
-    return [CurvedOutput(j, output, knots, rows[:, output]) for output in outputs]
+    feature = prober.table.schema.features[j]
+    knots = _spread(feature, codes, KNOTS, KNOTS)
+    rows = prober.outputs_at([j], [_with_missing(feature, knots)])[0].astype(np.float64)
+    heights, missing = rows[: len(knots)], rows[-1]
+    if np.isnan(heights[:, outputs]).any():
+        raise NotCompiledError("models.compile_not_finite")
+    return [CurvedOutput(j, output, knots, heights[:, output], float(missing[output])) for output in outputs]
 
 
 def _switch(rows: Floats, outputs: Indices, base: Floats) -> tuple[Indices, Floats] | None:
     """Return where each category differs from most categories, if in one output at most; sets `base` to the majority."""
     usual = np.array([_most_frequent(column) for column in rows.T])
     differs = rows != usual
-    if len(outputs) == 0 or differs.sum(axis=1).max() > 1:
+    if len(outputs) == 0 or np.isnan(rows).any() or differs.sum(axis=1).max() > 1:
         return None
     base[outputs] = usual
     place = differs.argmax(axis=1)
@@ -338,10 +365,10 @@ def _most_frequent(column: Floats) -> float:
     return float(values[counts.argmax()])
 
 
-def _linear_outputs(lines: list[tuple[int, int, float, float]]) -> LinearOutputs:
+def _linear_outputs(lines: list[tuple[int, int, float, float, float]]) -> LinearOutputs:
     lines = sorted(lines, key=lambda line: line[1])
     features, outputs = _indices([line[0] for line in lines]), _indices([line[1] for line in lines])
-    return LinearOutputs(features, outputs, np.array([line[2] for line in lines]), np.array([line[3] for line in lines]))
+    return LinearOutputs(features, outputs, *(np.array([line[k] for line in lines], dtype=np.float64) for k in (2, 3, 4)))
 
 
 def _indices(positions: list[int]) -> Indices:
@@ -361,7 +388,8 @@ def _one_hot_outputs(switches: list[tuple[int, Indices, Floats]]) -> OneHotOutpu
 def _check_outputs(preprocessor: TablePreprocessor, wanted: Floats, codes: Floats, slack: float) -> None:
     """Check that linear and categorical outputs are exact, and that curved ones are close on nearly all rows."""
     found = preprocessor.inputs(codes, len(codes))[MATRIX]
-    error = np.abs(found - wanted) / (np.abs(wanted).max(axis=0) + slack)
+    largest = np.abs(wanted, where=~np.isnan(wanted), out=np.zeros_like(wanted)).max(axis=0)
+    error = np.where(_differs(found, wanted), np.nan_to_num(np.abs(found - wanted), nan=np.inf) / (largest + slack), 0.0)
     curved = np.zeros(preprocessor.width, dtype=bool)
     curved[[curve.output for curve in preprocessor.curves]] = True
     near = (error[:, curved] <= CURVE_SLACK).all(axis=1)

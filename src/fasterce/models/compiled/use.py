@@ -21,9 +21,8 @@ def make(
         raise InputError("options.unknown_choice", option="compile", expected=("auto", "never"), received=option)
     if option == "never":
         return None, "none wanted"
-    if predictor.numbers is not None:
-        return None, "none for a model that predicts numbers"
-    compiled, problem = build(model, predictor.table, predictor.classes, codes, predictor.use_scores, config)
+    known = predictor.table, predictor.classes, codes, predictor.use_scores
+    compiled, problem = build(model, *known, config, predictor.numbers)
     if compiled is None:
         return None, str(problem)
     return compiled, f"{compiled.kind}, agrees on {compiled.agreement:.2%}"

@@ -1,0 +1,74 @@
+"""Named tuples as structures that compiled functions take by one pointer.
+
+Numba passes a named tuple field by field, which makes functions with many arrays slow to compile and to call.
+"""
+
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba import types
+from numba.experimental import structref
+from numba.experimental.structref import new
+
+Kind = TypeVar("Kind", bound=tuple[Any, ...])
+
+
+@structref.register
+class Structure(types.StructRef):  # type: ignore[misc]
+    """The Numba type of a structure; its fields are part of the type."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Pointer(structref.StructRefProxy):  # type: ignore[misc]
+    """A structure in Python; only compiled functions read its fields."""
+
+
+structref.define_boxing(Structure, Pointer)
+
+_makers: dict[type, tuple[Any, Any]] = {}
+
+
+def as_struct(values: Kind) -> Kind:
+    """Return a named tuple of arrays, numbers and such tuples as a structure for compiled functions.
+
+    The arrays are shared, so that what a compiled function writes is seen in the tuple. Without compilation
+    (`NUMBA_DISABLE_JIT=1`) the tuple itself is returned.
+    """
+    if numba.config.DISABLE_JIT:
+        return values
+    kind = type(values)
+    parts = [as_struct(part) if isinstance(part, tuple) else part for part in values]
+    if kind not in _makers:
+        _makers[kind] = _maker(kind, [numba.typeof(part) for part in parts])
+    return _makers[kind][0](*parts)  # type: ignore[no-any-return]
+
+
+def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
+    """Return a compiled function from the fields to the structure, and the type of the structure.
+
+    It is compiled as part of this file, so that Numba can keep it on disk.
+    """
+    names = list(kind._fields)
+    structure = Structure(list(zip(names, field_types, strict=True)))
+    lines = [f"def make_{kind.__name__}({', '.join(names)}):", "    made = new(structure)"]
+    lines += [f"    made.{name} = {name}" for name in names] + ["    return made"]
+    scope: dict[str, Any] = {"new": new, "structure": structure}
+    exec(compile("\n".join(lines), __file__, "exec"), scope)  # noqa: S102 - the text consists of our own field names
+    function = scope[f"make_{kind.__name__}"]
+    function.__module__ = __name__
+    try:
+        return numba.njit(cache=True, nogil=True)(function), structure
+    except RuntimeError:
+        return numba.njit(nogil=True)(function), structure
+
+
+def arrays_of(values: Kind) -> Kind:
+    """Return a named tuple with all arrays contiguous and writable, as the structures need them."""
+    parts = [
+        arrays_of(part) if isinstance(part, tuple) else np.require(part, requirements="CW") if isinstance(part, np.ndarray) else part
+        for part in values
+    ]
+    return type(values)(*parts)
