@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
 from fasterce import FasterCE, metrics
 from fasterce.config import Config
@@ -330,24 +331,28 @@ def test_a_change_against_the_interest_costs_its_factor_in_every_distance(seed: 
             np.testing.assert_allclose(single, directed.parts(other, row[0]), atol=1e-8)
 
 
-def test_the_search_avoids_changes_against_the_interest() -> None:
+def granted(frame: pd.DataFrame) -> Any:
+    return (1.4 * frame["months"] + frame["savings"] > 120).to_numpy().astype(int)
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["function", "linear"])
+def test_the_search_avoids_changes_against_the_interest(exact: bool) -> None:
     """The nearest change is a longer term; declared to be against the interest, it is proposed only where nothing else is."""
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"months": rng.uniform(0, 100, 400).round(), "savings": rng.uniform(0, 100, 400).round()})
-
-    def granted(frame: pd.DataFrame) -> Any:
-        return (1.4 * frame["months"] + frame["savings"] > 120).to_numpy().astype(int)
-
+    model: Any = LogisticRegression(C=1e6, max_iter=1000).fit(people, granted(people)) if exact else granted
+    decide = model.predict if exact else model
     schema = Schema.infer(people)
     # Savings alone, of which there are at most 100, can be enough for all of these.
-    rows = people[(granted(people) == 0) & (people["months"] > 20)].head(20)
+    rows = people[(decide(people) == 0) & (people["months"] > 20)].head(20)
     changed = {}
     declared: dict[str, dict[str, Any]] = {"plain": {}, "preferred": {"months": {"preferred": "lower"}}}
     for name, columns in declared.items():
-        explainer = FasterCE(granted, schema.declare(columns), random_state=0, config=Config.fast()).fit(people)
+        explainer = FasterCE(model, schema.declare(columns), random_state=0, config=Config.fast()).fit(people)
+        assert (explainer.state_.compiled is not None) == exact
         found = explainer.explain(rows)
         assert (found.status == "found").all()
-        assert (granted(found.counterfactuals) == 1).all()
+        assert (decide(found.counterfactuals) == 1).all()
         frame = found.to_frame()
         changed[name] = sum("months" in names for names in frame["changed"])
         if name == "preferred":

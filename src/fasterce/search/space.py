@@ -87,6 +87,7 @@ def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Level
     edges = np.diff(scorer.trees.edge_start) if scorer.kind == TREES else np.zeros(features, dtype=np.int64)
     start, level, side = _tree_levels(scorer, domain, numeric) if scorer.kind == TREES else _listed(levels, numeric)
     curve_start, knots, heights, slope = _curves(distance, features)
+    down, up = np.ones((2, features)) if distance.factors is None else distance.factors
     return Space(
         numeric=numeric,
         scale=10.0 ** np.where(domain.integer, 0, domain.decimals),
@@ -100,6 +101,8 @@ def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Level
         words=int(-(-categories.max(initial=1) // 64)),
         weight=distance.weight,
         flat=distance.flat,
+        down=down,
+        up=up,
         squared=np.zeros(features, dtype=np.bool_) if distance.squared is None else distance.squared,
         curve_start=curve_start,
         curve_knots=knots,
