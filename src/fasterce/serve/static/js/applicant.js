@@ -30,7 +30,8 @@ export async function findApplicants(text, first = 0, size = SHOWN, signal = und
     const found = await applicants(state.artifact, text, first, size, signal);
     return { total: found.total, list: found.people };
   } catch (error) {
-    if (error instanceof ServiceError && error.kind === "gone") return null;
+    // A service without a list, or a key that may not see it.
+    if (error instanceof ServiceError && (error.kind === "gone" || error.status === 403)) return null;
     throw error;
   }
 }
