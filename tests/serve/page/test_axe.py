@@ -100,6 +100,7 @@ def undecided(page: Page) -> None:
 
 
 def number(page: Page) -> None:
+    people(page)
     page.goto("/#artifact=limit")
     page.reload()
     pick(page, 3)

@@ -51,7 +51,7 @@ export function limitsPanel() {
     lockAll.hidden = state.frozen.size === free.length;
     const open = free.filter((one) => !state.frozen.has(one.name));
     only.hidden = state.frozen.size === 0;
-    only.textContent = !open.length ? "Nothing may change: unlock what may." : open.length <= 3 ? `Only these may change: ${listed(open.map(named))}.` : `${open.length} of ${free.length} details may change.`;
+    only.textContent = !open.length ? "Nothing may change: unlock what may." : open.length <= 5 ? `Only these may change: ${listed(open.map(named))}.` : `${open.length} of ${free.length} details may change.`;
   };
   show();
   return { element, show };
