@@ -2,7 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/$(PIP_INSTALL) -c constraints.txt
+# How pip gets PyTorch, which only the tests of its adapter need. Where the configured index offers the CUDA build, which takes gigabytes,
+# pass the index of the CPU builds: make test TORCH="torch --index-url ADDRESS", the address from PyTorch's own installation page.
+TORCH ?= torch
 SOURCES := pyproject.toml constraints.txt
 
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -10,8 +14,9 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := $(THREADS) $(BIN)/pytest -n 2 --dist worksteal $(if $(CI),--durations=25)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve test lint types contracts unit coverage postgres chromium test-spark fuzz show show-constraints
-.PHONY: bench bench-publish bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
+.PHONY: help demo demo-serve test test-lowest test-latest test-wheel sizes lint types contracts unit coverage postgres chromium
+.PHONY: test-spark fuzz show show-constraints show-fit-budget
+.PHONY: bench bench-publish bench-quality bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -39,6 +44,22 @@ unit: $(VENV)/.dev postgres chromium  ## the tests
 coverage: $(VENV)/.dev postgres chromium  ## the tests, failing below the floor of coverage in pyproject.toml
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
+# What depends on the versions of other libraries: tables, models, training, files, the command line and the service.
+VERSION_TESTS := tests/test_imports.py tests/test_explainer.py tests/test_guarantees.py tests/data tests/latent tests/surrogate tests/artifact \
+	tests/integrations/test_sklearn.py tests/models/adapters tests/models/compiled tests/cli/test_path.py tests/serve/test_service_same.py
+
+test-lowest: $(VENV)-lowest/.ready  ## a part of the tests with the lowest declared version of every dependency
+	$(THREADS) $(VENV)-lowest/bin/pytest -q -n 2 --dist worksteal $(VERSION_TESTS)
+
+test-latest: $(VENV)-latest/.ready  ## the same with the newest version of every dependency
+	$(THREADS) $(VENV)-latest/bin/pytest -q -n 2 --dist worksteal $(VERSION_TESTS)
+
+test-wheel: $(VENV)/.dev  ## build the wheel, install it outside the clone, and follow docs/getting-started.md there
+	$(BIN)/pytest -q -m wheel tests/test_wheel.py
+
+sizes: $(VENV)/.dev  ## sizes and install times of the package and its extras, into docs/installation.md
+	$(BIN)/python scripts/measure_sizes.py
+
 postgres:  ## install PostgreSQL for the tests of the store, if possible
 	scripts/install_postgres.sh
 
@@ -54,6 +75,9 @@ show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three meth
 show-constraints: $(VENV)/.dev  ## the tables of docs/measured.md: constraints, options, robustness on three datasets
 	$(BIN)/python scripts/show_constraints.py
 
+show-fit-budget: $(VENV)/.dev  ## the table of docs/performance.md: quality against max_fit_rows on three datasets
+	$(THREADS) $(BIN)/python scripts/show_fit_budget.py $(ARGS)
+
 # The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. QUICK=1 takes five minutes, ARGS="..." the rest.
 BENCH_THREADS ?= 1
 BENCH := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) RAYON_NUM_THREADS=$(BENCH_THREADS) $(BIN)/python -m
@@ -63,6 +87,9 @@ bench: $(VENV)/.dev  ## beside every rival, each in its own venv: benchmarks/.wo
 
 bench-publish: $(VENV)/.dev  ## a run's report to benchmarks/results/bench, its short table and pictures to README and docs
 	$(BENCH) benchmarks.publish $(ARGS)
+
+bench-quality: $(VENV)/.dev  ## the search against exact optima, itself and the clock: benchmarks/results/quality.md
+	$(BENCH) benchmarks.quality $(if $(QUICK),--quick) $(ARGS)
 
 bench-scale: $(VENV)/.dev  ## how cost grows with rows and columns: benchmarks/results/scale.md
 	$(BENCH) benchmarks.scale $(ARGS)
@@ -100,28 +127,36 @@ datasets: $(VENV)/.dev  ## rebuild the bundled Parquet files from their sources
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# torch first and pinned: resolved beside the others, an unpinned one brings gigabytes of CUDA packages.
 $(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python
-	$(PIP) torch
-	$(PIP) -e '.[demo]'
+	$(PIP) -e '.[cli]'
 	touch $@
 
 $(VENV)/.serve: $(SOURCES) | $(VENV)/bin/python
-	$(PIP) torch
-	$(PIP) -e '.[demo,serve]'
+	$(PIP) -e '.[cli,serve]'
 	touch $@
 
+# PyTorch first: installed alone, it can come from an index of its own.
 $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
-	$(PIP) torch
+	$(PIP) $(TORCH)
 	$(PIP) -e '.[dev]'
 	touch $@ $(VENV)/.demo $(VENV)/.serve
 
+# Neither pins: these venvs have the lowest declared and the newest published versions.
+$(VENV)-lowest/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(VENV)-lowest/bin/$(PIP_INSTALL) uv
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct -e '.[test]'
+	touch $@
+
+$(VENV)-latest/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-latest
+	$(VENV)-latest/bin/$(PIP_INSTALL) --upgrade -e '.[test]'
+	touch $@
+
 $(VENV)-spark/.ready: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)-spark
-	$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,train,cli]' \
-		pytest hypothesis
+	$(VENV)-spark/bin/$(PIP_INSTALL) -c constraints.txt -e '.[spark,cli]' pytest hypothesis
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-spark build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-spark $(VENV)-lowest $(VENV)-latest build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

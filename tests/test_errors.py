@@ -33,8 +33,8 @@ def test_everything_raised_on_purpose_has_one_parent() -> None:
 
 
 def test_a_missing_extra_says_what_for_and_how_to_get_it() -> None:
-    message = str(MissingExtraError("torch", "train", "Training an autoencoder"))
-    assert message == 'Training an autoencoder needs torch, which is not installed; expected: pip install "fasterce[train]".'
+    message = str(MissingExtraError("torch", "torch", "A PyTorch model"))
+    assert message == 'A PyTorch model needs torch, which is not installed; expected: pip install "fasterce[torch]".'
 
 
 def test_a_misspelt_name_gets_the_nearest_one() -> None:

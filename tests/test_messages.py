@@ -175,7 +175,7 @@ def test_an_error_keeps_its_problem_in_any_language(error: FasterCEError, tmp_pa
     before = error.problem.to_dict()
     with other_language(tmp_path):
         assert str(error).startswith(f"⟦{error.problem.code}⟧")
-        assert "⟦errors.missing_extra⟧" in str(MissingExtraError("torch", "train", "Training"))
+        assert "⟦errors.missing_extra⟧" in str(MissingExtraError("torch", "torch", "A PyTorch model"))
     assert error.problem.to_dict() == before
 
 

@@ -405,7 +405,7 @@ def test_gaps_are_missing_values_and_whole_numbers_stay_whole() -> None:
     found = people().astype({"age": "int32"}).iloc[[0, 2]]
     spread = with_missing_rows(found, np.array([1, 3]), pd.Index(["a", "b", "a", "c"]))
     assert spread.index.tolist() == ["a", "b", "a", "c"]
-    assert [str(dtype) for dtype in spread.dtypes] == ["Int64", "float64", "str", "boolean", "category"]
+    assert [str(dtype) for dtype in spread.dtypes] == ["Int64", "float64", str(people()["job"].dtype), "boolean", "category"]
     assert spread.isna().all(axis=1).tolist() == [True, False, True, False]
     assert spread.iloc[1].tolist() == [25, 1.5, "clerk", True, "low"]
     assert spread.iloc[3].tolist() == [61, 3.0, "smith", True, "low"]

@@ -1,12 +1,11 @@
 """Small tables turned into codecs and matrices."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
@@ -24,15 +23,6 @@ def encode_table(frame: pd.DataFrame, **constraints: Any) -> Encoded:
     codes = Table.like(frame, schema).read(frame).codes
     codec = Codec(schema, Profile.measure(codes, schema))
     return codec, codes, codec.encode(codes)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small only lose time to threads, most of all on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Training: the paper's loss, a reconstruction worth having, and the same weights for the same seed."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,29 +7,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
+from threadpoolctl import threadpool_limits
 
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
 from fasterce.data.schema import MISSING, Feature, Schema
-from fasterce.errors import MissingExtraError
 from fasterce.io.progress import Progress
 from fasterce.latent import autoencoder as training
-from fasterce.latent.autoencoder import Trained, TrainingPlan, split, train
+from fasterce.latent.autoencoder import ReconstructionLoss, Trained, TrainingPlan, split, train
 from fasterce.latent.runtime import Layer, Network
+from fasterce.latent.training import DenseLayers
 
 SILENT = Progress(False)
 QUICK = TrainingPlan(latent=3, hidden=16, batch=32, epochs=3, patience=5)
 
 
-def fixed_output(codec: Codec, output: list[float]) -> training._Model:
-    """A model that reconstructs every row as `output`, whatever comes in."""
-    model = training._Model(torch, codec, TrainingPlan(latent=2, hidden=4, batch=2, epochs=1, patience=1))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.decoder[-1].bias.copy_(torch.as_tensor(output))
-    return model
+def loss_of(codec: Codec, rows: np.ndarray, output: list[float]) -> float:
+    """The loss where every row is reconstructed as `output`."""
+    rebuilt = np.tile(np.array(output, dtype=np.float32), (len(rows), 1))
+    return ReconstructionLoss(codec)(rows.astype(np.float32), rebuilt)[0]
 
 
 def paper_loss(codec: Codec, rows: np.ndarray, output: np.ndarray) -> float:
@@ -63,10 +58,9 @@ def good(encoded: Callable, correlated: pd.DataFrame) -> tuple[Codec, np.ndarray
 
 def test_loss_of_a_hand_computed_row(encoded: Callable) -> None:
     codec, _, _ = encoded(pd.DataFrame({"x": [0.0, 1.0], "y": [1.0, 0.0], "u": ["p", "q"]}))
-    model = fixed_output(codec, [1.0, 1.0, 0.0, 0.0])
-    rows = torch.tensor([[-2.0, 5.0, 1.0, 0.0]])
+    rows = np.array([[-2.0, 5.0, 1.0, 0.0]])
     expected = np.sqrt((3.0**2 + 4.0**2) / 2) + 1 - 1 / np.sqrt(2)
-    assert model.loss(rows).item() == pytest.approx(expected, abs=1e-5)
+    assert loss_of(codec, rows, [1.0, 1.0, 0.0, 0.0]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_loss_equals_the_papers_over_several_blocks(tiny: tuple[Codec, np.ndarray]) -> None:
@@ -74,18 +68,16 @@ def test_loss_equals_the_papers_over_several_blocks(tiny: tuple[Codec, np.ndarra
     logits = np.array([0.3, -0.7, 2.0, 0.5, -1.0, 0.1, 0.9])
     guess = np.concatenate([logits[:2], np.exp(logits[2:])])
     expected = paper_loss(codec, matrix, np.tile(guess, (3, 1)))
-    found = fixed_output(codec, logits.tolist()).loss(torch.as_tensor(matrix, dtype=torch.float32)).item()
-    assert found == pytest.approx(expected, abs=1e-5)
+    assert loss_of(codec, matrix, logits.tolist()) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("shift", [5.0, 15.0, 25.0])
 def test_loss_does_not_depend_on_how_high_a_blocks_logits_lie(tiny: tuple[Codec, np.ndarray], shift: float) -> None:
     codec, matrix = tiny
-    rows = torch.as_tensor(matrix, dtype=torch.float32)
     logits = np.array([0.3, -0.7, 2.0, 0.5, -1.0, 0.1, 0.9])
     raised = logits.copy()
     raised[2:5] += shift
-    plain, shifted = (fixed_output(codec, values.tolist()).loss(rows).item() for values in (logits, raised))
+    plain, shifted = (loss_of(codec, matrix, values.tolist()) for values in (logits, raised))
     assert shifted == pytest.approx(plain, abs=1e-4)
 
 
@@ -95,8 +87,7 @@ def test_an_unlisted_category_costs_nothing(tiny: tuple[Codec, np.ndarray]) -> N
     rows[:, codec.blocks[0].columns] = 0.0
     logits = np.array([0.3, -0.7, 2.0, 0.5, -1.0, 0.1, 0.9])
     guess = np.concatenate([logits[:2], np.exp(logits[2:])])
-    found = fixed_output(codec, logits.tolist()).loss(torch.as_tensor(rows, dtype=torch.float32)).item()
-    assert found == pytest.approx(paper_loss(codec, rows, guess[None]), abs=1e-5)
+    assert loss_of(codec, rows, logits.tolist()) == pytest.approx(paper_loss(codec, rows, guess[None]), abs=1e-5)
 
 
 def test_reconstruction_beats_the_mean_by_far(good: tuple[Codec, np.ndarray, Trained]) -> None:
@@ -169,38 +160,38 @@ def test_same_seed_same_weights(encoded: Callable, correlated: pd.DataFrame) -> 
     assert not np.array_equal(one.held_out, other.held_out)
 
 
-def test_torch_and_numpy_keep_their_random_state(encoded: Callable, correlated: pd.DataFrame) -> None:
+def test_weights_do_not_depend_on_the_number_of_threads(encoded: Callable, correlated: pd.DataFrame) -> None:
     codec, _, matrix = encoded(correlated)
-    torch.manual_seed(123)
-    random: Any = np.random
-    state, legacy = torch.get_rng_state(), random.get_state()[1].copy()
-    train(matrix, codec, QUICK, 7, SILENT)
-    assert torch.equal(torch.get_rng_state(), state)
-    np.testing.assert_array_equal(random.get_state()[1], legacy)
+    plan = TrainingPlan(latent=6, hidden=200, batch=256, epochs=2, patience=2)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(train(matrix, codec, plan, 0, SILENT).network.arrays())
+    for name, array in found[0].items():
+        np.testing.assert_array_equal(array, found[1][name])
 
 
 def test_early_stopping_brings_the_best_weights_back(encoded: Callable, correlated: pd.DataFrame) -> None:
     codec, _, matrix = encoded(correlated)
     wild = TrainingPlan(latent=3, hidden=16, batch=16, epochs=60, patience=4, learning_rate=0.3)
-    rows = torch.as_tensor(matrix, dtype=torch.float32)
-    torch.manual_seed(0)
-    model: Any = training._Model(torch, codec, wild)
+    rows = matrix.astype(np.float32)
+    rng = np.random.default_rng(0)
+    network = DenseLayers((codec.width, 16, 3, 16, codec.width), (True, False, True, False), rng)
+    loss = ReconstructionLoss(codec)
     seen: list[float] = []
-    loss = model.loss
 
-    def watched(batch: torch.Tensor) -> torch.Tensor:
-        value = loss(batch)
-        if not torch.is_grad_enabled():
-            seen.append(value.item())
-        return value
+    class Watched(ReconstructionLoss):
+        def __call__(self, truth: Any, outputs: Any) -> tuple[float, Any]:
+            found = super().__call__(truth, outputs)
+            if len(truth) == 100:
+                seen.append(found[0])
+            return found
 
-    model.loss = watched
-    best, epochs = training._descend(torch, model, rows[:300], rows[300:], wild, 0, SILENT)
+    best, epochs = training._descend(network, Watched(codec), rows[:300], rows[300:], wild, rng, SILENT)
     assert epochs == len(seen) < wild.epochs, "it stopped early"
     assert best == min(seen)
     assert seen[-1] > best
-    with torch.no_grad():
-        assert loss(rows[300:]).item() == pytest.approx(best, rel=1e-6)
+    assert loss(rows[300:], network.forward(rows[300:]))[0] == best
 
 
 def test_split_covers_every_row_once() -> None:
@@ -249,13 +240,6 @@ def test_plan_is_chosen_from_the_table(encoded: Callable, correlated: pd.DataFra
     assert small.batch == 32
     assert large.batch == 512
     assert 8 <= large.epochs < small.epochs <= 200
-
-
-def test_missing_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch, tiny: tuple[Codec, np.ndarray]) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    codec, matrix = tiny
-    with pytest.raises(MissingExtraError, match=r"fasterce\[train\]"):
-        train(matrix, codec, QUICK, 0, SILENT)
 
 
 def test_training_goes_on_from_where_it_was(encoded: Callable[..., Any], correlated: pd.DataFrame) -> None:

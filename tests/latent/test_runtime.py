@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,15 +19,13 @@ def random_network(rng: np.random.Generator, width: int, hidden: int, latent: in
     )
 
 
-def test_encode_equals_the_same_network_in_torch() -> None:
+def test_encode_is_two_layers_with_a_relu_between() -> None:
     rng = np.random.default_rng(0)
     network = random_network(rng, 7, 19, 4)
     rows = rng.normal(size=(150, 7))
-    values = torch.as_tensor(rows)
     first, last = network.encoder
-    hidden = torch.relu(values @ torch.as_tensor(first.weight) + torch.as_tensor(first.bias))
-    expected = hidden @ torch.as_tensor(last.weight) + torch.as_tensor(last.bias)
-    np.testing.assert_allclose(network.encode(rows), expected.numpy(), rtol=0, atol=1e-10)
+    expected = np.maximum(rows @ first.weight + first.bias, 0) @ last.weight + last.bias
+    np.testing.assert_allclose(network.encode(rows), expected, rtol=0, atol=1e-10)
     assert (expected < 0).any(), "the last layer must not be rectified"
 
 

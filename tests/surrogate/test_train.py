@@ -1,6 +1,7 @@
 """Distilling: a known function is copied well, from scores and from labels, the same way every time."""
 
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,30 @@ def test_rows_the_model_failed_on_do_not_count(small: Any) -> None:
     assert train.train_surrogate(small.codes, failed, small.codec, 2, 0) is None
 
 
-def test_without_torch_there_is_no_copy(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "torch_or_none", lambda: None)
-    assert train.train_surrogate(small.codes, small.answers["scores"](small.codes), small.codec, 2, 0) is None
+@pytest.mark.parametrize("slope", ["huber_slope", "logistic_slope"])
+def test_the_slope_of_a_loss_is_its_derivative(slope: str) -> None:
+    rng = np.random.default_rng(0)
+    outputs, truth, small_step = rng.normal(0, 2, (6, 2)), np.sign(rng.normal(size=(6, 2))), 1e-6
+
+    def loss(values: Floats) -> float:
+        off = np.abs(values - truth)
+        huber = np.where(off < 1, off**2 / 2, off - 0.5).mean()
+        return float(huber if slope == "huber_slope" else np.log1p(np.exp(-values * truth)).mean())
+
+    found = getattr(train, slope)(outputs, truth)
+    for place in np.ndindex(outputs.shape):
+        step = np.zeros_like(outputs)
+        step[place] = small_step
+        assert found[place] == pytest.approx((loss(outputs + step) - loss(outputs - step)) / (2 * small_step), abs=1e-8)
+
+
+def test_rows_are_weights_on_the_knots_that_add_up_to_one_per_feature(small: Any) -> None:
+    tables = train._Tables(small.codec)
+    rows = tables.matrix(small.fresh(50)).toarray()
+    for first, end in pairwise(tables.start):
+        np.testing.assert_allclose(rows[:, first:end].sum(axis=1), 1.0, rtol=1e-6)
+        assert ((rows[:, first:end] > 0).sum(axis=1) <= 2).all()
+    assert rows.shape[1] == len(tables.knots) + len(small.codec.numeric)
 
 
 def test_edited_rows_differ_from_real_ones_in_up_to_three_features(small: Any) -> None:

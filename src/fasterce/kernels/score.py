@@ -52,9 +52,15 @@ def goes_left(trees: Trees, node: int, cell: int) -> bool:
 
 @compiled
 def leaf_of(trees: Trees, root: int, cells: np.ndarray) -> int:
+    feature, edges, categories, lefts, rights = trees.feature, trees.cell, trees.categories, trees.left, trees.right
     node = root
-    while trees.feature[node] >= 0:
-        node = trees.left[node] if goes_left(trees, node, cells[trees.feature[node]]) else trees.right[node]
+    while feature[node] >= 0:
+        cell = cells[feature[node]]
+        if categories[node] < 0 and cell != NO_CELL:
+            left = cell <= edges[node]
+        else:
+            left = goes_left(trees, node, cell)
+        node = lefts[node] if left else rights[node]
     return node
 
 
@@ -214,3 +220,12 @@ def margin_of(scorer: Scorer, out: Floats, kind: int, label: int, low: float, hi
         lead = own - best - math.log(total)
         return min(lead - low, high - lead)
     return best - own if kind == OTHER else own - best
+
+
+@compiled
+def write_margins(
+    scorer: Scorer, found: Floats, kind: int, label: np.ndarray, low: Floats, high: Floats, lowest: float, margin: Floats
+) -> None:
+    """Write the margins of the outputs of many rows."""
+    for row in range(len(found)):
+        margin[row] = margin_of(scorer, found[row], kind, label[row], low[row], high[row], lowest)

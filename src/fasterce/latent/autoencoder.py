@@ -1,24 +1,23 @@
-"""Train the autoencoder with PyTorch; the result holds NumPy arrays only.
+"""Train the autoencoder.
 
 The loss per row is the paper's: the normalised Euclidean distance over the continuous part, plus, for every categorical
 block, one minus the cosine similarity of the one-hot vectors.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from fasterce.config import LatentConfig
 from fasterce.data.codec import Codec
-from fasterce.errors import MissingExtraError
 from fasterce.io.progress import Progress
-from fasterce.latent.runtime import Layer, Network
-from fasterce.typing import Floats, Indices
+from fasterce.latent.runtime import Layer, Network, on_one_thread
+from fasterce.latent.training import Adam, DenseLayers, cosine_rate
+from fasterce.typing import Floats, Floats32, Indices
 
 DEFAULTS = LatentConfig()
+# Weights and batches are drawn from their own stream, apart from the split of the rows.
+TRAINING_STREAM = 1
 
 
 @dataclass(frozen=True)
@@ -78,21 +77,17 @@ def train(
     matrix: Floats, codec: Codec, plan: TrainingPlan, seed: int, progress: Progress, start: Network | None = None
 ) -> Trained:
     """Fit a network, new or from `start`, on a part of the rows; another part decides when to stop, the rest is held out."""
-    torch = torch_or_none()
-    if torch is None:
-        raise MissingExtraError("PyTorch", "train", "Training the autoencoder")
     training, validation, held_out = split(len(matrix), seed, plan.config)
-    small = plan.batch * plan.hidden * codec.width < plan.config.single_thread_step
-    with torch.random.fork_rng(devices=[]), one_thread(torch) if small else nullcontext():
-        torch.manual_seed(seed)
-        model = _Model(torch, codec, plan)
-        if start is not None:
-            model.copy_weights(start)
-        data = torch.as_tensor(matrix, dtype=torch.float32)
-        best, epochs = _descend(torch, model, data[training], data[validation], plan, seed, progress)
-    encoder, decoder = ([layer_of(module) for module in stack[::2]] for stack in (model.encoder, model.decoder))
-    network = _whitened(encoder, decoder, codec, matrix[training])
-    return Trained(network, epochs, best, matrix[held_out])
+    rng = np.random.default_rng([seed, TRAINING_STREAM])
+    sizes = codec.width, plan.hidden, plan.latent, plan.hidden, codec.width
+    network = DenseLayers(sizes, (True, False, True, False), rng)
+    if start is not None:
+        network.load([*start.encoder, *start.decoder])
+    rows = matrix.astype(np.float32)
+    with on_one_thread():
+        best, epochs = _descend(network, ReconstructionLoss(codec), rows[training], rows[validation], plan, rng, progress)
+    layers = network.layers()
+    return Trained(_whitened(layers[:2], layers[2:], codec, matrix[training]), epochs, best, matrix[held_out])
 
 
 def split(rows: int, seed: int, config: LatentConfig = DEFAULTS) -> tuple[Indices, Indices, Indices]:
@@ -102,97 +97,70 @@ def split(rows: int, seed: int, config: LatentConfig = DEFAULTS) -> tuple[Indice
     return order[:first], order[first:second] if rows > 2 else order, order[second:] if rows > 3 else order
 
 
-class _Model:
-    """Encoder, decoder and the paper's loss over the codec's layout."""
+class ReconstructionLoss:
+    """The paper's loss over the codec's layout, and its derivative with respect to the outputs."""
 
-    def __init__(self, torch: Any, codec: Codec, plan: TrainingPlan) -> None:
-        def stack(inputs: int, outputs: int) -> Any:
-            nn = torch.nn
-            return nn.Sequential(nn.Linear(inputs, plan.hidden), nn.ReLU(), nn.Linear(plan.hidden, outputs))
-
-        self.torch = torch
-        self.encoder = stack(codec.width, plan.latent)
-        self.decoder = stack(plan.latent, codec.width)
+    def __init__(self, codec: Codec) -> None:
         self.numeric = len(codec.numeric)
-        member = np.zeros((codec.width - self.numeric, len(codec.one_hot)))
-        for k, block in enumerate(codec.one_hot):
-            member[block.start - self.numeric : block.start - self.numeric + len(block.codes), k] = 1.0
-        self.member = torch.as_tensor(member, dtype=torch.float32)
-        self.block_of = torch.as_tensor(member.argmax(axis=1) if member.size else np.zeros(0, dtype=np.int64))
+        self.sizes = [len(block.codes) for block in codec.one_hot]
+        self.starts = np.cumsum([0, *self.sizes[:-1]])
+        # Sums over the columns of each block are products with this matrix.
+        self.member = np.repeat(np.eye(len(self.sizes), dtype=np.float32), self.sizes, axis=0)
 
-    def copy_weights(self, network: Network) -> None:
-        """Start from the weights of a network of the same shape."""
-        with self.torch.no_grad():
-            for stack, layers in ((self.encoder, network.encoder), (self.decoder, network.decoder)):
-                for module, layer in zip(stack[::2], layers, strict=True):
-                    module.weight.copy_(self.torch.as_tensor(layer.weight.T.copy()))
-                    module.bias.copy_(self.torch.as_tensor(layer.bias))
+    def __call__(self, rows: Floats32, outputs: Floats32) -> tuple[float, Floats32]:
+        """Return the mean loss of rows and its derivative with respect to `outputs`."""
+        slope = np.empty_like(outputs)
+        loss = 0.0
+        if self.numeric:
+            loss += self._continuous(rows[:, : self.numeric], outputs[:, : self.numeric], slope[:, : self.numeric])
+        if self.sizes:
+            loss += self._categorical(rows[:, self.numeric :], outputs[:, self.numeric :], slope[:, self.numeric :])
+        slope /= len(rows)
+        return loss / len(rows), slope
 
-    def parameters(self) -> list[Any]:
-        return [*self.encoder.parameters(), *self.decoder.parameters()]
+    def _continuous(self, truth: Floats32, outputs: Floats32, slope: Floats32) -> float:
+        difference = outputs - truth
+        root = np.sqrt(np.square(difference).mean(axis=1, keepdims=True) + 1e-8)
+        np.divide(difference, self.numeric * root, out=slope)
+        return float(root.sum())
 
-    def loss(self, rows: Any) -> Any:
-        output = self.decoder(self.encoder(rows))
-        return self._continuous(rows, output) + self._categorical(rows, output)
-
-    def _largest_of_block(self, logits: Any) -> Any:
-        values = logits.detach()
-        index = self.block_of.expand(len(values), -1)
-        largest = values.new_full((len(values), self.member.shape[1]), -np.inf).scatter_reduce(1, index, values, "amax")
-        return largest.gather(1, index)
-
-    def _continuous(self, rows: Any, output: Any) -> Any:
-        if self.numeric == 0:
-            return 0.0
-        squared = (rows[:, : self.numeric] - output[:, : self.numeric]).square().mean(dim=1)
-        return (squared + 1e-8).sqrt().mean()
-
-    def _categorical(self, rows: Any, output: Any) -> Any:
-        """Return one minus cosine of all blocks at once: sums over a block are products with its membership matrix."""
-        if self.member.shape[1] == 0:
-            return 0.0
-        truth, logits = rows[:, self.numeric :], output[:, self.numeric :]
-        powers = (logits - self._largest_of_block(logits)).exp()
-        along = (powers * truth) @ self.member
-        length = (powers.square() @ self.member + 1e-30).sqrt()
-        known = truth @ self.member
-        return ((1 - along / length) * known).sum(dim=1).mean()
+    def _categorical(self, truth: Floats32, logits: Floats32, slope: Floats32) -> float:
+        largest = np.maximum.reduceat(logits, self.starts, axis=1)
+        unit = np.exp(logits - np.repeat(largest, self.sizes, axis=1))
+        unit /= np.sqrt(np.square(unit) @ self.member) @ self.member.T
+        cosine = (unit * truth) @ self.member
+        np.square(unit, out=unit)
+        np.multiply(unit - truth, cosine @ self.member.T, out=slope)
+        return float(truth.sum() - cosine.sum())
 
 
 def _descend(
-    torch: Any, model: _Model, rows: Any, validation: Any, plan: TrainingPlan, seed: int, progress: Progress
+    network: DenseLayers,
+    loss: ReconstructionLoss,
+    rows: Floats32,
+    validation: Floats32,
+    plan: TrainingPlan,
+    rng: np.random.Generator,
+    progress: Progress,
 ) -> tuple[float, int]:
-    optimiser = torch.optim.Adam(model.parameters(), lr=plan.learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, plan.epochs)
-    shuffle = torch.Generator().manual_seed(seed)
-    best, best_state, waited = float("inf"), [p.detach().clone() for p in model.parameters()], 0
-    epochs = 0
-    for _ in progress.track(range(plan.epochs), "training the autoencoder"):
-        epochs += 1
-        for batch in torch.randperm(len(rows), generator=shuffle).split(plan.batch):
-            optimiser.zero_grad()
-            loss = model.loss(rows[batch])
-            loss.backward()
-            optimiser.step()
-        schedule.step()
-        with torch.no_grad():
-            current = float(model.loss(validation))
+    """Train until the validation loss no longer falls; return the lowest, whose weights are kept, and the epochs."""
+    adam, best, best_weights, waited, epochs = Adam(network.parameters), np.inf, network.parameters.copy(), 0, 0
+    for epoch in progress.track(range(plan.epochs), "training the autoencoder"):
+        epochs = epoch + 1
+        rate = plan.learning_rate * cosine_rate(epoch, plan.epochs)
+        order = rng.permutation(len(rows))
+        for start in range(0, len(rows), plan.batch):
+            batch = rows[order[start : start + plan.batch]]
+            network.backward(loss(batch, network.forward(batch))[1])
+            adam.step(network.gradient, rate)
+        current = loss(validation, network.forward(validation))[0]
+        waited += 1
         if current < best * (1 - plan.config.min_improvement):
-            best, best_state, waited = current, [p.detach().clone() for p in model.parameters()], 0
-        else:
-            waited += 1
-            if waited >= plan.patience:
-                break
-    with torch.no_grad():
-        for parameter, value in zip(model.parameters(), best_state, strict=True):
-            parameter.copy_(value)
+            best, best_weights, waited = current, network.parameters.copy(), 0
+        elif waited >= plan.patience:
+            break
+    network.parameters[:] = best_weights
     return best, epochs
-
-
-def layer_of(module: Any) -> Layer:
-    """Return the weights of a linear module, inputs first."""
-    weight, bias = module.weight.detach().numpy(), module.bias.detach().numpy()
-    return Layer(weight.T.astype(np.float64).copy(), bias.astype(np.float64).copy())
 
 
 def _whitened(encoder: list[Layer], decoder: list[Layer], codec: Codec, rows: Floats) -> Network:
@@ -225,23 +193,3 @@ def with_columns(network: Network, before: Codec, after: Codec) -> Network:
     last = Layer(np.where(known, last.weight[:, old], 0.0), np.where(known, last.bias[old], 0.0))
     blocks = tuple(block.columns for block in after.one_hot)
     return Network((first, *network.encoder[1:]), (*network.decoder[:-1], last), blocks)
-
-
-@contextmanager
-def one_thread(torch: Any) -> Iterator[None]:
-    """Keep PyTorch to one thread: on small networks several only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def torch_or_none() -> Any:
-    """Return PyTorch, None where it is not installed."""
-    try:
-        import torch  # noqa: PLC0415 - training is an extra
-    except ImportError:
-        return None
-    return torch

@@ -10,7 +10,7 @@ from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
 from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.profile import workspace
-from fasterce.kernels.score import NAMED, OTHER, WITHIN
+from fasterce.kernels.score import NAMED, OTHER, WITHIN, write_margins
 from fasterce.kernels.search import memory, search_block
 from fasterce.kernels.structs import as_struct
 from fasterce.latent.runtime import spread
@@ -43,14 +43,19 @@ class CandidateSearch:
         shift: Floats | None = None,
         correction: Floats | None = None,
         starts: Floats | None = None,
+        several: bool = True,
     ) -> Found:
-        """Return the candidates of each query; `starts` (queries, S, features) are further candidates to begin with."""
+        """Return the candidates of each query; `starts` (queries, S, features) are further candidates to begin with.
+
+        Without `several`, only the cheapest and those with the fewest changes are certain to need each of their changes.
+        """
         rows, features = domain.base.shape
         space = make_space(self.scorer, self.distance, domain, self.levels)
         queries = make_queries(domain, targets, lowest, shift, correction)
         config = self.config
         effort = Effort(
-            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds
+            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds,
+            config.improved, config.pool if several else config.improved + 1,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
@@ -88,6 +93,7 @@ def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Level
     start, level, side = _tree_levels(scorer, domain, numeric) if scorer.kind == TREES else _listed(levels, numeric)
     curve_start, knots, heights, slope = _curves(distance, features)
     down, up = np.ones((2, features)) if distance.factors is None else distance.factors
+    tree_start, tree = _trees_by_feature(scorer, features)
     return Space(
         numeric=numeric,
         scale=10.0 ** np.where(domain.integer, 0, domain.decimals),
@@ -98,6 +104,8 @@ def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Level
         level_side=side,
         category_start=_starts(categories),
         cell_start=_starts(np.where(numeric, edges + 3, categories)),
+        tree_start=tree_start,
+        tree=tree,
         words=int(-(-categories.max(initial=1) // 64)),
         weight=distance.weight,
         flat=distance.flat,
@@ -180,6 +188,33 @@ def _tree_levels(scorer: Scorer, domain: Domain, numeric: Any) -> tuple[Any, Flo
         start.append(sum(map(len, values)))
     none = np.zeros(0, dtype=np.int32)
     return np.array(start, dtype=np.int64), np.concatenate([np.zeros(0), *values]), np.concatenate([none, *sides])
+
+
+def _trees_by_feature(scorer: Scorer, features: int) -> tuple[Any, Any]:
+    """Return for each feature the trees that split on it."""
+    trees = scorer.trees
+    split = np.flatnonzero(trees.feature >= 0)
+    tree = np.searchsorted(np.sort(trees.root), split, side="right") - 1
+    order = np.argsort(trees.root, kind="stable")
+    pairs = np.unique(np.stack([trees.feature[split], order[tree]], axis=1), axis=0)
+    return _starts(np.bincount(pairs[:, 0], minlength=features)), pairs[:, 1].astype(np.int32)
+
+
+def tree_levels(scorer: Scorer, domain: Domain) -> list[Floats]:
+    """Return for each number the values on both sides of its edges."""
+    numeric = np.zeros(domain.base.shape[1], dtype=np.bool_)
+    numeric[domain.numeric] = True
+    start, values, _ = _tree_levels(scorer, domain, numeric)
+    return [np.unique(part) for part in np.split(values, start[1:-1])]
+
+
+def margins(scorer: Scorer, found: Floats, targets: QueryTargets, lowest: float) -> Floats:
+    """Return the margins of outputs (N, outputs), one target each."""
+    kind, label, low, high = _targets(targets, len(found))
+    margin = np.empty(len(found))
+    ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+    write_margins(as_struct(scorer), found, kind, label.astype(np.int64), *ends, lowest, margin)
+    return margin if targets.need is None else margin - targets.need
 
 
 def _stored(domain: Domain, j: int) -> Callable[[Floats], Floats]:

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
 
 from fasterce.config import SurrogateConfig
 from fasterce.data.codec import Codec
 from fasterce.data.schema import MISSING
-from fasterce.latent.autoencoder import layer_of, one_thread, torch_or_none
-from fasterce.latent.runtime import Layer
+from fasterce.latent.runtime import Layer, on_one_thread
+from fasterce.latent.training import Adam, DenseLayers, one_cycle_rate
 from fasterce.models.predictions import Predictions
 from fasterce.surrogate.knots import at_bends, quantile_knots
 from fasterce.surrogate.runtime import NO_LIMIT, Surrogate
@@ -37,8 +38,7 @@ def edited_rows(
 
     To the value of another row, to one anywhere in the range or where the model bends, to any category.
     """
-    count = config.edited_rows_per_feature * codes.shape[1]
-    count = int(np.clip(count, config.min_edited_rows, config.max_edited_rows))
+    count = config.edited_rows(codes.shape[1])
     seen = np.unique(classes[classes >= 0])
     anchors = [rng.choice(np.flatnonzero(classes == label), count) for label in seen]
     base = codes[np.stack(anchors, axis=1).reshape(-1)[:count]].copy()
@@ -102,20 +102,20 @@ def train_surrogate(
     bends: Sequence[Floats] = (),
     config: SurrogateConfig = DEFAULTS,
 ) -> Surrogate | None:
-    """Return the surrogate, None without PyTorch or with too few rows: the search then evaluates the model instead."""
-    torch = torch_or_none()
+    """Return the surrogate, None with too few rows: the search then evaluates the model instead."""
     usable = np.flatnonzero(predictions.classes >= 0)
-    if torch is None or len(usable) < config.batch:
+    if len(usable) < config.batch:
         return None
-    usable = np.random.default_rng(seed).permutation(usable)
+    rng = np.random.default_rng(seed)
+    usable = rng.permutation(usable)
     tables = _Tables(codec, bends, config)
     truth = leads(predictions, classes, lowest)[usable]
     scored = predictions.scores is not None
     scale = float(truth.std()) or 1.0 if scored else 1.0
     held = min(config.held_out_rows, len(usable) // 5)
-    with torch.random.fork_rng(devices=[]), one_thread(torch):
-        torch.manual_seed(seed)
-        first, last = _descend(torch, tables, codes[usable[held:]], truth[held:] / scale, scored, config)
+    rows, wanted = tables.matrix(codes[usable[held:]]), (truth[held:] / scale).astype(np.float32)
+    with on_one_thread():
+        first, last = _descend(rows, wanted, scored, codes.shape[1], rng, config)
     surrogate = Surrogate(
         knots=tables.knots,
         entries=tables.fold(first.weight.astype(np.float32)),
@@ -142,6 +142,17 @@ class _Tables:
             values[j] = np.union1d(values[j], bends[j])
         self.knots = np.concatenate(values)
         self.start = np.concatenate([[0], np.cumsum([len(some) for some in values])]).astype(np.int64)
+
+    def matrix(self, codes: Floats) -> csr_array:
+        """Return rows as weights on the knots, two per number and one per category, followed by the encoded numbers."""
+        below, share, bent = self.places(codes)
+        width = len(self.knots)
+        above = np.minimum(below[:, self.numeric] + 1, width - 1)
+        numbers = np.broadcast_to(width + np.arange(bent.shape[1]), bent.shape)
+        columns = np.hstack([below, above, numbers]).astype(np.int32)
+        weights = np.hstack([1 - share, share[:, self.numeric], bent])
+        ends = np.arange(len(codes) + 1, dtype=np.int32) * columns.shape[1]
+        return csr_array((weights.ravel(), columns.ravel(), ends), shape=(len(codes), width + bent.shape[1]))
 
     def places(self, codes: Floats) -> tuple[NDArray[np.int64], Floats32, Floats32]:
         """Return per value the entry at or below it and the share of the next one; and the encoded numbers."""
@@ -181,31 +192,28 @@ def _any_categories(rows: Floats, codec: Codec) -> Floats:
 
 
 def _descend(
-    torch: Any, tables: _Tables, codes: Floats, truth: Floats, scored: bool, config: SurrogateConfig
-) -> tuple[Layer, Layer]:
-    below, share, bent = (torch.from_numpy(part) for part in tables.places(codes))
-    target = torch.from_numpy(truth.astype(np.float32))
-    width, functional = len(tables.knots), torch.nn.functional
-    hidden = torch.nn.Linear(width + bent.shape[1], config.hidden)
-    output = torch.nn.Linear(config.hidden, truth.shape[1])
-    parameters = [*hidden.parameters(), *output.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=config.learning_rate / 2)
-    steps = int(np.clip(config.steps_per_feature * codes.shape[1], config.min_steps, config.max_steps))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, config.learning_rate, total_steps=steps)
-    order = torch.cat([torch.randperm(len(codes)) for _ in range(steps * config.batch // len(codes) + 1)])
-    above = torch.clamp(below + 1, max=width - 1)
+    rows: csr_array, truth: Floats32, scored: bool, features: int, rng: np.random.Generator, config: SurrogateConfig
+) -> list[Layer]:
+    network = DenseLayers((rows.shape[1], config.hidden, truth.shape[1]), (True, False), rng)
+    adam, loss = Adam(network.parameters), huber_slope if scored else logistic_slope
+    steps = int(np.clip(config.steps_per_feature * features, config.min_steps, config.max_steps))
+    passes = steps * config.batch // len(truth) + 1
+    order = np.concatenate([rng.permutation(len(truth)) for _ in range(passes)])
     for step in range(steps):
         batch = order[step * config.batch : (step + 1) * config.batch]
-        rows = torch.zeros(len(batch), width).scatter_(1, below[batch], 1 - share[batch])
-        rows.scatter_add_(1, above[batch], share[batch])
-        found = output(torch.relu(hidden(torch.cat([rows, bent[batch]], dim=1))))
-        wanted = target[batch]
-        loss = functional.huber_loss(found, wanted) if scored else functional.softplus(-found * wanted).mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-    return layer_of(hidden), layer_of(output)
+        network.backward(loss(network.forward(rows[batch]), truth[batch]))
+        adam.step(network.gradient, config.learning_rate * one_cycle_rate(step, steps))
+    return network.layers()
+
+
+def huber_slope(outputs: Floats32, truth: Floats32) -> Floats32:
+    """Return the derivative of the mean Huber loss."""
+    return np.asarray(np.clip(outputs - truth, -1.0, 1.0) / truth.size)
+
+
+def logistic_slope(outputs: Floats32, truth: Floats32) -> Floats32:
+    """Return the derivative of the mean logistic loss, labels being ±1."""
+    return np.asarray(-truth * expit(-outputs * truth) / truth.size)
 
 
 def _quality(surrogate: Surrogate, codes: Floats, truth: Floats) -> tuple[float, float]:

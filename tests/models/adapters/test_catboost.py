@@ -1,4 +1,4 @@
-"""CatBoost, where it is installed (it is not among the development packages)."""
+"""CatBoost: labels, classes, numbers, and explanations."""
 
 from typing import Any, cast
 

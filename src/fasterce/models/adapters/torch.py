@@ -93,7 +93,7 @@ class TorchModel(base.Adapter):
         return base.check_probabilities(found) if self.activation is None else found
 
     def _forward(self, frame: pd.DataFrame) -> Floats:
-        torch = import_extra("torch", "train", "A PyTorch model")
+        torch = import_extra("torch", "torch", "A PyTorch model")
         rows = len(frame)
         padded = frame.iloc[np.minimum(np.arange(-(-rows // BLOCK) * BLOCK), rows - 1)]
         given = self.inputs(padded)
