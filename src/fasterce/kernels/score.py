@@ -229,3 +229,12 @@ def write_margins(
     """Write the margins of the outputs of many rows."""
     for row in range(len(found)):
         margin[row] = margin_of(scorer, found[row], kind, label[row], low[row], high[row], lowest)
+
+
+def margin_table(
+    scorer: Scorer, found: Floats, kind: int, label: np.ndarray, low: Floats, high: Floats, lowest: float
+) -> Floats:
+    """Return the margins of outputs (N, outputs), one target each."""
+    margin = np.empty(len(found))
+    write_margins(as_struct(scorer), found, kind, label, low, high, lowest, margin)
+    return margin
