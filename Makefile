@@ -14,7 +14,8 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := $(THREADS) $(BIN)/pytest -n 2 --dist worksteal $(if $(CI),--durations=25)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve test test-lowest test-latest test-wheel sizes lint types contracts unit coverage postgres chromium test-spark fuzz show show-constraints
+.PHONY: help demo demo-serve test test-lowest test-latest test-wheel sizes lint types contracts unit coverage postgres chromium
+.PHONY: test-spark fuzz show show-constraints show-fit-budget
 .PHONY: bench bench-publish bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
 
 help:  ## list the targets
@@ -73,6 +74,9 @@ show: $(VENV)/.dev  ## the table of docs/variants.md: three datasets, three meth
 
 show-constraints: $(VENV)/.dev  ## the tables of docs/measured.md: constraints, options, robustness on three datasets
 	$(BIN)/python scripts/show_constraints.py
+
+show-fit-budget: $(VENV)/.dev  ## the table of docs/performance.md: quality against max_fit_rows on three datasets
+	$(THREADS) $(BIN)/python scripts/show_fit_budget.py $(ARGS)
 
 # The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. QUICK=1 takes five minutes, ARGS="..." the rest.
 BENCH_THREADS ?= 1

@@ -457,6 +457,8 @@ def test_get_params_and_clone(explainer: FasterCE, training: pd.DataFrame) -> No
         "keep_rows",
         "compile",
         "task",
+        "max_fit_rows",
+        "max_fit_seconds",
         "config",
     )
     assert set(params) == set(names)

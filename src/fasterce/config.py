@@ -111,6 +111,10 @@ class LatentConfig:
     linked_max_features: int = 150
     """Features beyond which none are compared: the time grows with the square."""
 
+    def samples(self, dimensions: int) -> int:
+        """Return the number of latent points sampled in a space of so many dimensions."""
+        return min(self.max_samples, max(self.min_samples, self.samples_per_dimension * dimensions))
+
 
 @dataclass(frozen=True)
 class SurrogateConfig:
@@ -173,6 +177,10 @@ class SurrogateConfig:
     max_bend_edits: float = 0.25
     """Most edits of a feature moved to its bends."""
 
+    def edited_rows(self, features: int) -> int:
+        """Return the number of edited rows for a table of so many features."""
+        return min(self.max_edited_rows, max(self.min_edited_rows, self.edited_rows_per_feature * features))
+
 
 @dataclass(frozen=True)
 class FitConfig:
@@ -192,6 +200,31 @@ class FitConfig:
     """Training rows of a class below which decoded samples are added to its examples."""
     score_check_rows: int = 1_000
     """Rows on which scores are compared with labels before they are used."""
+    call_rows: int = 20_000
+    """Most rows per call of the model in `fit`, so that progress shows and memory stays bounded."""
+    timed_rows: tuple[int, ...] = (10, 100, 1_000)
+    """Rows of the calls that are timed, one after another, until the model is known to be fast: the difference of two calls
+    separates the time per row from the overhead per call."""
+    timed_seconds: float = 1.0
+    """Seconds a timed call must take for its time per row to be taken as measured."""
+    compile_check_rows: int = 100
+    """Rows on which a slow model is compiled to see whether it can be: then the full plan needs far fewer model rows."""
+    expected_calls: int = 20
+    """Calls of the model in `fit`, for the forecast of its overhead."""
+    reduced_plans: tuple[int, ...] = (40_000, 12_000, 4_000)
+    """Values of `max_fit_rows` for a model too slow for the full plan, each about a third of the one before."""
+    reduced_plan_costs: tuple[float, ...] = (0.03, 0.08, 0.12)
+    """By how much farther the counterfactuals of each reduced plan are than those of the full plan, for the warning: the mean
+    of `make show-fit-budget`."""
+    evaluated_share: float = 0.125
+    """Share of `max_fit_rows` for training rows, which are evaluated twice where scores are used; the same for latent
+    samples. Most is left to the surrogate, which the default search depends on."""
+    reference_share: float = 0.0625
+    """Share of `max_fit_rows` for the comparison with a compiled model."""
+    bend_share: float = 0.25
+    """Share for bends of the model rows left when the surrogate is trained; its edited rows get the others."""
+    call_share: float = 0.1
+    """Share of `max_fit_rows` per call of the model: progress shows ten times even where the model is slow."""
     surrogate_batch_rows: int = 1_000
     """Rows the surrogate evaluates at a time, to bound memory."""
     update_min_rows: int = 50

@@ -77,11 +77,17 @@ class FasterCE(Transforming, BaseEstimator):
         Whether to keep training rows of every class as examples for the search; `save` stores them. If False, decoded
         latent samples are used instead, for data that must not be stored.
     compile : {"auto", "never"}, default "auto"
-        "auto" searches on a compiled version of the model if one agrees with it (an ONNX conversion, which needs the extra
-        `onnx`, or the native booster or ONNX model without a DataFrame). "never" evaluates the model itself; it also
-        disables exact scorers (there are none yet). In either case the model itself verifies what is returned.
+        "auto" searches on a compiled version of the model if one agrees with it: its trees or weights read into arrays,
+        else an ONNX conversion, which needs the extra `onnx`, or an ONNX model without a DataFrame. "never" evaluates the
+        model itself. In either case the model itself verifies what is returned.
     task : {"auto", "classification", "regression"}, default "auto"
         What the model predicts. "auto" takes it from the model. For regression the target is an interval.
+    max_fit_rows : int, optional
+        Most model rows `fit` evaluates, at least 1,000. What `fit` learns depends on this limit and not on the speed of the
+        model. By default there is none unless the model is slow, see `max_fit_seconds`.
+    max_fit_seconds : float, default 60
+        Without `max_fit_rows`, `fit` times its first calls of the model. If it would spend more than this time in the model,
+        it evaluates fewer rows: 40,000, 12,000 or 4,000. A warning says so.
     config : Config, optional
         Tuning constants (see `fasterce.config`).
 
@@ -120,6 +126,8 @@ class FasterCE(Transforming, BaseEstimator):
         keep_rows: bool = True,
         compile: CompileOption = "auto",
         task: TaskName = "auto",
+        max_fit_rows: int | None = None,
+        max_fit_seconds: float = 60.0,
         config: Config | None = None,
     ) -> None:
         self.model = model
@@ -132,6 +140,8 @@ class FasterCE(Transforming, BaseEstimator):
         self.keep_rows = keep_rows
         self.compile = compile
         self.task = task
+        self.max_fit_rows = max_fit_rows
+        self.max_fit_seconds = max_fit_seconds
         self.config = config
 
     def fit(self, X: Any, y: Any = None) -> "FasterCE":

@@ -271,6 +271,16 @@ class FitOptions(Checked):
         "auto", "Search on a compiled version of the model where one agrees with it, or never.", cli="--compile"
     )
     task: TaskName = option("auto", "Classification or regression; by default what the model says it is.", cli="--task")
+    max_fit_rows: int | None = option(
+        None, "Most model rows `fit` evaluates; by default chosen by `max_fit_seconds`.", minimum=1_000, cli="--max-fit-rows"
+    )
+    max_fit_seconds: float = option(
+        60.0,
+        "Seconds the model may take in `fit` by forecast before fewer rows are evaluated.",
+        minimum=0,
+        exclusive=True,
+        cli="--max-fit-seconds",
+    )
     config: Config | None = option(None, "Tuning constants (`fasterce.config`).", kind=Kind.OBJECT)
 
     @property

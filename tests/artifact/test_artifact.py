@@ -165,7 +165,7 @@ def test_a_loaded_explainer_can_be_saved_again_unchanged(saved: Path, tmp_path: 
 
 def test_manifest_tells_what_and_with_what(saved: Path) -> None:
     content = manifest_of(saved)
-    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 5, "network")
+    assert (content["format"], content["version"], content["autoencoder"]) == ("fasterce-explainer", 6, "network")
     assert content["classes"] == ["no", "yes"]
     assert content["written"]["numpy"] == np.__version__
     assert content["written"]["time"].endswith("+00:00")
@@ -489,14 +489,14 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
-    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 6}))
+    (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 7}))
     (saved / "arrays.safetensors").unlink()
-    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 5; got 6.")
+    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 6; got 7.")
 
 
 def test_older_version_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, version=2)
-    assert refusal(saved).endswith("written by an older fasterce; expected format version 5, so fit and save again; got 2.")
+    assert refusal(saved).endswith("written by an older fasterce; expected format version 6, so fit and save again; got 2.")
 
 
 def crossed(frame: pd.DataFrame) -> Array:

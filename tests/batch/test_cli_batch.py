@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from fasterce.batch import BatchProgress
 from fasterce.cli.app import app
 from fasterce.cli.exits import Exit
-from fasterce.cli.progress import batch_bar, duration, in_words
+from fasterce.cli.progress import batch_bar, in_words
+from fasterce.io.progress import duration
 from tests.batch.conftest import MODEL, whole
 from tests.batch.models import TRAP
 

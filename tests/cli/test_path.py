@@ -150,6 +150,17 @@ def test_names_for_the_classes_of_a_model_that_answers_numbers(shop: Path, run: 
     assert set(pd.read_csv(pd.io.common.StringIO(done.stdout))["prediction"]) <= {"refused", "granted"}
 
 
+def test_fit_keeps_to_the_model_rows_it_is_given(shop: Path, run: Run) -> None:
+    words = ("--data", "train.csv", "--schema", "schema.yaml", "--model", "model.skops", "--compile", "never")
+    done = run("fit", *words, "--out", "small.fasterce", "--max-fit-rows", 2000)
+    assert done.exit_code == 0, done.stderr
+    assert "2000 model rows (max_fit_rows=2000)" in done.stderr
+    assert load("small.fasterce").max_fit_rows == 2000
+    done = run("fit", *words, "--out", "bad.fasterce", "--max-fit-rows", 20)
+    assert done.exit_code == 3
+    assert "--max-fit-rows must be a whole number of at least 1000; got 20." in done.stderr
+
+
 def test_pipes(shop: Path) -> None:
     command = [sys.executable, "-m", "fasterce", "explain", "-a", "shop.fasterce", "-r", "-", "--target", "granted"]
     with Path("rows.csv").open("rb") as rows:

@@ -33,6 +33,18 @@ def learned(model: Any) -> Predictor:
     return predictor
 
 
+def trusts(predictor: Predictor) -> bool:
+    """Whether scores agree with labels on all rows; where they do, they are what `evaluate` returns for them."""
+    found = predictor.trusted_scores(CODES, predictor.learn_classes(CODES))
+    if found is None:
+        return False
+    predictor.use_scores = True
+    again = predictor.evaluate(CODES)
+    assert found.classes.tolist() == again.classes.tolist()
+    np.testing.assert_array_equal(found.scores, again.scores)
+    return True
+
+
 class Scored:
     """A binary model whose scores come from a function; labels cut at `cut`."""
 
@@ -294,7 +306,7 @@ def test_a_label_never_seen_fails_its_own_row_only(label: Any, problem: Problem)
 
 def test_probabilities_that_agree_are_trusted_and_used() -> None:
     predictor = learned(Scored(probabilities))
-    assert predictor.trust_scores(CODES)
+    assert trusts(predictor)
     predictor.use_scores = True
     answers = predictor.evaluate(CODES)
     assert answers.classes.tolist() == HIGH.astype(int).tolist()
@@ -303,7 +315,7 @@ def test_probabilities_that_agree_are_trusted_and_used() -> None:
 
 def test_certain_probabilities_stay_finite() -> None:
     predictor = learned(Scored(lambda frame: np.column_stack([~is_high(frame), is_high(frame)]).astype(float)))
-    assert predictor.trust_scores(CODES)
+    assert trusts(predictor)
     predictor.use_scores = True
     scores = predictor.evaluate(CODES).scores
     assert scores is not None
@@ -311,12 +323,12 @@ def test_certain_probabilities_stay_finite() -> None:
 
 
 def test_a_model_that_cuts_its_probabilities_elsewhere_is_not_trusted() -> None:
-    assert not learned(Scored(probabilities, cut=6.0)).trust_scores(CODES)
+    assert not trusts(learned(Scored(probabilities, cut=6.0)))
 
 
 def test_binary_decision_values_are_trusted_and_used() -> None:
     predictor = learned(Scored(lambda frame: frame["x"].to_numpy() - 3.5, name="decision_function"))
-    assert predictor.trust_scores(CODES)
+    assert trusts(predictor)
     predictor.use_scores = True
     answers = predictor.evaluate(CODES)
     assert answers.classes.tolist() == HIGH.astype(int).tolist()
@@ -344,9 +356,9 @@ def test_three_classes_are_scored_where_scores_say_what_labels_say(model: Any, t
     table, codes, frame, labels = numbers()
     model.fit(frame, labels)
     predictor = Predictor(model, table)
-    predictor.learn_classes(codes)
+    found = predictor.trusted_scores(codes, predictor.learn_classes(codes))
     assert predictor.classes == ("a", "b", "c")
-    assert predictor.trust_scores(codes) is trusted
+    assert (found is not None) is trusted
     predictor.use_scores = trusted
     assert (np.array(predictor.classes)[predictor.evaluate(codes).classes] == model.predict(frame)).all()
 
@@ -366,12 +378,12 @@ def test_three_classes_are_scored_where_scores_say_what_labels_say(model: Any, t
     ids=["raises", "none", "one column", "three columns", "too short", "text", "nan", "swapped"],
 )
 def test_scores_that_are_none_are_not_trusted(scores: Any) -> None:
-    assert not learned(Scored(scores)).trust_scores(CODES)
+    assert not trusts(learned(Scored(scores)))
 
 
 def test_without_scores_or_rows_there_is_nothing_to_trust() -> None:
-    assert not learned(is_high).trust_scores(CODES)
-    assert not learned(Scored(probabilities)).trust_scores(CODES[:0])
+    assert not trusts(learned(is_high))
+    assert learned(Scored(probabilities)).trusted_scores(CODES[:0], np.zeros(0)) is None
 
 
 def test_labels_are_asked_for_even_where_scores_are_used() -> None:

@@ -21,6 +21,7 @@ from fasterce.config import Config
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
 from fasterce.errors import ArtifactError, FasterCEError, ModelError, warn
+from fasterce.fitting.budget import limit_sizes
 from fasterce.fitting.report import FitReport
 from fasterce.fitting.state import FittedState
 from fasterce.latent.runtime import Callables
@@ -213,7 +214,7 @@ def _existing(folder: str | os.PathLike[str]) -> Path:
 def _compiled(model: object, state: FittedState, manifest: Manifest, where: Path) -> CompiledModel | None:
     """Compile the model again; it must agree on the stored examples as it had to on training rows in `fit`."""
     predictor = Predictor(model, state.table, state.classes, state.use_scores, state.numbers)
-    config = Config.from_dict(manifest["config"]).compiled
+    config = limit_sizes(Config.from_dict(manifest["config"]), state.report.max_fit_rows).compiled
     compiled, reason = make(model, predictor, state.search.examples, manifest["compile"], config)
     if manifest["has_compiled"] and compiled is None:
         warn("artifact.not_compiled", 3, path=str(where), reason=reason)

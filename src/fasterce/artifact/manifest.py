@@ -24,18 +24,19 @@ from fasterce.latent.runtime import Network
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
 
-FORMAT, VERSION = "fasterce-explainer", 5
+FORMAT, VERSION = "fasterce-explainer", 6
 MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
     dict: ("schema", "report", "files", "config"),
     list: ("dtypes", "classes", "column_major"),
     str: ("scores", "autoencoder", "compile", "task"),
     int: ("random_state",),
     bool: ("use_scores", "keep_rows", "has_compiled"),
-    int | None: ("latent_dim",),
+    int | None: ("latent_dim", "max_fit_rows"),
+    int | float: ("max_fit_seconds",),
     dict | None: ("numbers", "model"),
 }
 # Parameters of the explainer that `fit` used.
-SETTINGS = ("random_state", "scores", "task", "latent_dim", "keep_rows", "compile")
+SETTINGS = ("random_state", "scores", "task", "latent_dim", "keep_rows", "compile", "max_fit_rows", "max_fit_seconds")
 # Not part of the digest: whether a model can be compiled depends on the machine, not on what was fitted.
 ENVIRONMENT = ("written", "has_compiled", "model", "sha256")
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fasterce.cli.console import is_quiet
+from fasterce.io.progress import duration
 
 if TYPE_CHECKING:
     from fasterce.batch import BatchProgress
@@ -71,12 +72,3 @@ def in_words(standing: "BatchProgress") -> str:
         f"{standing.failed:,} shards failed" if standing.failed else "",
     ]
     return ", ".join(part for part in parts if part)
-
-
-def duration(seconds: float) -> str:
-    """Format seconds as hours and minutes, minutes and seconds, or seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,20 +1,22 @@
 """The stages of `fit`, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fasterce.config import Config
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
 from fasterce.data.schema import Schema
 from fasterce.errors import ModelError
+from fasterce.fitting.budget import TableSize, choose_max_rows, limit_sizes
 from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.fitting.state import FittedState, SearchState
 from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts, reconstruction_losses
 from fasterce.fitting.validate import MIN_ROWS, check_missing_accepted, custom_autoencoder, read_training_rows
-from fasterce.io.progress import Progress
+from fasterce.io.progress import Progress, ShowDone
 from fasterce.latent import prototypes
 from fasterce.latent.autoencoder import TrainingPlan, split, train
 from fasterce.latent.hyperplanes import Hyperplanes, fit_hyperplanes
@@ -22,10 +24,11 @@ from fasterce.latent.regions import Agreement, Regions, fit_regions
 from fasterce.latent.runtime import Autoencoder
 from fasterce.latent.sampling import Samples, sample
 from fasterce.models.adapters import predicts_numbers
+from fasterce.models.compiled.build import NATIVE
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.compiled.use import make
 from fasterce.models.predictions import FAILED, Predictions
-from fasterce.models.predictor import Predictor
+from fasterce.models.predictor import ModelUsage, Predictor, find_scores
 from fasterce.options import FitOptions
 from fasterce.search.distance import Distance
 from fasterce.surrogate.knots import find_bends
@@ -39,17 +42,43 @@ BEND_STREAM = 1
 
 @dataclass(frozen=True)
 class FitContext:
-    """What every stage needs: the model, how rows are encoded, the settings, and the source of random numbers."""
+    """What every stage needs: the model, how rows are encoded, the settings, and the source of random numbers.
+
+    max_rows    the most model rows to evaluate, None for the full plan
+    timing      calls and rows used to choose it; they do not count, so that the same limit given leads to the same result
+    progress    where stages show how far they are; `show_rows` shows the model rows so far
+    """
 
     model: object
     codec: Codec
     predictor: Predictor
     settings: FitOptions
     rng: np.random.Generator
+    max_rows: int | None = None
+    timing: ModelUsage = field(default_factory=ModelUsage)
+    progress: Progress = field(default_factory=lambda: Progress(show=False))
+    show_rows: ShowDone = lambda rows: None
 
     @property
     def config(self) -> Config:
-        return self.settings.tuning
+        """The tuning constants, sizes within `max_rows`."""
+        return limit_sizes(self.settings.tuning, self.max_rows)
+
+    def within_budget(self, rows: int, fast_model: Predictor | CompiledModel, share: float = 1.0) -> int:
+        """Return `rows`, or as many as a share of the model rows left allows; rows of a compiled model do not count."""
+        if self.max_rows is None or fast_model is not self.predictor:
+            return rows
+        return min(rows, int(share * max(0, self.max_rows - self.predictor.usage.rows)))
+
+    def evaluate(self, codes: Floats, fast_model: Predictor | CompiledModel) -> Predictions:
+        """Evaluate rows, those for the model itself in calls of limited size, and show how far it is."""
+        if fast_model is not self.predictor:
+            return fast_model.evaluate(codes)
+        size, parts = self.config.fit.call_rows, list[Predictions]()
+        for start in range(0, max(1, len(codes)), size):
+            parts.append(fast_model.evaluate(codes[start : start + size]))
+            self.show_rows(self.predictor.usage.rows)
+        return Predictions.concatenate(parts)
 
     @property
     def seed(self) -> int:
@@ -66,15 +95,42 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     rng = np.random.default_rng(settings.random_state)
     table, codes = read_training_rows(X, schema)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
-    context = FitContext(model, codec, Predictor(model, table), settings, rng)
-    evaluated = evaluate_rows(context, context.at_most(codes, settings.tuning.fit.evaluated_rows))
-    coder = train_autoencoder(context, codec.encode(context.at_most(codes, settings.tuning.fit.training_rows)))
-    space = explore(context, evaluated, coder.autoencoder)
-    hyperplanes = fit_all_hyperplanes(context, space)
-    approximations = approximate_model(context, evaluated)
-    examples = choose_examples(context, space, codes, approximations.fast_model)
-    parts = LearnedParts(coder, space, *hyperplanes, approximations, examples)
-    return assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
+    with Progress(settings.progress) as progress:
+        context = FitContext(model, codec, Predictor(model, table), settings, rng, progress=progress)
+        context = with_budget(context, codes)
+        evaluated = evaluate_rows(context, context.at_most(codes, context.config.fit.evaluated_rows))
+        coder = train_autoencoder(context, codec.encode(context.at_most(codes, context.config.fit.training_rows)))
+        space = explore(context, evaluated, coder.autoencoder)
+        hyperplanes = fit_all_hyperplanes(context, space)
+        approximations = approximate_model(context, evaluated)
+        examples = choose_examples(context, space, codes, approximations.fast_model)
+        parts = LearnedParts(coder, space, *hyperplanes, approximations, examples)
+        return assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
+
+
+def with_budget(context: FitContext, codes: Floats) -> FitContext:
+    """Return the context with the most model rows, given or chosen by timing the model, and a bar for them."""
+    settings, features = context.settings, codes.shape[1]
+    scored = predicts_numbers(context.predictor.model) or find_scores(context.predictor.model) is not None
+    dimensions = settings.latent_dim or max(2, features)
+    size = TableSize(len(codes), features, dimensions, scored and settings.scores == "auto")
+    predictor = Predictor(context.model, context.predictor.table)
+    timed = replace(context, predictor=predictor)
+    max_rows = choose_max_rows(predictor, codes, size, settings, lambda: can_compile(timed, codes))
+    rows = size.model_rows(settings.tuning, compiled=False)
+    show_rows = context.progress.task("Evaluating the model", rows if max_rows is None else min(rows, max_rows))
+    return replace(context, max_rows=max_rows, timing=predictor.usage, show_rows=show_rows)
+
+
+def can_compile(context: FitContext, codes: Floats) -> bool:
+    """Return whether the model can be compiled, by a comparison on few rows."""
+    settings, rows = context.settings, context.config.fit.compile_check_rows
+    has_compiler = isinstance(context.predictor.model, NATIVE) or isinstance(context.model, BaseEstimator)
+    if settings.compile == "never" or not has_compiler:
+        return False
+    learn_outputs(context, codes[:rows])
+    config = replace(context.config.compiled, reference_rows=2 * rows)
+    return make(context.model, context.predictor, codes[:rows], settings.compile, config)[0] is not None
 
 
 @dataclass(frozen=True)
@@ -98,19 +154,21 @@ class EvaluatedRows:
 def evaluate_rows(context: FitContext, codes: Floats) -> EvaluatedRows:
     """Learn what the model returns, then evaluate it on these rows."""
     check_missing_accepted(context.predictor, context.codec, codes)
-    learn_outputs(context, codes)
-    return EvaluatedRows(codes, context.predictor.evaluate(codes)).usable(context.predictor)
+    return EvaluatedRows(codes, learn_outputs(context, codes)).usable(context.predictor)
 
 
-def learn_outputs(context: FitContext, codes: Floats) -> None:
-    """Let the predictor find the model's classes and whether its scores can be used, or the scale of its numbers."""
-    predictor, settings = context.predictor, context.settings
+def learn_outputs(context: FitContext, codes: Floats) -> Predictions:
+    """Evaluate rows; the predictor finds the model's classes and whether its scores can be used, or the scale of its
+    numbers."""
+    predictor, settings, few = context.predictor, context.settings, context.config.fit.score_check_rows
     if settings.task == "regression" or (settings.task == "auto" and predicts_numbers(predictor.model)):
-        predictor.learn_numbers(codes)
-        return
-    predictor.learn_classes(codes)
-    checked = codes[: context.config.fit.score_check_rows]
-    predictor.use_scores = settings.scores == "auto" and predictor.trust_scores(checked)
+        return predictor.learn_numbers(codes)
+    labels = predictor.learn_classes(codes)
+    checked = predictor.trusted_scores(codes[:few], labels[:few]) if settings.scores == "auto" else None
+    predictor.use_scores = checked is not None
+    if checked is None:
+        return predictor.from_labels(labels)
+    return Predictions.concatenate([checked, context.evaluate(codes[few:], predictor)]) if len(codes) > few else checked
 
 
 @dataclass(frozen=True)
@@ -129,7 +187,7 @@ def train_autoencoder(context: FitContext, matrix: Floats) -> TrainedCoder:
         own = custom_autoencoder(settings.autoencoder, matrix[:MIN_ROWS])
         return TrainedCoder(own, 0, matrix[split(len(matrix), context.seed, config)[2]])
     plan = TrainingPlan.choose(len(matrix), context.codec, settings.latent_dim, config)
-    trained = train(matrix, context.codec, plan, context.seed, Progress(settings.progress))
+    trained = train(matrix, context.codec, plan, context.seed, context.progress)
     return TrainedCoder(trained.network, trained.epochs, trained.held_out)
 
 
@@ -169,7 +227,7 @@ def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoenco
     around = _balanced(classes, context.rng)
     anchors = autoencoder.encode(codec.encode(evaluated.codes[around]))
     drawn = sample(anchors, autoencoder, codec, context.seed, context.config.latent)
-    labels = context.predictor.evaluate(drawn.codes).classes
+    labels = context.evaluate(drawn.codes, context.predictor).classes
     if len(labels) and (labels == FAILED).all():
         raise context.predictor.error()
     samples = LabelledPoints(drawn.codes, drawn.latent, labels, _origins(drawn, around)).take(labels != FAILED)
@@ -178,7 +236,8 @@ def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoenco
     points = samples + rows.first_of_each_class(context.config.fit.points_per_class)
     seen = np.unique(points.classes)
     if len(seen) < 2:
-        raise ModelError("fitting.one_class", received=context.predictor.classes[seen[0]])
+        code = "fitting.one_class" if context.max_rows is None else "fitting.one_class_in_few_rows"
+        raise ModelError(code, received=context.predictor.classes[seen[0]], max_rows=context.max_rows)
     return LatentSpace(rows, samples, points)
 
 
@@ -235,16 +294,18 @@ def fit_surrogate(
     codec, config, classes = context.codec, context.config.surrogate, len(context.predictor.classes)
 
     def margins(codes: Floats) -> Floats:
-        found = fast_model.evaluate(codes)
+        found = context.evaluate(codes, fast_model)
         return np.where(found.classes[:, None] >= 0, leads(found, classes, lowest), np.nan)
 
     codes, known, bends = evaluated.codes, evaluated.predictions, list[Floats]()
     if known.scores is not None:
         # Labels jump where a row crosses the boundary, which is another place for every row.
         rng = np.random.default_rng([context.seed, BEND_STREAM])
-        bends = find_bends(margins, codes, known.classes, codec, rng, config)
+        most = context.within_budget(config.bend_model_rows, fast_model, context.config.fit.bend_share)
+        bends = find_bends(margins, codes, known.classes, codec, rng, replace(config, bend_model_rows=most))
+    config = replace(config, max_edited_rows=context.within_budget(config.max_edited_rows, fast_model))
     edited = edited_rows(codes, known.classes, codec, np.random.default_rng(context.seed), bends, config)
-    predictions = Predictions.concatenate([known, fast_model.evaluate(edited)])
+    predictions = Predictions.concatenate([known, context.evaluate(edited, fast_model)])
     every = np.concatenate([codes, edited])
     return train_surrogate(every, predictions, codec, classes, context.seed, lowest, bends, config)
 
@@ -270,11 +331,11 @@ def _all_rows(
     context: FitContext, rows: LabelledPoints, codes: Floats, fast_model: Predictor | CompiledModel
 ) -> LabelledPoints:
     """Return the rows evaluated so far and more training rows where there are, each once."""
-    more = context.config.fit.example_rows - len(rows.codes)
+    more = context.within_budget(context.config.fit.example_rows - len(rows.codes), fast_model)
     if len(codes) <= len(rows.codes) or more <= 0:
         return rows.take(rows.classes != FAILED)
     others = context.at_most(codes, more)
-    classes = fast_model.evaluate(others).classes
+    classes = context.evaluate(others, fast_model).classes
     no_latent = np.zeros((len(others), rows.latent.shape[1]))
     every = rows + LabelledPoints(others, no_latent, classes, np.arange(len(others)))
     once = np.sort(np.unique(every.codes, axis=0, return_index=True)[1])
@@ -322,7 +383,7 @@ def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
         prototype_classes=centre_classes,
         lowest=parts.approximations.lowest,
         surrogate=parts.approximations.surrogate,
-        config=context.config,
+        config=context.settings.tuning,
     )
 
 
@@ -330,6 +391,7 @@ def describe(context: FitContext, parts: LearnedParts, seconds: float) -> FitRep
     """Measure the quality of the parts."""
     coder, rows, planes, approximations = parts.coder, parts.space.rows, parts.hyperplanes, parts.approximations
     agreement, base = prediction_agreement(planes, rows.latent, rows.classes)
+    usage = context.predictor.usage + context.timing
     return FitReport(
         features=quality_by_feature(context.codec, coder.autoencoder, planes, coder.unseen),
         agreement=agreement,
@@ -341,11 +403,12 @@ def describe(context: FitContext, parts: LearnedParts, seconds: float) -> FitRep
         latent=rows.latent.shape[1],
         samples=len(parts.space.samples.codes),
         seconds=seconds,
-        calls=context.predictor.usage.calls,
-        model_rows=context.predictor.usage.rows,
+        calls=usage.calls,
+        model_rows=usage.rows,
         scores=context.predictor.use_scores,
         surrogate_agreement=approximations.surrogate.agreement if approximations.surrogate else None,
         compiled=approximations.description,
+        max_fit_rows=context.max_rows,
     )
 
 

@@ -26,6 +26,7 @@ class FitReport:
                          hyperplane of their class: that of the whole latent space, and that of their region
     surrogate_agreement  share of edited rows not trained on for which the surrogate predicts the class of the model
     compiled             what compiled model there is, or why there is none
+    max_fit_rows         the limit on model rows, given or chosen because the model is slow; None for the full plan
     """
 
     features: pd.DataFrame
@@ -43,10 +44,12 @@ class FitReport:
     scores: bool
     surrogate_agreement: float | None = None
     compiled: str = ""
+    max_fit_rows: int | None = None
 
     def __str__(self) -> str:
         table = self.features.to_string(float_format=lambda value: f"{value:.2f}")
         source = "scores" if self.scores else "labels"
+        limit = "" if self.max_fit_rows is None else f" (max_fit_rows={self.max_fit_rows})"
         return (
             f"{table}\n"
             f"prediction hyperplane agrees with the model on {self.agreement:.1%} of training rows "
@@ -54,7 +57,7 @@ class FitReport:
             f"{self._regions()}\n"
             f"{self._surrogate()}; compiled model: {self.compiled or 'none'}\n"
             f"autoencoder: {self.latent} latent dimensions, {self.epochs} epochs; "
-            f"{self.samples} latent samples; {self.calls} calls, {self.model_rows} model rows; {self.seconds:.1f} s"
+            f"{self.samples} latent samples; {self.calls} calls, {self.model_rows} model rows{limit}; {self.seconds:.1f} s"
         )
 
     def _surrogate(self) -> str:

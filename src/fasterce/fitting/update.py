@@ -102,7 +102,8 @@ def update(
     rng = np.random.default_rng([settings.random_state, int(before.statistics.updates) + 1])
     table = widened(before.table, codes)
     codec = Codec(table.schema, merged_profile(before.search.codec.profile, before.statistics, codes, table.schema))
-    context = FitContext(model, codec, _predictor(before, model, new_model, table), settings, rng)
+    max_rows = before.report.max_fit_rows if settings.max_fit_rows is None else settings.max_fit_rows
+    context = FitContext(model, codec, _predictor(before, model, new_model, table), settings, rng, max_rows)
     new = evaluate_old_and_new(context, before, codes, new_model)
     coder, loss = continue_training(context, before, new)
     space = pipeline.explore(context, new.evaluated, coder.autoencoder)
@@ -162,8 +163,8 @@ def evaluate_old_and_new(context: FitContext, before: FittedState, new: Floats, 
     codes = np.concatenate([old, some])
     if new_model:
         check_missing_accepted(predictor, context.codec, codes)
-        pipeline.learn_outputs(context, codes)
-    every = EvaluatedRows(codes, predictor.evaluate(codes))
+    predictions = pipeline.learn_outputs(context, codes) if new_model else context.evaluate(codes, predictor)
+    every = EvaluatedRows(codes, predictions)
     weight = np.repeat([float(before.statistics.seen) / len(old), len(new) / len(some)], [len(old), len(some)])
     evaluated = every.take(reservoir(weight, most, context.rng)).usable(predictor)
     return NewRows(new, evaluated, every.take(np.arange(len(codes)) >= len(old)).usable(predictor), codes)
@@ -237,7 +238,7 @@ def merge_examples(
         return space.samples.first_of_each_class(most)
     old, classes, fresh = before.search.examples, before.search.example_classes, new.fresh
     if new_outputs:
-        classes = approximations.fast_model.evaluate(old).classes
+        classes = context.evaluate(old, approximations.fast_model).classes
     shares = [float(before.statistics.seen) / len(old), len(new.codes) / len(fresh.codes)]
     weight = np.repeat(shares, [len(old), len(fresh.codes)])
     codes, classes = np.concatenate([old, fresh.codes]), np.concatenate([classes, fresh.predictions.classes])

@@ -158,6 +158,9 @@ class Space(NamedTuple):
     """Where the categories of each feature begin in `Queries.open_categories` (features + 1,)."""
     cell_start: Int64s
     """Where the cells of each feature begin in the profile of trees (features + 1,)."""
+    tree_start: Int64s
+    """Where the trees that split on each feature begin in `tree` (features + 1,)."""
+    tree: Int32s
     words: int
     """Words of 64 categories of the feature with the most."""
     weight: Floats
@@ -217,6 +220,8 @@ class Effort(NamedTuple):
     improved: int
     improvements: int
     rounds: int
+    tightened: int
+    returned: int
 
 
 class Found(NamedTuple):

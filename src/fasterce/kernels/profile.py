@@ -4,12 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fasterce.kernels.arrays import TREES, Int32s, Int64s, Network, Queries, Scorer, Space, Trees, Words
+from fasterce.kernels.arrays import IDENTITY, TREES, Int32s, Int64s, Network, Queries, Scorer, Space, Trees, Words
 from fasterce.kernels.basics import copy_to, fill
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.score import (
     MISSING,
     NO_CELL,
+    OTHER,
+    WITHIN,
     WORD,
     activate,
     add_entry,
@@ -57,6 +59,7 @@ class Workspace(NamedTuple):
     """Per feature: first and last cell, and whether missing, that take the path of the row so far (features, 3)."""
     path_mask: Words
     hidden: Floats
+    trial_hidden: Floats
     own: Floats
     """Entries of the values of a state (features, H)."""
     before: Floats
@@ -87,6 +90,7 @@ def workspace(scorer: Scorer, space: Space) -> Workspace:
         path=np.zeros((features, 4), np.int64),
         path_mask=np.zeros(features, np.uint64),
         hidden=np.zeros(hidden),
+        trial_hidden=np.zeros(hidden),
         own=np.zeros((features, hidden)),
         before=np.zeros((widest, room)),
         after=np.zeros((widest, room)),
@@ -112,6 +116,7 @@ def descend(
 ) -> None:  # fmt: skip
     """Follow all values of feature f in a set (cells low..high and missing, or the categories of a mask) from a node."""
     stack, masks = work.stack, work.mask
+    feature, edges, lefts, rights, miss = trees.feature, trees.cell, trees.left, trees.right, trees.missing_left
     top = 0
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = node, low, high, missing
     masks[0] = mask
@@ -119,37 +124,37 @@ def descend(
         node, low, high, missing = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
         mask = masks[top]
         top -= 1
-        while trees.feature[node] >= 0:
-            g = trees.feature[node]
+        while feature[node] >= 0:
+            g = feature[node]
             if g != f:
-                node = trees.left[node] if goes_left(trees, node, cells[g]) else trees.right[node]
+                node = lefts[node] if goes_left(trees, node, cells[g]) else rights[node]
                 continue
             if numeric:
-                edge = trees.cell[node]
-                miss_left = missing == 1 and trees.missing_left[node]
-                miss_right = missing == 1 and not trees.missing_left[node]
+                edge = edges[node]
+                miss_left = missing == 1 and miss[node]
+                miss_right = missing == 1 and not miss[node]
                 some_left, some_right = low <= min(high, edge) or miss_left, max(low, edge + 1) <= high or miss_right
                 if some_left and some_right:
                     top += 1
-                    stack[top, 0], stack[top, 1], stack[top, 2] = trees.right[node], max(low, edge + 1), high
+                    stack[top, 0], stack[top, 1], stack[top, 2] = rights[node], max(low, edge + 1), high
                     stack[top, 3] = 1 if miss_right else 0
-                    high, missing, node = min(high, edge), 1 if miss_left else 0, trees.left[node]
+                    high, missing, node = min(high, edge), 1 if miss_left else 0, lefts[node]
                 elif some_left:
-                    high, missing, node = min(high, edge), 1 if miss_left else 0, trees.left[node]
+                    high, missing, node = min(high, edge), 1 if miss_left else 0, lefts[node]
                 else:
-                    low, missing, node = max(low, edge + 1), 1 if miss_right else 0, trees.right[node]
+                    low, missing, node = max(low, edge + 1), 1 if miss_right else 0, rights[node]
             else:
                 left = mask & trees.left_categories[trees.categories[node] + base]
                 right = mask & ~trees.left_categories[trees.categories[node] + base]
                 if left != 0 and right != 0:
                     top += 1
-                    stack[top, 0] = trees.right[node]
+                    stack[top, 0] = rights[node]
                     masks[top] = right
-                    mask, node = left, trees.left[node]
+                    mask, node = left, lefts[node]
                 elif left != 0:
-                    node = trees.left[node]
+                    node = lefts[node]
                 else:
-                    node = trees.right[node]
+                    node = rights[node]
         if numeric:
             add_leaf(trees, node, own, first, low, high, last if missing == 1 else -1, work.delta)
         else:
@@ -200,25 +205,39 @@ def path_step(
 
 
 @compiled
+def tree_deltas(trees: Trees, space: Space, work: Workspace, cells: Int64s, changing: Mask, t: int, base: int) -> None:
+    """Add how the outputs of one tree change if one of the `changing` features moves to another cell."""
+    feature, lefts, rights = trees.feature, trees.left, trees.right
+    own, node = leaf_of(trees, trees.root[t], cells), trees.root[t]
+    fill(work.touched, False)
+    while feature[node] >= 0:
+        f = feature[node]
+        left = goes_left(trees, node, cells[f])
+        if changing[f]:
+            follows = base == 0 if space.numeric[f] else space.cell_start[f + 1] - space.cell_start[f] > base * WORD
+            if follows:
+                path_step(trees, space, work, cells, own, node, f, base, left, not work.touched[f])
+                work.touched[f] = True
+        node = lefts[node] if left else rights[node]
+
+
+@compiled
 def tree_profile(trees: Trees, space: Space, work: Workspace, cells: Int64s, changing: Mask) -> None:
     """Write to `work.delta` how the outputs change if one of the `changing` features moves to another cell."""
     features = len(changing)
+    count, only = 0, 0
     for j in range(features):
         if changing[j]:
+            count, only = count + 1, j
             for place in range(space.cell_start[j], space.cell_start[j + 1]):
                 fill(work.delta[place], 0.0)
     for base in range(max(1, space.words)):
-        for t in range(len(trees.root)):
-            own, node = leaf_of(trees, trees.root[t], cells), trees.root[t]
-            fill(work.touched, False)
-            while trees.feature[node] >= 0:
-                f = trees.feature[node]
-                left = goes_left(trees, node, cells[f])
-                follows = base == 0 if space.numeric[f] else space.cell_start[f + 1] - space.cell_start[f] > base * WORD
-                if changing[f] and follows:
-                    path_step(trees, space, work, cells, own, node, f, base, left, not work.touched[f])
-                    work.touched[f] = True
-                node = trees.left[node] if left else trees.right[node]
+        if count == 1:
+            for k in range(space.tree_start[only], space.tree_start[only + 1]):
+                tree_deltas(trees, space, work, cells, changing, space.tree[k], base)
+        else:
+            for t in range(len(trees.root)):
+                tree_deltas(trees, space, work, cells, changing, t, base)
     for j in range(features):
         if changing[j] and space.numeric[j]:
             for k in range(work.delta.shape[1]):
@@ -232,19 +251,21 @@ def tree_profile(trees: Trees, space: Space, work: Workspace, cells: Int64s, cha
 def network_profile(network: Network, work: Workspace, changing: Mask, outputs: int) -> None:
     """Write to `work.before` the outputs (outputs, edits) if one of the `changing` features takes each of its values."""
     edits, before, after = work.edits, work.before, work.after
+    first, entry, hidden, own = edits.first, edits.entry, work.hidden, work.own
     layers = len(network.width)
-    for h in range(len(work.hidden)):
+    for h in range(len(hidden)):
         for j in range(len(changing)):
             if changing[j]:
-                rest = work.hidden[h] - work.own[j, h]
-                for e in range(edits.first[j], edits.first[j + 1]):
-                    before[h, e] = rest + edits.entry[h, e]
+                rest = hidden[h] - own[j, h]
+                for e in range(first[j], first[j + 1]):
+                    before[h, e] = rest + entry[h, e]
     if layers == 0:
         return
     low, high = edits.first[len(changing)], 0
     for j in range(len(changing)):
         if changing[j]:
             low, high = min(low, edits.first[j]), edits.first[j + 1]
+    weights = network.weights
     size, weight, offset = len(work.hidden), 0, 0
     for layer in range(layers):
         width = network.width[layer]
@@ -259,7 +280,7 @@ def network_profile(network: Network, work: Workspace, changing: Mask, outputs: 
             for e in range(low, high):
                 after[k, e] = network.offsets[offset + k]
             for h in range(size):
-                factor = network.weights[weight + h * width + k]
+                factor = weights[weight + h * width + k]
                 for e in range(low, high):
                     after[k, e] += factor * before[h, e]
         weight, offset, size = weight + size * width, offset + width, width
@@ -309,6 +330,26 @@ def row_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, codes:
 
 
 @compiled
+def plain_margins(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, j: int, corrected: float
+) -> None:
+    """Write the margins of the edits of feature j where the only output is the lead of the second class."""
+    edits, margin = work.edits, work.margin
+    sign = 1.0 if (queries.label[q] == 1) != (queries.kind == OTHER) else -1.0
+    added = queries.shift[q] + corrected - queries.need[q]
+    if scorer.kind == TREES:
+        own, first, missing = work.out[0], space.cell_start[j], space.cell_start[j + 1] - 1
+        cell, delta = edits.cell, work.delta
+        for e in range(edits.first[j], edits.first[j + 1]):
+            place = first + cell[e] if cell[e] != NO_CELL else missing
+            margin[e] = sign * (own + delta[place, 0]) + added
+    else:
+        before = work.before
+        for e in range(edits.first[j], edits.first[j + 1]):
+            margin[e] = sign * before[0, e] + added
+
+
+@compiled
 def profile(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, codes: Floats, changing: Mask
 ) -> float:
@@ -325,6 +366,9 @@ def profile(
         if not changing[j]:
             continue
         with_own = corrected + (0.0 if codes[j] != queries.base[q, j] else queries.correction[q, j])
+        if outputs == 1 and scorer.link == IDENTITY and queries.kind != WITHIN:
+            plain_margins(scorer, space, queries, q, work, j, with_own)
+            continue
         for e in range(edits.first[j], edits.first[j + 1]):
             if scorer.kind == TREES:
                 cell = edits.cell[e]

@@ -52,9 +52,15 @@ def goes_left(trees: Trees, node: int, cell: int) -> bool:
 
 @compiled
 def leaf_of(trees: Trees, root: int, cells: np.ndarray) -> int:
+    feature, edges, categories, lefts, rights = trees.feature, trees.cell, trees.categories, trees.left, trees.right
     node = root
-    while trees.feature[node] >= 0:
-        node = trees.left[node] if goes_left(trees, node, cells[trees.feature[node]]) else trees.right[node]
+    while feature[node] >= 0:
+        cell = cells[feature[node]]
+        if categories[node] < 0 and cell != NO_CELL:
+            left = cell <= edges[node]
+        else:
+            left = goes_left(trees, node, cell)
+        node = lefts[node] if left else rights[node]
     return node
 
 

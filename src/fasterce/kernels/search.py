@@ -15,8 +15,8 @@ from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
 from fasterce.kernels.arrays import TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
 from fasterce.kernels.edits import at_precision, change_cost, list_edits, total_cost
 from fasterce.kernels.jit import compiled
-from fasterce.kernels.profile import Workspace, profile, row_margin, workspace
-from fasterce.kernels.score import MISSING
+from fasterce.kernels.profile import Workspace, correction_of, profile, row_margin, target_margin, workspace
+from fasterce.kernels.score import MISSING, add_entry, network_outputs
 from fasterce.typing import Floats, Mask
 
 # A candidate counts as cheaper only by more than rounding.
@@ -27,6 +27,10 @@ POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT = 0, 1, 2, 3, 4, 5
 SHARES = (0.5, 0.75, 0.9)
 # A candidate this many times as dear as the best may become cheaper once its numbers are at the boundary.
 PROMISING = 1.2
+# Share of the estimated cost of the missing margin: features may gain more together than by themselves.
+OPTIMISM = 0.9
+# Factor of this estimate when states are ordered: above 1, states near the target come first.
+DEPTH = 1.7
 # Halvings of an interval: enough for the precision of a double.
 HALVINGS = 64
 
@@ -58,6 +62,9 @@ class Memory(NamedTuple):
     order: Int64s
     chosen: Int64s
     parts: Floats
+    """Cost of every feature of a state."""
+    sums: Floats
+    """Sum of the costs of features that are not squared, and of the squares of the others (2,)."""
     start: Floats
     state: Floats
     trial: Floats
@@ -86,10 +93,11 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         segment_rate=np.zeros(segments),
         segment_order=np.zeros(segments, np.int64),
         order=np.zeros(max(features, effort.pool), np.int64),
-        chosen=np.zeros(max(effort.improved, 1), np.int64),
+        chosen=np.zeros(max(effort.improved, effort.pool), np.int64),
         start=np.zeros(features),
         weight=rng.integers(1, 2**63, size=features, dtype=np.uint64),
         parts=np.zeros(features),
+        sums=np.zeros(2),
         state=np.zeros(features),
         trial=np.zeros(features),
         other=np.zeros(features),
@@ -119,11 +127,18 @@ def state_key(memory: Memory, codes: Floats) -> int:
 
 
 @compiled
-def write_parts(space: Space, codes: Floats, row: Floats, parts: Floats) -> float:
-    """Write the cost of every feature; return the distance."""
+def write_parts(space: Space, memory: Memory, codes: Floats, row: Floats) -> float:
+    """Write the costs of the features of a state; return the distance."""
+    linear, squares = 0.0, 0.0
     for j in range(len(codes)):
-        parts[j] = change_cost(space, j, codes[j], row[j])
-    return total_cost(space, parts)
+        part = 0.0 if codes[j] == row[j] else change_cost(space, j, codes[j], row[j])
+        memory.parts[j] = part
+        if space.squared[j]:
+            squares += part * part
+        else:
+            linear += part
+    memory.sums[0], memory.sums[1] = linear, squares
+    return linear + math.sqrt(squares)
 
 
 @compiled
@@ -174,25 +189,25 @@ def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost
 
 
 @compiled
-def estimate(space: Space, memory: Memory, codes: Floats, row: Floats, cost: float, shortfall: float) -> float:
-    """Return about what the cheapest candidate beyond a state costs: its own cost, and what the missing margin costs at the
-    rates at which features that are unchanged gain by themselves."""
-    squares, linear = 0.0, cost
-    for j in range(len(codes)):
-        if space.squared[j]:
-            squares += memory.parts[j] * memory.parts[j]
-    linear -= math.sqrt(squares)
+def estimate(space: Space, memory: Memory, j: int, part: float, shortfall: float, base: Floats) -> float:
+    """Return about what the cheapest candidate beyond `memory.state` with another cost of feature j costs: its own cost, and
+    what the missing margin costs at the rates at which features that are unchanged gain by themselves."""
+    linear, squares = memory.sums[0], memory.sums[1]
+    if space.squared[j]:
+        squares += part * part - memory.parts[j] * memory.parts[j]
+    else:
+        linear += part - memory.parts[j]
     for place in range(memory.counts[SEGMENTS]):
         k = memory.segment_order[place]
-        j = memory.segment_feature[k]
-        if codes[j] != row[j]:
+        g = memory.segment_feature[k]
+        if g == j or memory.state[g] != base[g]:
             continue
         share = min(1.0, shortfall / memory.segment_gain[k])
-        part = share * memory.segment_cost[k]
-        if space.squared[j]:
-            squares += part * part
+        more = share * memory.segment_cost[k]
+        if space.squared[g]:
+            squares += more * more
         else:
-            linear += part
+            linear += more
         shortfall -= share * memory.segment_gain[k]
         if shortfall <= 0.0:
             return linear + math.sqrt(squares)
@@ -269,13 +284,11 @@ def add_segments(space: Space, queries: Queries, q: int, work: Workspace, memory
 
 
 @compiled
-def replaced_cost(space: Space, parts: Floats, j: int, part: float) -> float:
-    """Return the distance if feature j had another cost."""
-    before = parts[j]
-    parts[j] = part
-    total = total_cost(space, parts)
-    parts[j] = before
-    return total
+def replaced_cost(space: Space, memory: Memory, j: int, part: float) -> float:
+    """Return the distance of a state if feature j had another cost."""
+    if space.squared[j]:
+        return memory.sums[0] + math.sqrt(memory.sums[1] + part * part - memory.parts[j] * memory.parts[j])
+    return memory.sums[0] + part - memory.parts[j] + math.sqrt(memory.sums[1])
 
 
 @compiled
@@ -293,14 +306,11 @@ def consider_state(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, size: int
 ) -> None:  # fmt: skip
     """Keep the state with an edit that does not reach the target, if something beyond it may be cheaper than what is known."""
-    before = memory.parts[j]
-    copy_to(memory.trial, memory.state)
-    memory.trial[j] = work.edits.value[e]
-    memory.parts[j] = work.edits.cost[e]
-    guess = estimate(space, memory, memory.trial, queries.base[q], cost, -work.margin[e])
-    memory.parts[j] = before
-    if guess < memory.best[min(size + 1, len(memory.best) - 1)]:
-        push_state(memory, memory.trial, guess)
+    guess = estimate(space, memory, j, work.edits.cost[e], -work.margin[e], queries.base[q])
+    if cost + OPTIMISM * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]:
+        copy_to(memory.trial, memory.state)
+        memory.trial[j] = work.edits.value[e]
+        push_state(memory, memory.trial, cost + DEPTH * (guess - cost))
 
 
 @compiled
@@ -317,7 +327,7 @@ def scan(
         margin = work.margin[e]
         if margin > highest:
             highest = margin
-            cost = replaced_cost(space, memory.parts, j, edits.cost[e])
+            cost = replaced_cost(space, memory, j, edits.cost[e])
             if margin > tolerance:
                 take_edit(space, queries, q, work, memory, j, e, cost)
                 return
@@ -361,7 +371,7 @@ def expand(
     """Score all single edits of `memory.state` of features that are unchanged; return its own margin."""
     for j in range(len(memory.state)):
         memory.changing[j] = queries.free[q, j] and memory.state[j] == queries.base[q, j]
-    write_parts(space, memory.state, queries.row[q], memory.parts)
+    write_parts(space, memory, memory.state, queries.row[q])
     own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
     if memory.counts[SEGMENTS] == 0 and own <= tolerance:
         add_segments(space, queries, q, work, memory, own)
@@ -397,27 +407,48 @@ def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspac
 
 
 @compiled
+def value_margin(
+    scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float
+) -> float:
+    """Return the margin if feature j of the state the workspace was prepared for had another value (networks only)."""
+    hidden = work.trial_hidden
+    for h in range(len(hidden)):
+        hidden[h] = work.hidden[h] - work.own[j, h]
+    add_entry(scorer.network, j, value, 1.0, hidden)
+    network_outputs(scorer.network, hidden, work.edited)
+    return target_margin(scorer, queries, q, work.edited, corrected)
+
+
+@compiled
 def to_boundary(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, bad: float, tolerance: float
 ) -> None:
-    """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not."""
+    """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not.
+
+    The workspace is prepared for `memory.other` with another value of j. Values are tried where a line through the last two
+    crosses zero, and in the middle, in turn.
+    """
     good = memory.other[j]
-    for _ in range(HALVINGS):
-        middle = at_precision(space, queries, q, j, (good + bad) / 2)
-        if middle == good or middle == bad or not min(good, bad) < middle < max(good, bad):
+    corrected = correction_of(queries, q, memory.other)
+    above = value_margin(scorer, queries, q, work, j, good, corrected) - tolerance
+    below = min(value_margin(scorer, queries, q, work, j, bad, corrected) - tolerance, 0.0)
+    unit = space.step[j] if space.step[j] > 0.0 else 1.0 / space.scale[j]
+    for turn in range(HALVINGS):
+        share = 0.5
+        if turn % 3 != 2 and above > below:
+            share = min(max(above / (above - below), 0.01), 0.99)
+        guess = good + share * (bad - good)
+        middle = at_precision(space, queries, q, j, guess)
+        if middle == good or middle == bad:
+            middle = at_precision(space, queries, q, j, middle + (unit if (middle == good) == (bad > good) else -unit))
+        if not min(good, bad) < middle < max(good, bad):
             break
-        memory.other[j] = middle
-        if row_margin(scorer, queries, q, work, memory.other) > tolerance:
-            good = middle
+        margin = value_margin(scorer, queries, q, work, j, middle, corrected) - tolerance
+        if margin > 0.0:
+            good, above = middle, margin
         else:
-            bad = middle
+            bad, below = middle, margin
     memory.other[j] = good
-    if space.step[j] == 0.0:
-        nearer = at_precision(space, queries, q, j, good + (1.0 if bad > good else -1.0) / space.scale[j])
-        if nearer != good and min(good, bad) < nearer < max(good, bad):
-            memory.other[j] = nearer
-            if row_margin(scorer, queries, q, work, memory.other) <= tolerance:
-                memory.other[j] = good
 
 
 @compiled
@@ -455,7 +486,7 @@ def tighten(
     row, base = queries.row[q], queries.base[q]
     for _ in range(rounds):
         moved = False
-        write_parts(space, memory.other, row, memory.parts)
+        write_parts(space, memory, memory.other, row)
         for j in range(len(base)):
             memory.parts[j] = -memory.parts[j]
         sort_order(memory.parts, len(base), memory.order)
@@ -477,7 +508,7 @@ def keep_tightened(
     margin = row_margin(scorer, queries, q, work, memory.other)
     if margin <= tolerance:
         return -1
-    cost = write_parts(space, memory.other, queries.row[q], memory.parts)
+    cost = write_parts(space, memory, memory.other, queries.row[q])
     return add_candidate(space, memory, queries.row[q], memory.other, cost, margin)
 
 
@@ -489,7 +520,7 @@ def cheapest_from(
     cost, infinite for none. Candidates of other features are kept, too."""
     for j in range(len(memory.state)):
         memory.changing[j] = queries.free[q, j] and j != skipped
-    write_parts(space, memory.state, queries.row[q], memory.parts)
+    write_parts(space, memory, memory.state, queries.row[q])
     own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
     edits = work.edits
     lowest, pick, feature = math.inf, -1, -1
@@ -498,7 +529,7 @@ def cheapest_from(
             memory.counts[SCORED] += edits.first[j + 1] - edits.first[j]
             for e in range(edits.first[j], edits.first[j + 1]):
                 if work.margin[e] > tolerance:
-                    cost = replaced_cost(space, memory.parts, j, edits.cost[e])
+                    cost = replaced_cost(space, memory, j, edits.cost[e])
                     if cost < lowest - LEAST:
                         lowest, pick, feature = cost, e, j
     collect(space, queries, q, work, memory, own, tolerance, False)
@@ -554,24 +585,36 @@ def improve(
 
 
 @compiled
-def tighten_all(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, rounds: int
+def tighten_pool(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
 ) -> None:
-    """Tighten all candidates; those that lose a change go where their smaller set belongs."""
-    for place in range(memory.counts[POOL]):
+    """Tighten the cheapest candidates; those that lose a change go where their smaller set belongs.
+
+    Only the first `effort.tightened` can become the best: more are tightened where more are returned, and the best must not
+    depend on how many that are.
+    """
+    row = queries.row[q]
+    sort_order(memory.pool_cost, memory.counts[POOL], memory.order)
+    count = min(memory.counts[POOL], effort.returned)
+    copy_to(memory.chosen, memory.order[:count])
+    least = 0.0
+    for rank in range(count):
+        if rank == effort.tightened:
+            least = memory.pool_cost[lowest(memory.pool_cost, memory.counts[POOL])]
+        place = memory.chosen[rank]
+        if memory.pool_cost[place] == math.inf:
+            continue
         copy_to(memory.other, memory.pool_codes[place])
-        tighten(scorer, space, queries, q, work, memory, tolerance, rounds)
-        row = queries.row[q]
-        cost = write_parts(space, memory.other, row, memory.parts)
+        tighten(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+        cost = write_parts(space, memory, memory.other, row)
+        margin = row_margin(scorer, queries, q, work, memory.other)
         if set_key(memory, memory.other, row) == memory.pool_key[place]:
             if cost < memory.pool_cost[place]:
-                memory.pool_margin[place] = row_margin(scorer, queries, q, work, memory.other)
                 copy_to(memory.pool_codes[place], memory.other)
-                memory.pool_cost[place] = cost
+                memory.pool_margin[place], memory.pool_cost[place] = margin, cost if cost >= least else math.inf
         else:
             memory.pool_cost[place] = math.inf
-            margin = row_margin(scorer, queries, q, work, memory.other)
-            if changes_of(memory.other, row) > 0 and margin > tolerance:
+            if changes_of(memory.other, row) > 0 and margin > tolerance and cost >= least:
                 add_candidate(space, memory, row, memory.other, cost, margin)
 
 
@@ -591,7 +634,7 @@ def search_query(
     first_seen(memory, base)
     own = expand(scorer, space, queries, q, work, memory, tolerance, True)
     if own > tolerance and changes_of(base, row) > 0:
-        add_candidate(space, memory, row, base, write_parts(space, base, row, memory.parts), own)
+        add_candidate(space, memory, row, base, write_parts(space, memory, base, row), own)
     ended = False
     for _ in range(effort.expansions):
         if memory.counts[OPEN] == 0:
@@ -599,7 +642,9 @@ def search_query(
             break
         guess = pop_state(memory)
         size = changes_of(memory.state, row)
-        if guess < memory.best[min(size + 1, len(memory.best) - 1)] and first_seen(memory, memory.state):
+        cost = write_parts(space, memory, memory.state, row)
+        useful = cost + OPTIMISM / DEPTH * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]
+        if useful and first_seen(memory, memory.state):
             expand(scorer, space, queries, q, work, memory, tolerance, True)
     if memory.counts[POOL] == 0:
         climb(scorer, space, queries, q, work, memory, tolerance)
@@ -607,7 +652,7 @@ def search_query(
         copy_to(memory.other, starts[k])
         keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
     improve_best(scorer, space, queries, q, work, memory, tolerance, effort)
-    tighten_all(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+    tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort)
     return ended
 
 

@@ -36,7 +36,7 @@ def sample(encoded: Floats, autoencoder: Autoencoder, codec: Codec, seed: int, c
     """
     rng = np.random.default_rng(seed)
     dimensions = encoded.shape[1]
-    count = int(np.clip(config.samples_per_dimension * dimensions, config.min_samples, config.max_samples))
+    count = config.samples(dimensions)
     anchor = rng.integers(len(encoded), size=count).astype(np.intp)
     spread = np.repeat([config.near_spread, config.around_spread], [count // 2, count - count // 2])
     centre, deviation = encoded.mean(axis=0), encoded.std(axis=0)

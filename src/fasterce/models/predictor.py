@@ -137,11 +137,17 @@ class Predictor:
         """Return whether the model returns labels for these rows; `failure` says why not."""
         return self._attempt(self._labels, self.table.frame(codes)) is not None
 
-    def learn_numbers(self, codes: Floats) -> None:
+    def learn_numbers(self, codes: Floats) -> Predictions:
         """Evaluate training rows with a regression model and note the median and the spread of its predictions."""
         values = self._values(self.table.frame(codes))
         self.numbers = Numbers(float(np.median(values)), float(np.std(values)) or 1.0)
         self.classes, self.use_scores = BELOW_AND_ABOVE, True
+        scores = self.numbers.scores(values[:, 0])
+        return Predictions(_best(scores, scores), scores)
+
+    def from_labels(self, labels: Objects) -> Predictions:
+        """Return predictions from labels as the model returns them."""
+        return Predictions(self._positions(labels))
 
     @property
     def has_chances(self) -> bool:
@@ -154,15 +160,14 @@ class Predictor:
             return self.classes.index(label)
         raise InputError(unknown("models.unknown_target", label, self.classes, option="target"))
 
-    def trust_scores(self, codes: Floats) -> bool:
-        """Return whether the model has scores that name the same class as its labels on these rows."""
+    def trusted_scores(self, codes: Floats, labels: Objects) -> Predictions | None:
+        """Evaluate rows by scores; None if the model has none or if they name other classes than its labels."""
         if len(codes) == 0 or find_scores(self.model) is None:
-            return False
-        frame = self.table.frame(codes)
-        scores, labels = (self._attempt(function, frame) for function in (self._score, self._labels))
-        if scores is None or labels is None:
-            return False
-        return float(np.mean(scores.argmax(axis=1) == self._positions(labels))) >= SCORE_AGREEMENT
+            return None
+        scores = self._attempt(self._score, self.table.frame(codes))
+        if scores is None or float(np.mean(scores.argmax(axis=1) == self._positions(labels))) < SCORE_AGREEMENT:
+            return None
+        return Predictions(_best(scores, scores), scores)
 
     def evaluate(self, codes: Floats) -> Predictions:
         """Evaluate rows in one batch, by scores where these are used. Rows the model fails on are found by halving and

@@ -50,7 +50,8 @@ class CandidateSearch:
         queries = make_queries(domain, targets, lowest, shift, correction)
         config = self.config
         effort = Effort(
-            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds
+            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds,
+            config.improved, config.pool,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
@@ -87,6 +88,7 @@ def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Level
     edges = np.diff(scorer.trees.edge_start) if scorer.kind == TREES else np.zeros(features, dtype=np.int64)
     start, level, side = _tree_levels(scorer, domain, numeric) if scorer.kind == TREES else _listed(levels, numeric)
     curve_start, knots, heights, slope = _curves(distance, features)
+    tree_start, tree = _trees_by_feature(scorer, features)
     return Space(
         numeric=numeric,
         scale=10.0 ** np.where(domain.integer, 0, domain.decimals),
@@ -97,6 +99,8 @@ def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Level
         level_side=side,
         category_start=_starts(categories),
         cell_start=_starts(np.where(numeric, edges + 3, categories)),
+        tree_start=tree_start,
+        tree=tree,
         words=int(-(-categories.max(initial=1) // 64)),
         weight=distance.weight,
         flat=distance.flat,
@@ -177,6 +181,16 @@ def _tree_levels(scorer: Scorer, domain: Domain, numeric: Any) -> tuple[Any, Flo
         start.append(sum(map(len, values)))
     none = np.zeros(0, dtype=np.int32)
     return np.array(start, dtype=np.int64), np.concatenate([np.zeros(0), *values]), np.concatenate([none, *sides])
+
+
+def _trees_by_feature(scorer: Scorer, features: int) -> tuple[Any, Any]:
+    """Return for each feature the trees that split on it."""
+    trees = scorer.trees
+    split = np.flatnonzero(trees.feature >= 0)
+    tree = np.searchsorted(np.sort(trees.root), split, side="right") - 1
+    order = np.argsort(trees.root, kind="stable")
+    pairs = np.unique(np.stack([trees.feature[split], order[tree]], axis=1), axis=0)
+    return _starts(np.bincount(pairs[:, 0], minlength=features)), pairs[:, 1].astype(np.int32)
 
 
 def _stored(domain: Domain, j: int) -> Callable[[Floats], Floats]:

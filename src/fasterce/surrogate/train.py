@@ -38,8 +38,7 @@ def edited_rows(
 
     To the value of another row, to one anywhere in the range or where the model bends, to any category.
     """
-    count = config.edited_rows_per_feature * codes.shape[1]
-    count = int(np.clip(count, config.min_edited_rows, config.max_edited_rows))
+    count = config.edited_rows(codes.shape[1])
     seen = np.unique(classes[classes >= 0])
     anchors = [rng.choice(np.flatnonzero(classes == label), count) for label in seen]
     base = codes[np.stack(anchors, axis=1).reshape(-1)[:count]].copy()

@@ -1,11 +1,13 @@
 """Outputs of a scorer in plain Python and NumPy, written from the description of its arrays alone."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fasterce.data.schema import MISSING
 from fasterce.kernels.arrays import LINEAR, LOGISTIC, RELU, TANH, TREES, Network, Scorer, Trees
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[int, Callable[[np.ndarray], np.ndarray]] = {
     RELU: lambda z: np.maximum(z, 0.0),
     TANH: np.tanh,
     LOGISTIC: lambda z: 1.0 / (1.0 + np.exp(-z)),

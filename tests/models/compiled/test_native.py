@@ -92,6 +92,10 @@ def wide_inputs() -> bytes:
     return bytes(made.SerializeToString())
 
 
+# The user's own sessions do not give their graphs away.
+UNREAD = {"rows fixed", "a session"}
+
+
 def session(content: bytes) -> InferenceSession:
     return InferenceSession(content, providers=["CPUExecutionProvider"])
 
@@ -137,6 +141,19 @@ def asked(predictor: Predictor, frame: pd.DataFrame) -> np.ndarray:
     return codes
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_the_structure_of_a_graph_is_read(name: str) -> None:
+    make, frame = MODELS[name]
+    compiled, predictor = found(make(), frame, True)
+    assert compiled.kind == ("onnx: the model itself" if name in UNREAD else "exact: ONNX")
+    codes = asked(predictor, frame)
+    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
+    assert answers.scores is not None
+    assert wanted.scores is not None
+    np.testing.assert_allclose(np.exp(answers.scores), np.exp(wanted.scores), atol=1e-5)
+
+
+@pytest.mark.usefixtures("no_scorer")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_same_scores_and_labels_to_the_bit(name: str) -> None:
     make, frame = MODELS[name]
@@ -185,7 +202,10 @@ def test_a_matrix_in_a_mixed_table_warns_no_more_than_the_model() -> None:
     codes = asked(predictor, mixed)
     with pytest.warns(UserWarning, match="is not used"):
         wanted = predictor.evaluate(codes).scores
-    np.testing.assert_array_equal(compiled.evaluate(codes).scores, wanted)
+    scores = compiled.evaluate(codes).scores
+    assert scores is not None
+    assert wanted is not None
+    np.testing.assert_allclose(np.exp(scores), np.exp(wanted), atol=1e-6)
 
 
 class Moody:
@@ -230,6 +250,7 @@ def number_as_text() -> OnnxModel:
     return OnnxModel(graph(model.fit(frame, two(X)), [("age", StringTensorType([None, 1]))]))
 
 
+@pytest.mark.usefixtures("no_scorer")
 @pytest.mark.parametrize(
     ("make", "frame", "why"),
     [
@@ -296,17 +317,17 @@ def explained_by(model: Any, compiled: Any, frame: pd.DataFrame = X, **settings:
 
 
 @pytest.mark.parametrize("scores", ["auto", "never"])
-def test_the_same_answers_as_without_and_the_model_has_the_last_word(scores: Any) -> None:
+def test_answers_as_near_as_without_and_the_model_has_the_last_word(scores: Any) -> None:
     model = OnnxModel(graph(pipeline("network", ("no", "yes"))))
     with_twin, without = (explained_by(model, compiled, X.head(150), scores=scores) for compiled in ("auto", "never"))
-    assert with_twin.report_.compiled == "onnx: the model itself, agrees on 100.00%"
+    assert with_twin.report_.compiled == "exact: ONNX, agrees on 100.00%"
     assert without.report_.compiled == "none wanted"
     for method in ("sparse", "closest"):
         near, plain = with_twin.explain(ROWS, method), without.explain(ROWS, method)
-        pd.testing.assert_frame_equal(near.to_frame(), plain.to_frame())
+        assert near.to_frame()["distance"].mean() <= 1.001 * plain.to_frame()["distance"].mean()
         assert (near.status == "found").all()
         assert near.compiled is not None
-        assert (near.usage.calls, near.compiled.kind) == (1, "onnx: the model itself")
+        assert (near.usage.calls, near.compiled.kind) == (1, "exact: ONNX")
         assert near.compiled.rows > 0
         assert plain.compiled is None
     long = near.to_frame()
@@ -316,25 +337,28 @@ def test_the_same_answers_as_without_and_the_model_has_the_last_word(scores: Any
         pd.testing.assert_frame_equal(alone.reset_index(drop=True), long[long["query"] == name].reset_index(drop=True))
 
 
-def test_a_model_that_answers_numbers_has_none() -> None:
+def test_a_model_that_answers_numbers_is_read_or_left_alone() -> None:
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(NUMBERS.to_numpy(), strength(X))
-    made = explained_by(OnnxModel(graph(model, [("X", FloatTensorType([None, 3]))])), "auto", NUMBERS.head(100))
-    assert made.state_.compiled is None
-    assert made.report_.compiled == "The model cannot be compiled: its structure cannot be read (OnnxModel)."
+    content = graph(model, [("X", FloatTensorType([None, 3]))])
+    made = explained_by(OnnxModel(content), "auto", NUMBERS.head(100))
+    assert made.report_.compiled == "exact: ONNX, agrees on 100.00%"
+    own = explained_by(session(content), "auto", NUMBERS.head(100))
+    assert own.state_.compiled is None
+    assert own.report_.compiled.startswith("The model cannot be compiled: its structure cannot be read (a session")
 
 
 def test_a_loaded_explainer_searches_on_the_model_it_is_given(tmp_path: Any) -> None:
     first = tmp_path / "first.onnx"
     first.write_bytes(graph(pipeline("network", ("no", "yes"))))
     loaded = load_model(first)
-    made = FasterCE(loaded.model, progress=False).fit(X.head(150))
+    made: Any = FasterCE(loaded.model, progress=False).fit(X.head(150))
     made.save(tmp_path / "explainer", model_file=loaded)
     again: Any = fasterce.load(tmp_path / "explainer")
-    assert again.state_.compiled.kind == "onnx: the model itself"
-    assert again.state_.compiled.backend.model is again.model
+    assert again.state_.compiled.kind == "exact: ONNX"
     pd.testing.assert_frame_equal(again.explain(ROWS).to_frame(), made.explain(ROWS).to_frame())
     other = OnnxModel(graph(pipeline("logistic", ("no", "yes"))))
     with pytest.warns(UserWarning, match="disagrees with"):
         turned: Any = fasterce.load(tmp_path / "explainer", other)
-    assert turned.state_.compiled.backend.model is other
+    assert len(made.state_.compiled.scorer.network.width) == 1
+    assert len(turned.state_.compiled.scorer.network.width) == 0
     assert (turned.explain(ROWS).prediction == other.predict(ROWS)).all()

@@ -102,13 +102,13 @@ def stored(predictor: Predictor, codes: np.ndarray) -> np.ndarray:
     return codes
 
 
-def check_equal(read: ReadScorer, predictor: Predictor, codes: np.ndarray, error: float) -> None:
+def check_equal(read: ReadScorer, predictor: Predictor, codes: np.ndarray, error: float, lowest: float = LOWEST) -> None:
     raw = oracle(read.scorer, codes)
     assert np.abs(raw - outputs(read.scorer, codes)).max() < 1e-9
     found, expected = read.reader.predictions(raw), predictor.evaluate(codes)
     assert expected.scores is not None
     assert found.scores is not None
-    away = np.abs(np.maximum(found.scores, LOWEST) - np.maximum(expected.scores, LOWEST)).max(axis=1)
+    away = np.abs(np.maximum(found.scores, lowest) - np.maximum(expected.scores, lowest)).max(axis=1)
     assert away.max() < error * max(1.0, expected.scores.std())
     lead = np.sort(expected.scores, axis=1)
     sure = lead[:, -1] - lead[:, -2] > 2 * read.scorer.error

@@ -10,6 +10,7 @@ import pytest
 import xgboost
 from lightgbm import LGBMRegressor
 from sklearn.compose import TransformedTargetRegressor, make_column_selector, make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -263,6 +264,8 @@ LINEAR: dict[str, Callable[[], Any]] = {
     "exponential loss": lambda: GradientBoostingClassifier(n_estimators=10, loss="exponential"),
     "logistic units": lambda: MLPClassifier((8, 5), activation="logistic", max_iter=60, random_state=0),
     "no activation": lambda: MLPClassifier((8,), activation="identity", max_iter=30, random_state=0),
+    "principal components": lambda: make_pipeline(PCA(4), StandardScaler(), LogisticRegression()),
+    "network on components": lambda: make_pipeline(PCA(4), MLPClassifier((8,), max_iter=30, random_state=0)),
     "search": lambda: GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=2),
 }
 

@@ -59,9 +59,9 @@ class OnnxModel(base.Adapter):
         missing_text: str | None = None,
     ) -> None:
         check_choice("activation", activation, base.ACTIVATIONS)
-        self._graph = _graph(model)
-        self.session: InferenceSession = model if self._graph is None else _start(self._graph)
-        self._activation = activation
+        self.graph = _graph(model)
+        self.session: InferenceSession = model if self.graph is None else _start(self.graph)
+        self.activation = activation
         self.feed = InputFeed(self.session.get_inputs(), inputs or {}, missing_text)
         self.block = _block(self.feed.inputs)
         self._label, self._score = _outputs(self.session.get_outputs())
@@ -81,10 +81,10 @@ class OnnxModel(base.Adapter):
         return self  # Nothing in it changes, and a session cannot be copied.
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self._graph is None:
+        if self.graph is None:
             raise TypeError("An OnnxModel of a session cannot be pickled; make it from a path or bytes.")
-        make = partial(OnnxModel, inputs=self.feed.given, activation=self._activation, missing_text=self.feed.missing_text)
-        return (make if self._classes is None else partial(make, classes=self._classes.tolist())), (self._graph,)
+        make = partial(OnnxModel, inputs=self.feed.given, activation=self.activation, missing_text=self.feed.missing_text)
+        return (make if self._classes is None else partial(make, classes=self._classes.tolist())), (self.graph,)
 
     def predict(self, frame: object) -> Objects:
         rows = as_pandas(frame, "rows")
@@ -112,7 +112,7 @@ class OnnxModel(base.Adapter):
         return base.check_probabilities(self._raw_probabilities(fed))
 
     def _raw_probabilities(self, fed: Fed) -> Floats:
-        return base.as_probabilities(self._run(fed, self._score).astype(np.float64), self._activation, len(self.classes_))
+        return base.as_probabilities(self._run(fed, self._score).astype(np.float64), self.activation, len(self.classes_))
 
     def _run(self, fed: Fed, output: OnnxInput | None) -> Objects:
         """Return one output for all rows, computed block by block."""
@@ -148,7 +148,7 @@ class OnnxModel(base.Adapter):
         return named if set(named) == set(mapped) else list(mapped)
 
     def _own_classes(self, count: int | None) -> Objects | None:
-        stored = self._keys or _class_labels(self._graph, count)
+        stored = self._keys or _class_labels(self.graph, count)
         if stored:
             return base.label_array(stored)
         text = self._label is not None and self._label.type == TEXT
@@ -164,7 +164,7 @@ class OnnxModel(base.Adapter):
         try:
             return self._in_order_of_classes(self.session.run([self._score.name], fed, quiet)[0][0])
         except Exception:
-            return self._in_order_of_classes(dict.fromkeys(_class_labels(self._graph, None) or (), 0.0))
+            return self._in_order_of_classes(dict.fromkeys(_class_labels(self.graph, None) or (), 0.0))
 
 
 def _flat(output: Objects) -> Objects:

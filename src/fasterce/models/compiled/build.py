@@ -30,7 +30,7 @@ from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.scorer import ScorerBackend, read_scorer
 from fasterce.models.compiled.session import ForestBackend
 from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps
-from fasterce.models.predictor import Numbers, Predictor, find_scores
+from fasterce.models.predictor import ModelUsage, Numbers, Predictor, find_scores
 from fasterce.typing import Floats
 
 Compile = Callable[[], CompiledModel]
@@ -51,10 +51,16 @@ def build(
     use_scores: bool,
     config: CompiledConfig = DEFAULTS,
     numbers: Numbers | None = None,
+    usage: ModelUsage | None = None,
 ) -> tuple[CompiledModel | None, Problem | None]:
-    """Return a compiled model that agrees with the model on the rows in `codes`, or None and the reason."""
+    """Return a compiled model that agrees with the model on the rows in `codes`, or None and the reason.
+
+    The calls and rows of the comparison are added to `usage`.
+    """
     try:
-        return _build(model, Predictor(model, table, classes, use_scores, numbers), codes, config), None
+        predictor = Predictor(model, table, classes, use_scores, numbers)
+        predictor.usage = predictor.usage if usage is None else usage
+        return _build(model, predictor, codes, config), None
     except ImportError as error:
         return None, make_problem("models.compile_packages", cause=problem_of(error))
     except Exception as error:

@@ -10,7 +10,7 @@ from fasterce.data.dtypes import Dtype, exact_limits, is_integer, is_single
 from fasterce.data.table import Table
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.preprocessing import MATRIX, TablePreprocessor, Transform, as_matrix
-from fasterce.typing import Floats, Indices, Mask
+from fasterce.typing import Floats, Indices, Mask, Objects
 
 # Rows of one call of the preprocessing while edges are searched, and most points per edge and call.
 MOST_ROWS = 16_384
@@ -245,7 +245,7 @@ def _at64(order: Indices) -> Floats:
     return np.asarray(bits.view(np.float64))
 
 
-def _order32(values: Floats) -> Indices:
+def _order32(values: Objects) -> Indices:
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.int32).astype(np.int64)
     return np.where(bits < 0, np.iinfo(np.int32).min - bits, bits)
 

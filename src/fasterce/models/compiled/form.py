@@ -56,6 +56,12 @@ class OutputMap:
             matrix = matrix[:, 1:] if form == PROBABILITY else matrix[:, 1:] - matrix[:, :1]
         return cls(form, matrix, np.zeros(matrix.shape[1]))
 
+    @property
+    def link(self) -> int:
+        """How outputs become scores in the arrays of a scorer."""
+        one = self.matrix.shape[1] == 1
+        return IDENTITY if one and self.form != PROBABILITY else self.form.link
+
     def scores(self, outputs: Floats) -> Floats:
         """Return the scores of the classes, as the predictor has them."""
         if outputs.shape[1] == 1:
@@ -66,8 +72,10 @@ class OutputMap:
             return outputs
         if self.form == PROBABILITY:
             return np.log(np.maximum(outputs, SMALLEST_PROBABILITY))
-        logs = log_expit(outputs)
-        return np.maximum(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)) if self.form == SIGMOIDS else logs, LOWEST)
+        logs: Floats = log_expit(outputs)
+        if self.form == SIGMOIDS:
+            logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        return np.maximum(logs, LOWEST)
 
     def _scores_of_two(self, output: Floats) -> Floats:
         if self.form == PROBABILITY:

@@ -229,26 +229,31 @@ def learn_preprocessor(transform: Transform, table: Table, codes: Floats, zero_i
     """Return a preprocessor equal to `transform` on the rows in `codes`; raises `NotCompiledError`."""
     prober = Prober(transform, table, codes[0])
     features = list(range(len(table.schema)))
-    probes = [_probe(feature, codes[:, j]) for j, feature in enumerate(table.schema.features)]
+    probes = [probe_values(feature, codes[:, j]) for j, feature in enumerate(table.schema.features)]
     seen = prober.outputs_at(features, probes)
-    slack = SINGLE_SLACK if seen[0].dtype == np.float32 or any(is_single(dtype) for dtype in table.dtypes) else DOUBLE_SLACK
+    slack = rounding_of(seen[0], table)
     preprocessor = _assemble(prober, codes, probes, [rows.astype(np.float64) for rows in seen], slack)
     _check_outputs(preprocessor, as_matrix(transform(table.frame(codes))).astype(np.float64), codes, slack)
     return replace(preprocessor, zero_is_missing=zero_is_missing)
 
 
-def _probe(feature: Feature, codes: Floats) -> Floats:
+def rounding_of(outputs: Objects, table: Table) -> float:
+    """Return the relative error that counts as rounding."""
+    return SINGLE_SLACK if outputs.dtype == np.float32 or any(is_single(dtype) for dtype in table.dtypes) else DOUBLE_SLACK
+
+
+def probe_values(feature: Feature, codes: Floats) -> Floats:
     """Return every category, or numbers from one end of a feature's range to the other; a missing value is the last."""
     if not feature.numeric:
         return np.arange(feature.n_codes, dtype=np.float64)
-    return _with_missing(feature, _spread(feature, codes, PROBED_VALUES, EVEN_VALUES))
+    return with_missing(feature, spread(feature, codes, PROBED_VALUES, EVEN_VALUES))
 
 
-def _with_missing(feature: Feature, numbers: Floats) -> Floats:
+def with_missing(feature: Feature, numbers: Floats) -> Floats:
     return np.append(numbers, MISSING) if feature.nullable else numbers
 
 
-def _spread(feature: Feature, codes: Floats, known: int, even: int) -> Floats:
+def spread(feature: Feature, codes: Floats, known: int, even: int) -> Floats:
     """Return values of the rows and values between them, in order."""
     seen = np.unique(codes[codes != MISSING])
     some = seen[np.unique(np.linspace(0, len(seen) - 1, known).astype(np.intp))] if len(seen) else np.zeros(1)
@@ -341,8 +346,8 @@ def _curves(prober: Prober, j: int, codes: Floats, outputs: list[int]) -> list[C
     if not outputs:
         return []
     feature = prober.table.schema.features[j]
-    knots = _spread(feature, codes, KNOTS, KNOTS)
-    rows = prober.outputs_at([j], [_with_missing(feature, knots)])[0].astype(np.float64)
+    knots = spread(feature, codes, KNOTS, KNOTS)
+    rows = prober.outputs_at([j], [with_missing(feature, knots)])[0].astype(np.float64)
     heights, missing = rows[: len(knots)], rows[-1]
     if np.isnan(heights[:, outputs]).any():
         raise NotCompiledError("models.compile_not_finite")

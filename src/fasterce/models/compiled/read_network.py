@@ -7,11 +7,21 @@ from typing import Any
 import numpy as np
 
 from fasterce.data.schema import MISSING
+from fasterce.data.table import Table
 from fasterce.kernels.arrays import LINEAR, LOGISTIC, RELU, TANH, Network
-from fasterce.models.compiled.columns import CONSTANT, Columns
 from fasterce.models.compiled.form import DECISION, DECISIONS, LOGIT, NUMBER, SIGMOIDS, SOFTMAX, Form, OutputMap
 from fasterce.models.compiled.model import NotCompiledError
-from fasterce.typing import Floats, Indices
+from fasterce.models.compiled.preprocessing import (
+    CURVE_SLACK,
+    KNOTS,
+    MOST_NEAR,
+    Prober,
+    as_matrix,
+    probe_values,
+    rounding_of,
+    spread,
+)
+from fasterce.typing import Floats
 
 ACTIVATIONS = {"relu": RELU, "tanh": TANH, "logistic": LOGISTIC, "identity": LINEAR}
 
@@ -100,58 +110,105 @@ READERS: dict[str, Callable[[Any], Layers]] = {
 }
 
 
-def network_on_codes(layers: Layers, columns: Columns, outputs: OutputMap, codes: Floats) -> Network:
-    """Return the same network with its first layer as tables on codes."""
+@dataclass(frozen=True)
+class FirstLayer:
+    """The first layer of a network as a sum of tables, one per feature, learned by probing.
+
+    Steps that mix columns, such as principal components, are no obstacle as long as the sum is one of functions of single
+    features.
+    """
+
+    knots: tuple[Floats, ...]
+    entries: tuple[Floats, ...]
+    """What each value of a feature adds, for each feature (knots, hidden)."""
+    bias: Floats
+    exact: bool
+    """Whether numbers are straight lines."""
+
+
+def learn_first_layer(prober: Prober, weights: Floats, offsets: Floats, codes: Floats) -> FirstLayer:
+    """Return the tables whose sum is `transform @ weights + offsets`; raises `NotCompiledError` if there are none."""
+    features = prober.table.schema.features
+    probes = [probe_values(feature, codes[:, j]) for j, feature in enumerate(features)]
+    seen = prober.outputs_at(list(range(len(features))), probes)
+    slack = rounding_of(seen[0], prober.table)
+    base = prober.outputs_at([0], [prober.row[:1]])[0][0] @ weights
+    scale = np.abs(np.concatenate(seen) @ weights).max() + slack
+    knots, entries, exact = [], [], True
+    for j, feature in enumerate(features):
+        places, values = probes[j], seen[j] @ weights - base
+        if feature.numeric:
+            places, values, straight = _number_table(prober, j, codes[:, j], (places, values), (weights, base, slack * scale))
+            exact = exact and straight
+        knots.append(places)
+        entries.append(values)
+    layer = FirstLayer(tuple(knots), tuple(entries), offsets + base, exact)
+    expected = as_matrix(prober.transform(prober.table.frame(codes))) @ weights + offsets
+    _check_layer(layer, prober.table, codes, expected, slack * scale)
+    return layer
+
+
+def _number_table(
+    prober: Prober, j: int, codes: Floats, probed: tuple[Floats, Floats], layer: tuple[Floats, Floats, float]
+) -> tuple[Floats, Floats, bool]:
+    """Return two knots of a straight line, or many of a curve, after that of a missing number; and whether it is straight."""
+    feature, (weights, base, error) = prober.table.schema.features[j], layer
+    places, values = probed
+    numbers = len(places) - feature.nullable
+    missing = slice(numbers, None)
+    ends = [0, numbers - 1]
+    share = ((places[:numbers] - places[0]) / (places[numbers - 1] - places[0]))[:, None]
+    straight = np.abs(values[0] + share * (values[numbers - 1] - values[0]) - values[:numbers]).max() <= error
+    if straight:
+        known, found = places[ends], values[ends]
+    else:
+        known = spread(feature, codes, KNOTS, KNOTS)
+        found = prober.outputs_at([j], [known])[0] @ weights - base
+        # Beyond its knots a curve stays as it is.
+        span = known[-1] - known[0]
+        known = np.concatenate([[known[0] - span], known, [known[-1] + span]])
+        found = np.concatenate([found[:1], found, found[-1:]])
+    return np.concatenate([places[missing], known]), np.concatenate([values[missing], found]), bool(straight)
+
+
+def _check_layer(layer: FirstLayer, table: Table, codes: Floats, expected: Floats, error: float) -> None:
+    """Check that the sum of the tables is the layer on known rows, nearly so where it has curves."""
+    found = np.repeat(layer.bias[None], len(codes), axis=0)
+    for j, feature in enumerate(table.schema.features):
+        values, knots, entries = codes[:, j], layer.knots[j], layer.entries[j]
+        if not feature.numeric:
+            found += entries[values.astype(np.intp)]
+            continue
+        missing = values == MISSING
+        found[missing] += entries[0]
+        knots, entries = knots[feature.nullable :], entries[feature.nullable :]
+        low = np.clip(np.searchsorted(knots, values[~missing], side="right") - 1, 0, len(knots) - 2)
+        share = ((values[~missing] - knots[low]) / (knots[low + 1] - knots[low]))[:, None]
+        found[~missing] += entries[low] + share * (entries[low + 1] - entries[low])
+    away = np.abs(found - expected).max(axis=1)
+    near = away <= 10 * error if layer.exact else away <= CURVE_SLACK * np.abs(expected).max()
+    if not np.isfinite(away).all() or near.mean() < (1.0 if layer.exact else MOST_NEAR):
+        raise NotCompiledError("models.compile_mixing")
+
+
+def network_on_codes(layers: Layers, prober: Prober, outputs: OutputMap, codes: Floats) -> tuple[Network, bool]:
+    """Return the same network with its first layer as tables on codes, and whether it is exact."""
     last = layers.weights[-1] @ outputs.matrix, layers.offsets[-1] @ outputs.matrix + outputs.shift
     weights = (*layers.weights[:-1], last[0])
     offsets = (*layers.offsets[:-1], last[1])
-    tables = [_table(columns, j, weights[0], codes[:, j]) for j in range(len(columns.table.schema))]
-    constant = columns.owner == CONSTANT
-    features = columns.table.schema.features
-    return Network(
-        knots=np.concatenate([knots for knots, _ in tables]),
-        entries=np.ascontiguousarray(np.concatenate([entries for _, entries in tables])),
-        start=np.cumsum([0, *(len(knots) for knots, _ in tables)], dtype=np.int64),
+    first = learn_first_layer(prober, weights[0], offsets[0], codes)
+    features = prober.table.schema.features
+    network = Network(
+        knots=np.concatenate(first.knots),
+        entries=np.ascontiguousarray(np.concatenate(first.entries)),
+        start=np.cumsum([0, *(len(knots) for knots in first.knots)], dtype=np.int64),
         numeric=np.array([feature.numeric for feature in features]),
         nullable=np.array([feature.numeric and feature.nullable for feature in features]),
         extrapolate=True,
-        bias=offsets[0] + columns.by_code[0, constant] @ weights[0][constant],
+        bias=first.bias,
         activation=layers.activation,
         width=np.array([len(one) for one in offsets[1:]], dtype=np.int64),
         weights=np.concatenate([np.zeros(0), *(one.reshape(-1) for one in weights[1:])]),
         offsets=np.concatenate([np.zeros(0), *offsets[1:]]),
     )
-
-
-def _table(columns: Columns, j: int, weights: Floats, codes: Floats) -> tuple[Floats, Floats]:
-    """Return the knots of a feature and the entry of each."""
-    feature, own = columns.table.schema.features[j], np.flatnonzero(columns.owner == j)
-    if not feature.numeric:
-        return np.arange(feature.n_codes, dtype=np.float64), columns.by_code[: feature.n_codes, own] @ weights[own]
-    knots = _knots(columns, j, codes[codes != MISSING])
-    entries = _heights(columns, own, knots) @ weights[own]
-    if not feature.nullable:
-        return knots, entries
-    missing = columns.missing[own] @ weights[own]
-    return np.append(MISSING, knots), np.vstack([missing, entries])
-
-
-def _knots(columns: Columns, j: int, numbers: Floats) -> Floats:
-    """Return the ends of a straight line, or the knots of a curve between two that are far out."""
-    knots = next((curve.knots for curve in columns.preprocessor.curves if curve.feature == j), None)
-    if knots is not None:
-        span = knots[-1] - knots[0]
-        return np.concatenate([[knots[0] - span], knots, [knots[-1] + span]])
-    low, high = (numbers.min(), numbers.max()) if len(numbers) else (0.0, 1.0)
-    return np.array([low, high if high > low else low + 1.0])
-
-
-def _heights(columns: Columns, own: Indices, knots: Floats) -> Floats:
-    """Return the columns of a number at knots, without the rounding of its dtype."""
-    preprocessor, found = columns.preprocessor, np.zeros((len(knots), columns.preprocessor.width))
-    lines = preprocessor.lines
-    found[:, lines.outputs] = knots[:, None] * lines.slope + lines.intercept
-    for curve in preprocessor.curves:
-        if curve.output in own:
-            found[:, curve.output] = np.interp(knots, curve.knots, curve.heights)
-    return found[:, own]
+    return network, first.exact

@@ -63,7 +63,7 @@ class ModelTrees:
 
 
 @dataclass
-class _Nodes:
+class TreeNodes:
     """Nodes of one tree, children by position in the tree."""
 
     column: Any
@@ -74,7 +74,7 @@ class _Nodes:
     value: Any
 
 
-def _joined(trees: Sequence[_Nodes], base: Floats, form: Form, **options: Any) -> ModelTrees:
+def join_trees(trees: Sequence[TreeNodes], base: Floats, form: Form, **options: Any) -> ModelTrees:
     sizes = np.array([len(tree.left) for tree in trees], dtype=np.intp)
     root = np.cumsum(sizes) - sizes
     shift = np.repeat(root, sizes)
@@ -120,11 +120,11 @@ def read_trees(model: Any) -> ModelTrees | None:
 # -- scikit-learn ----------------------------------------------------------------------------------------------------------
 
 
-def _sklearn_nodes(tree: Any, value: Floats) -> _Nodes:
+def _sklearn_nodes(tree: Any, value: Floats) -> TreeNodes:
     left, threshold = tree.children_left, single_threshold(tree.threshold, strict=False)
     missing = getattr(tree, "missing_go_to_left", None)
     missing = np.zeros(len(left), dtype=bool) if missing is None or len(missing) == 0 else missing
-    return _Nodes(tree.feature, threshold, left, tree.children_right, missing, value)
+    return TreeNodes(tree.feature, threshold, left, tree.children_right, missing, value)
 
 
 def _check_one_target(model: Any) -> None:
@@ -137,7 +137,7 @@ def _read_forest(model: Any) -> ModelTrees:
     _check_one_target(model)
     estimators = getattr(model, "estimators_", [model])
     trees = [_sklearn_nodes(one.tree_, one.tree_.value[:, 0, :] / len(estimators)) for one in estimators]
-    return _joined(trees, np.zeros(trees[0].value.shape[1]), PROBABILITY if hasattr(model, "classes_") else NUMBER)
+    return join_trees(trees, np.zeros(trees[0].value.shape[1]), PROBABILITY if hasattr(model, "classes_") else NUMBER)
 
 
 def _read_gradient_boosting(model: Any) -> ModelTrees:
@@ -154,7 +154,7 @@ def _read_gradient_boosting(model: Any) -> ModelTrees:
         for stage in model.estimators_
         for k, one in enumerate(stage)
     ]
-    return _joined(trees, factor * np.asarray(base, dtype=np.float64), _boosting_form(classifier, outputs))
+    return join_trees(trees, factor * np.asarray(base, dtype=np.float64), _boosting_form(classifier, outputs))
 
 
 def _boosting_form(classifier: bool, outputs: int) -> Form:
@@ -171,7 +171,7 @@ def _read_histogram_boosting(model: Any) -> ModelTrees:
     stages = [(k, one) for stage in model._predictors for k, one in enumerate(stage)]
     nodes = [one.nodes for _, one in stages]
     trees = [
-        _Nodes(
+        TreeNodes(
             rows["feature_idx"],
             rows["num_threshold"],
             np.where(rows["is_leaf"], -1, rows["left"].astype(np.int64)),
@@ -188,7 +188,7 @@ def _read_histogram_boosting(model: Any) -> ModelTrees:
     ]
     base = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1)
     form = _boosting_form(classifier, outputs)
-    return _joined(trees, base, form, sets=_bits(np.concatenate(words)), set_of=np.concatenate(set_of).astype(np.intp))
+    return join_trees(trees, base, form, sets=_bits(np.concatenate(words)), set_of=np.concatenate(set_of).astype(np.intp))
 
 
 def _bits(words: Any) -> Mask:
@@ -222,7 +222,7 @@ def _read_xgboost(model: Any) -> ModelTrees:
     base = np.array(json.loads(parameters["base_score"]), dtype=np.float32).astype(np.float64) * np.ones(outputs)
     if objective == "binary:logistic":
         base = logit(base)
-    return _joined(trees, base, form, sets=sets, set_of=set_of, single=True)
+    return join_trees(trees, base, form, sets=sets, set_of=set_of, single=True)
 
 
 def _xgboost_form(objective: str, outputs: int) -> Form:
@@ -237,13 +237,13 @@ def _xgboost_form(objective: str, outputs: int) -> Form:
     raise NotCompiledError("models.compile_objective", objective=objective)
 
 
-def _xgboost_nodes(tree: Mapping[str, Any], k: int, outputs: int, weight: float) -> _Nodes:
+def _xgboost_nodes(tree: Mapping[str, Any], k: int, outputs: int, weight: float) -> TreeNodes:
     if tree["tree_param"]["size_leaf_vector"] not in ("0", "1"):
         raise NotCompiledError("models.compile_objective", objective="multi_output_tree")
     # A leaf's value stands where other nodes have their threshold.
     values = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
     left = np.array(tree["left_children"])
-    return _Nodes(
+    return TreeNodes(
         np.array(tree["split_indices"]),
         single_threshold(values, strict=True),
         left,
@@ -284,7 +284,8 @@ def _read_lightgbm(model: Any) -> ModelTrees:
     form, factor = _lightgbm_form(objective, options, normalised=booster is model)
     if "average_output" in head.splitlines():
         factor /= max(len(blocks) // outputs, 1)
-    trees, sets, set_of, zero = [], [], [], []
+    sets: list[Floats] = []
+    trees, set_of, zero = [], [], []
     for k, block in enumerate(blocks):
         about = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         nodes, decision = _lightgbm_nodes(about, k % outputs, outputs, factor)
@@ -298,7 +299,7 @@ def _read_lightgbm(model: Any) -> ModelTrees:
     for row, some in zip(words, sets, strict=True):
         row[: len(some)] = some
     more = {"sets": _bits(words), "set_of": np.concatenate(set_of), "zero_missing": np.concatenate(zero)}
-    return _joined(trees, np.zeros(outputs), form, **more)
+    return join_trees(trees, np.zeros(outputs), form, **more)
 
 
 def _lightgbm_form(objective: str, options: Sequence[str], normalised: bool) -> tuple[Form, float]:
@@ -315,7 +316,7 @@ def _lightgbm_form(objective: str, options: Sequence[str], normalised: bool) -> 
     raise NotCompiledError("models.compile_objective", objective=objective)
 
 
-def _lightgbm_nodes(about: Mapping[str, str], k: int, outputs: int, factor: float) -> tuple[_Nodes, Indices]:
+def _lightgbm_nodes(about: Mapping[str, str], k: int, outputs: int, factor: float) -> tuple[TreeNodes, Indices]:
     """Return the splits, then the leaves, of a tree, and the decision type of each node."""
     if about.get("is_linear", "0") != "0":
         raise NotCompiledError("models.compile_objective", objective="linear_tree")
@@ -332,7 +333,7 @@ def _lightgbm_nodes(about: Mapping[str, str], k: int, outputs: int, factor: floa
     # Where NaN has no branch of its own, it is compared as zero; in a category split it goes right.
     missing_left = np.where(kind == 0, threshold >= 0, default_left) & (decision[kept] & CATEGORICAL == 0)
     none = np.zeros(len(leaves))
-    nodes = _Nodes(
+    nodes = TreeNodes(
         np.concatenate([_numbers(about, "split_feature")[kept], none]),
         np.concatenate([threshold, none]),
         np.concatenate([left, none - 1]).astype(np.intp),
@@ -351,7 +352,7 @@ def _children(written: Floats, splits: int) -> Floats:
     return np.where(written < 0, splits - written - 1, written)
 
 
-def _lightgbm_sets(about: Mapping[str, str], nodes: _Nodes, decision: Indices) -> tuple[Indices, list[Floats]]:
+def _lightgbm_sets(about: Mapping[str, str], nodes: TreeNodes, decision: Indices) -> tuple[Indices, list[Floats]]:
     places = np.where(decision & CATEGORICAL > 0, nodes.threshold, NO_SET).astype(np.intp)
     if int(about.get("num_cat", "0")) == 0:
         return np.full(len(places), NO_SET, dtype=np.intp), []

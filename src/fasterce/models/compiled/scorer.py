@@ -9,17 +9,19 @@ import pandas as pd
 from scipy.special import expit
 
 from fasterce.config import CompiledConfig
-from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_NETWORK, NO_TREES, TREES, Scorer
+from fasterce.kernels.arrays import NETWORK, NO_NETWORK, NO_TREES, TREES, Scorer
 from fasterce.kernels.score import outputs
+from fasterce.models.adapters.onnx import OnnxModel
 from fasterce.models.compiled.columns import Columns
 from fasterce.models.compiled.form import DECISION, DECISIONS, NUMBER, PROBABILITY, OutputMap
 from fasterce.models.compiled.model import NotCompiledError
-from fasterce.models.compiled.preprocessing import Transform, learn_preprocessor
+from fasterce.models.compiled.preprocessing import Prober, Transform, learn_preprocessor
 from fasterce.models.compiled.read_network import Layers, network_on_codes, read_layers
+from fasterce.models.compiled.read_onnx import read_onnx
 from fasterce.models.compiled.read_trees import ModelTrees, read_trees
 from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.session import Prepare
-from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps
+from fasterce.models.compiled.steps import best_estimator, class_order, split_steps
 from fasterce.models.compiled.trees import trees_on_codes
 from fasterce.models.predictions import Predictions
 from fasterce.models.predictor import Predictor
@@ -33,6 +35,8 @@ ERROR_FACTOR = 2.0
 MOST_ROUNDING = 1e-4
 # Decimals of votes, so that sums in another order tie where the model's tie.
 VOTE_DECIMALS = 12
+# Rows on which the learned preprocessing is compared with the steps it stands for.
+CHECKED_ROWS = 1_000
 NO_CLASSES: tuple[int, ...] = ()
 
 
@@ -47,7 +51,7 @@ class ScorerReader:
     def predictions(self, found: Objects) -> Predictions:
         """Return the labels, and the scores where these are used."""
         votes = self.map.form == PROBABILITY
-        scores = self.map.scores(np.round(found, VOTE_DECIMALS) if votes else found)
+        scores = self.map.scores(np.asarray(np.round(found, VOTE_DECIMALS) if votes else found, dtype=np.float64))
         return Predictions(scores.argmax(axis=1), scores if self.keep else None)
 
 
@@ -101,20 +105,27 @@ def read_scorer(
     NotCompiledError
         The model has no structure that can be read, or the scorer disagrees with it.
     """
-    transform, last = _last_step(model, predictor)
-    structure = read_trees(last) or read_layers(last)
-    if structure is None:
-        raise NotCompiledError("models.compile_structure", received=type(last).__name__)
+    transform, structure, kind = _structure(model, predictor)
     numbers = predictor.numbers
     order = NO_CLASSES if numbers is not None else class_order(predictor.model, predictor.classes)
     if (numbers is not None) != (structure.form == NUMBER):
         raise NotCompiledError("models.compile_objective", objective=structure.form.name)
     output_map = OutputMap.of(structure.form, order, numbers)
-    columns = _columns(transform, last, predictor, codes)
-    scorer = _scorer(structure, columns, output_map, codes)
+    scorer = _scorer(structure, Prober(transform, predictor.table, codes[0]), output_map, _sample(codes))
     reader = ScorerReader(predictor.classes, output_map, predictor.use_scores)
     rows = reference() if reference is not None else reference_rows(predictor, codes, config)
-    return _checked(scorer, reader, rows, config, f"exact: {type(last).__name__}")
+    return _checked(scorer, reader, rows, config, f"exact: {kind}")
+
+
+def _structure(model: object, predictor: Predictor) -> tuple[Transform, ModelTrees | Layers, str]:
+    """Return the steps before the one with the structure, the structure, and what it is of."""
+    if isinstance(predictor.model, OnnxModel):
+        return *read_onnx(predictor.model), "ONNX"
+    transform, last = _last_step(model, predictor)
+    structure = read_trees(last) or read_layers(last)
+    if structure is None:
+        raise NotCompiledError("models.compile_structure", received=type(last).__name__)
+    return transform, structure, type(last).__name__
 
 
 def _last_step(model: Any, predictor: Predictor) -> tuple[Transform, Any]:
@@ -131,24 +142,32 @@ def _last_step(model: Any, predictor: Predictor) -> tuple[Transform, Any]:
     return steps, last
 
 
-def _columns(transform: Transform, last: object, predictor: Predictor, codes: Floats) -> Columns:
-    table = predictor.table
-    sparse = package(last) == "xgboost" and hasattr(transform(table.frame(codes[:1])), "toarray")
-    preprocessor = learn_preprocessor(transform, table, codes, sparse).with_dtype(np.float64)
-    return Columns(transform, table, preprocessor, codes[0])
+def _sample(codes: Floats) -> Floats:
+    """Return some rows, among them those with the least and the largest value of each feature."""
+    rows = np.linspace(0, len(codes) - 1, min(len(codes), CHECKED_ROWS)).astype(np.intp)
+    picked = np.unique(np.concatenate([rows, codes.argmin(axis=0), codes.argmax(axis=0)]))
+    return np.asarray(codes[picked])
 
 
-def _scorer(structure: ModelTrees | Layers, columns: Columns, output_map: OutputMap, codes: Floats) -> Scorer:
-    trees = isinstance(structure, ModelTrees)
-    return Scorer(
-        kind=TREES if trees else NETWORK,
-        trees=trees_on_codes(structure, columns, output_map) if isinstance(structure, ModelTrees) else NO_TREES,
-        network=network_on_codes(structure, columns, output_map, codes) if isinstance(structure, Layers) else NO_NETWORK,
+def _scorer(structure: ModelTrees | Layers, prober: Prober, output_map: OutputMap, codes: Floats) -> Scorer:
+    found = Scorer(
+        kind=TREES,
+        trees=NO_TREES,
+        network=NO_NETWORK,
         outputs=output_map.matrix.shape[1],
-        link=output_map.form.link if output_map.matrix.shape[1] > 1 or output_map.form == PROBABILITY else IDENTITY,
-        exact=trees or not columns.preprocessor.curves,
-        error=SINGLE_ROUNDING if isinstance(structure, ModelTrees) and structure.single else DOUBLE_ROUNDING,
+        link=output_map.link,
+        exact=True,
+        error=DOUBLE_ROUNDING,
     )
+    if isinstance(structure, Layers):
+        network, exact = network_on_codes(structure, prober, output_map, codes)
+        return found._replace(kind=NETWORK, network=network, exact=exact)
+    # XGBoost treats what a sparse matrix leaves out as missing.
+    sparse = structure.single and hasattr(prober.transform(prober.table.frame(codes[:1])), "toarray")
+    preprocessor = learn_preprocessor(prober.transform, prober.table, codes, sparse).with_dtype(np.float64)
+    columns = Columns(prober.transform, prober.table, preprocessor, prober.row)
+    error = SINGLE_ROUNDING if structure.single else DOUBLE_ROUNDING
+    return found._replace(trees=trees_on_codes(structure, columns, output_map), error=error)
 
 
 def _checked(scorer: Scorer, reader: ScorerReader, reference: ReferenceRows, config: CompiledConfig, kind: str) -> ReadScorer:
@@ -170,7 +189,7 @@ def _checked(scorer: Scorer, reader: ScorerReader, reference: ReferenceRows, con
 def _lead_error(found: Floats, expected: Floats, probabilities: bool) -> Floats:
     """Return the error of each row's leads; where these come from probabilities, as it would be at the boundary."""
     error = found - expected
-    gap = np.abs(error - error[:, :1]).max(axis=1)
+    gap: Floats = np.abs(error - error[:, :1]).max(axis=1)
     if not probabilities:
         return gap
     best = np.sort(expected, axis=1)

@@ -46,7 +46,7 @@ class GraphBackend:
     def __init__(self, graph: bytes, block: int) -> None:
         self.graph = graph
         self.block = block
-        self._session = _start(graph)
+        self._session = start_session(graph)
         self._output = [self._session.get_outputs()[0].name]
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -99,7 +99,7 @@ def in_parts(work: Callable[[Floats], Objects], codes: Floats, block: int) -> Ob
     return np.concatenate(list(_pool(os.getpid()).map(work, parts)))
 
 
-def _start(graph: bytes) -> "InferenceSession":
+def start_session(graph: bytes) -> "InferenceSession":
     import onnxruntime  # noqa: PLC0415 - an extra
 
     options = onnxruntime.SessionOptions()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fasterce.kernels.arrays import Trees
+from fasterce.kernels.arrays import Trees, Words
 from fasterce.models.compiled.columns import CONSTANT, Columns
 from fasterce.models.compiled.form import OutputMap
 from fasterce.models.compiled.model import NotCompiledError
@@ -155,10 +155,10 @@ class _Translation:
             self.forward[one_way] = child[one_way]
         return np.concatenate(found), np.cumsum([0, *(len(own) for own in found)], dtype=np.int64)
 
-    def _translate_categories(self) -> Indices:
+    def _translate_categories(self) -> Words:
         model, nodes = self.model, self.by_category
         columns = model.column[nodes]
-        words: list[Indices] = [np.zeros(0, dtype=np.uint64)]
+        words: list[Words] = [np.zeros(0, dtype=np.uint64)]
         count = 0
         for column in np.unique(columns):
             own = nodes[columns == column]
@@ -204,7 +204,7 @@ def _distinct(*keys: Objects) -> tuple[Indices, Indices]:
     return order[new], which
 
 
-def _packed(sets: Mask) -> Indices:
+def _packed(sets: Mask) -> Words:
     """Return rows of booleans as bits of 64-bit words."""
     padded = np.zeros((len(sets), -(-sets.shape[1] // WORD) * WORD), dtype=bool)
     padded[:, : sets.shape[1]] = sets

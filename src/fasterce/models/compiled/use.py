@@ -22,7 +22,7 @@ def make(
     if option == "never":
         return None, "none wanted"
     known = predictor.table, predictor.classes, codes, predictor.use_scores
-    compiled, problem = build(model, *known, config, predictor.numbers)
+    compiled, problem = build(model, *known, config, predictor.numbers, predictor.usage)
     if compiled is None:
         return None, str(problem)
     return compiled, f"{compiled.kind}, agrees on {compiled.agreement:.2%}"
