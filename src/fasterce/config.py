@@ -227,6 +227,18 @@ class FitConfig:
     """Share of `max_fit_rows` per call of the model: progress shows ten times even where the model is slow."""
     surrogate_batch_rows: int = 1_000
     """Rows the surrogate evaluates at a time, to bound memory."""
+    probe_rows: tuple[int, ...] = (32, 512)
+    """Rows in which a feature is probed for an effect on the model; features without one go on to the next number."""
+    probe_values: int = 6
+    """Most values per feature that are probed."""
+    probe_most_rows: int = 30_000
+    """Most rows per round of probing a compiled model."""
+    probe_model_rows: int = 2_000
+    """The same where the model itself is evaluated: a few percent of all model rows."""
+    probe_batch_rows: int = 10_000
+    """Rows of one model call while probing."""
+    probe_tolerance: float = 1e-5
+    """Relative change of a score that counts as none: the rounding of 32-bit models."""
     update_min_rows: int = 50
     """New rows from which the report of `update` is measured on these alone."""
     drift_false_alarms: float = 0.01
@@ -245,17 +257,20 @@ class FitConfig:
 class SearchConfig:
     """The search for counterfactuals."""
 
-    expansions: int = 40
+    expansions: int = 60
     """Most states of a query whose single edits are all scored before the best candidates are improved; each takes 10 to 100
     microseconds."""
-    open_sets: int = 128
+    open_sets: int = 256
     """Most states that wait to be expanded; the least promising are forgotten."""
     pool: int = 24
     """Most sets of changed features per query for which the cheapest candidate is kept."""
-    improved: int = 3
+    improved: int = 4
     """Cheapest candidates per query whose changes are replaced one at a time."""
     improvements: int = 40
     """Most states of a query that are completed again while candidates are improved."""
+    max_enumerated: int = 20_000
+    """Most combinations of values of a query without a candidate that are evaluated to prove that there is none; about 50
+    milliseconds with 100 trees."""
     tighten_rounds: int = 4
     """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
     max_cells: int = 100_000_000
@@ -402,8 +417,13 @@ class CompiledConfig:
     """Median error of a score allowed, in standard deviations of the scores: single precision is about 1e-6."""
     max_large_score_error: float = 5e-2
     """The 99th percentile of the same; a threshold hit exactly may move a few rows."""
-    max_converted_nodes: int = 100_000
-    """Nodes of a forest above which its trees are evaluated as they are: conversion would take longer than it saves."""
+    checked_rows: int = 1_000
+    """Known rows on which the learned preprocessing is compared with the steps it stands for; one call of these."""
+    max_exact_error: float = 1e-4
+    """Error of leads at the boundary up to which an exact scorer is the model, in standard deviations of scores where
+    these exceed 1: sums in single precision come to about 1e-6."""
+    error_factor: float = 2.0
+    """Allowance for rows that are not reference rows: by how much the error of an exact scorer is assumed to be larger."""
     vote_decimals: int = 6
     """Decimals votes are rounded to, so that sums in another order tie where the model's tie."""
 

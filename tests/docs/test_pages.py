@@ -45,6 +45,11 @@ def test_the_pages_that_follow_run_and_print_what_they_show(
     _compare(list(page_examples.run(page, dict(started[0]))))
 
 
+@pytest.mark.parametrize("page", page_examples.ALONE)
+def test_pages_that_stand_alone_run_and_print_what_they_show(page: str) -> None:
+    _compare(list(page_examples.run(page, {})))
+
+
 def test_the_commands_run_and_print_what_their_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _compare(list(page_examples.run(page_examples.COMMANDS, {})))

@@ -28,7 +28,7 @@ SHARES = (0.5, 0.75, 0.9)
 # A candidate this many times as dear as the best may become cheaper once its numbers are at the boundary.
 PROMISING = 1.2
 # Share of the estimated cost of the missing margin: features may gain more together than by themselves.
-OPTIMISM = 0.9
+OPTIMISM = 0.5
 # Factor of this estimate when states are ordered: above 1, states near the target come first.
 DEPTH = 1.7
 # Halvings of an interval: enough for the precision of a double.
@@ -42,6 +42,8 @@ class Memory(NamedTuple):
     pool_codes: Floats
     pool_cost: Floats
     pool_margin: Floats
+    pool_expected: Floats
+    pool_changes: Int64s
     pool_key: Words
     """Candidates that reach the target, the cheapest for each set of changed features."""
     best: Floats
@@ -82,6 +84,8 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         pool_codes=np.zeros((effort.pool, features)),
         pool_cost=np.zeros(effort.pool),
         pool_margin=np.zeros(effort.pool),
+        pool_expected=np.zeros(effort.pool),
+        pool_changes=np.zeros(effort.pool, np.int64),
         pool_key=np.zeros(effort.pool, np.uint64),
         best=np.zeros(features + 2),
         open_codes=np.zeros((effort.open_sets, features)),
@@ -161,8 +165,30 @@ def allowed_count(space: Space, codes: Floats, row: Floats) -> bool:
 
 
 @compiled
-def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost: float, margin: float) -> int:
-    """Keep a candidate if it is the cheapest with its changes; return its position, or -1."""
+def dispensable(memory: Memory, count: int, changes: int, cost: float) -> int:
+    """Return the dearest candidate that has more than the fewest changes, or else the dearest of those, if a new one with
+    these changes and this cost is worth more; -1 if it is not."""
+    fewest = changes
+    for k in range(count):
+        fewest = min(fewest, memory.pool_changes[k])
+    place, many = -1, False
+    for k in range(count):
+        more = memory.pool_changes[k] > fewest
+        if place < 0 or (more and not many) or (more == many and memory.pool_cost[k] > memory.pool_cost[place]):
+            place, many = k, more
+    if changes > fewest and (not many or memory.pool_cost[place] <= cost):
+        return -1
+    return place if many or memory.pool_cost[place] > cost else -1
+
+
+@compiled
+def add_candidate(
+    space: Space, memory: Memory, row: Floats, codes: Floats, cost: float, margin: float, expected: float
+) -> int:
+    """Keep a candidate if it is the cheapest with its changes; return its position, or -1.
+
+    `expected` is about what it costs once its numbers are at the boundary.
+    """
     if not allowed_count(space, codes, row):
         return -1
     key, count = set_key(memory, codes, row), memory.counts[POOL]
@@ -171,19 +197,21 @@ def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost
         if memory.pool_key[k] == key:
             place = k
             break
-    if place >= 0 and memory.pool_cost[place] <= cost + LEAST:
+    if place >= 0 and memory.pool_cost[place] <= cost + LEAST and memory.pool_expected[place] <= expected + LEAST:
         return -1
+    changes = changes_of(codes, row)
     if place < 0:
         if count < len(memory.pool_cost):
             place = count
             memory.counts[POOL] += 1
         else:
-            place = highest(memory.pool_cost, count)
-            if memory.pool_cost[place] <= cost:
+            place = dispensable(memory, count, changes, cost)
+            if place < 0:
                 return -1
     copy_to(memory.pool_codes[place], codes)
+    memory.pool_changes[place], memory.pool_expected[place] = changes, expected
     memory.pool_cost[place], memory.pool_margin[place], memory.pool_key[place] = cost, margin, key
-    for size in range(changes_of(codes, row), len(memory.best)):
+    for size in range(changes, len(memory.best)):
         memory.best[size] = min(memory.best[size], cost)
     return place
 
@@ -197,6 +225,7 @@ def estimate(space: Space, memory: Memory, j: int, part: float, shortfall: float
         squares += part * part - memory.parts[j] * memory.parts[j]
     else:
         linear += part - memory.parts[j]
+    rate = 0.0
     for place in range(memory.counts[SEGMENTS]):
         k = memory.segment_order[place]
         g = memory.segment_feature[k]
@@ -211,7 +240,9 @@ def estimate(space: Space, memory: Memory, j: int, part: float, shortfall: float
         shortfall -= share * memory.segment_gain[k]
         if shortfall <= 0.0:
             return linear + math.sqrt(squares)
-    return math.inf
+        rate = memory.segment_gain[k] / memory.segment_cost[k]
+    # Features by themselves do not gain enough: together they may.
+    return linear + math.sqrt(squares) + shortfall / rate if rate > 0.0 else math.inf
 
 
 @compiled
@@ -293,12 +324,12 @@ def replaced_cost(space: Space, memory: Memory, j: int, part: float) -> float:
 
 @compiled
 def take_edit(
-    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, expected: float
 ) -> None:  # fmt: skip
     """Keep the state in `memory.state` with an edit as a candidate."""
     copy_to(memory.trial, memory.state)
     memory.trial[j] = work.edits.value[e]
-    add_candidate(space, memory, queries.row[q], memory.trial, cost, work.margin[e])
+    add_candidate(space, memory, queries.row[q], memory.trial, cost, work.margin[e], expected)
 
 
 @compiled
@@ -316,30 +347,36 @@ def consider_state(
 @compiled
 def scan(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, first: int, end: int, own: float,
-    tolerance: float, size: int, states: bool,
+    tolerance: float, size: int, states: bool, graded: bool,
 ) -> None:  # fmt: skip
     """Go through edits of a feature in the order of their cost: keep the cheapest that reaches the target, and, before it,
-    each that comes nearer to it than all cheaper ones."""
+    each that comes nearer to it than all cheaper ones. Between values of a number that is `graded` margins are interpolated."""
     edits = work.edits
     step = 1 if end >= first else -1
-    highest = own
+    highest, before, part = own, own, memory.parts[j]
     for e in range(first, end, step):
         margin = work.margin[e]
         if margin > highest:
             highest = margin
             cost = replaced_cost(space, memory, j, edits.cost[e])
             if margin > tolerance:
-                take_edit(space, queries, q, work, memory, j, e, cost)
+                if graded and before < tolerance:
+                    part += (edits.cost[e] - part) * (tolerance - before) / (margin - before)
+                else:
+                    part = edits.cost[e]
+                take_edit(space, queries, q, work, memory, j, e, cost, replaced_cost(space, memory, j, part))
                 return
             if states and cost < memory.best[min(size + 1, len(memory.best) - 1)]:
                 consider_state(space, queries, q, work, memory, j, e, cost, size)
+        before, part = margin, edits.cost[e]
     memory.highest[0] = max(memory.highest[0], highest)
 
 
 @compiled
 def collect(
-    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, own: float, tolerance: float, states: bool
-) -> None:
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, own: float, tolerance: float, states: bool,
+    graded: bool,
+) -> None:  # fmt: skip
     """Keep candidates and states among the scored edits of the features of `memory.state` that are changing."""
     edits, base = work.edits, queries.base[q]
     size = changes_of(memory.state, queries.row[q])
@@ -353,15 +390,15 @@ def collect(
             last = end
             if end > first and edits.value[end - 1] == MISSING:
                 last = end - 1
-                scan(space, queries, q, work, memory, j, last, end, own, tolerance, with_j, states)
+                scan(space, queries, q, work, memory, j, last, end, own, tolerance, with_j, states, False)
             middle = first
             while middle < last and edits.value[middle] < base[j]:
                 middle += 1
-            scan(space, queries, q, work, memory, j, middle, last, own, tolerance, with_j, states)
-            scan(space, queries, q, work, memory, j, middle - 1, first - 1, own, tolerance, with_j, states)
+            scan(space, queries, q, work, memory, j, middle, last, own, tolerance, with_j, states, graded)
+            scan(space, queries, q, work, memory, j, middle - 1, first - 1, own, tolerance, with_j, states, graded)
         else:
             for e in range(first, end):
-                scan(space, queries, q, work, memory, j, e, e + 1, own, tolerance, with_j, states)
+                scan(space, queries, q, work, memory, j, e, e + 1, own, tolerance, with_j, states, False)
 
 
 @compiled
@@ -376,7 +413,7 @@ def expand(
     if memory.counts[SEGMENTS] == 0 and own <= tolerance:
         add_segments(space, queries, q, work, memory, own)
     memory.highest[0] = max(memory.highest[0], own)
-    collect(space, queries, q, work, memory, own, tolerance, states)
+    collect(space, queries, q, work, memory, own, tolerance, states, scorer.kind != TREES)
     return own
 
 
@@ -509,7 +546,7 @@ def keep_tightened(
     if margin <= tolerance:
         return -1
     cost = write_parts(space, memory, memory.other, queries.row[q])
-    return add_candidate(space, memory, queries.row[q], memory.other, cost, margin)
+    return add_candidate(space, memory, queries.row[q], memory.other, cost, margin, cost)
 
 
 @compiled
@@ -532,7 +569,7 @@ def cheapest_from(
                     cost = replaced_cost(space, memory, j, edits.cost[e])
                     if cost < lowest - LEAST:
                         lowest, pick, feature = cost, e, j
-    collect(space, queries, q, work, memory, own, tolerance, False)
+    collect(space, queries, q, work, memory, own, tolerance, False, scorer.kind != TREES)
     if pick >= 0:
         copy_to(memory.other, memory.state)
         memory.other[feature] = edits.value[pick]
@@ -585,6 +622,21 @@ def improve(
 
 
 @compiled
+def sparsest_first(memory: Memory, place: int) -> None:
+    """Move the cheapest candidate with the fewest changes to a place in the order, if it comes later."""
+    count, best = memory.counts[POOL], 0
+    for rank in range(1, count):
+        if memory.pool_changes[memory.order[rank]] < memory.pool_changes[memory.order[best]]:
+            best = rank
+    if best < place:
+        return
+    moved = memory.order[best]
+    for rank in range(best, place, -1):
+        memory.order[rank] = memory.order[rank - 1]
+    memory.order[place] = moved
+
+
+@compiled
 def tighten_pool(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
 ) -> None:
@@ -594,12 +646,13 @@ def tighten_pool(
     depend on how many that are.
     """
     row = queries.row[q]
-    sort_order(memory.pool_cost, memory.counts[POOL], memory.order)
+    sort_order(memory.pool_expected, memory.counts[POOL], memory.order)
     count = min(memory.counts[POOL], effort.returned)
+    sparsest_first(memory, effort.tightened)
     copy_to(memory.chosen, memory.order[:count])
     least = 0.0
     for rank in range(count):
-        if rank == effort.tightened:
+        if rank == effort.tightened + 1:
             least = memory.pool_cost[lowest(memory.pool_cost, memory.counts[POOL])]
         place = memory.chosen[rank]
         if memory.pool_cost[place] == math.inf:
@@ -612,10 +665,11 @@ def tighten_pool(
             if cost < memory.pool_cost[place]:
                 copy_to(memory.pool_codes[place], memory.other)
                 memory.pool_margin[place], memory.pool_cost[place] = margin, cost if cost >= least else math.inf
+            memory.pool_expected[place] = memory.pool_cost[place]
         else:
-            memory.pool_cost[place] = math.inf
+            memory.pool_cost[place] = memory.pool_expected[place] = math.inf
             if changes_of(memory.other, row) > 0 and margin > tolerance and cost >= least:
-                add_candidate(space, memory, row, memory.other, cost, margin)
+                add_candidate(space, memory, row, memory.other, cost, margin, cost)
 
 
 @compiled
@@ -634,7 +688,8 @@ def search_query(
     first_seen(memory, base)
     own = expand(scorer, space, queries, q, work, memory, tolerance, True)
     if own > tolerance and changes_of(base, row) > 0:
-        add_candidate(space, memory, row, base, write_parts(space, memory, base, row), own)
+        cost = write_parts(space, memory, base, row)
+        add_candidate(space, memory, row, base, cost, own, cost)
     ended = False
     for _ in range(effort.expansions):
         if memory.counts[OPEN] == 0:
@@ -663,12 +718,11 @@ def improve_best(
     """Improve the cheapest candidates, and the cheapest of those with the fewest changes."""
     count = memory.counts[POOL]
     order = memory.order
-    sort_order(memory.pool_cost, count, order)
+    sort_order(memory.pool_expected, count, order)
     fewest, sparsest = len(memory.state) + 1, -1
     for k in order[:count]:
-        changes = changes_of(memory.pool_codes[k], queries.row[q])
-        if changes < fewest:
-            fewest, sparsest = changes, k
+        if memory.pool_changes[k] < fewest:
+            fewest, sparsest = memory.pool_changes[k], k
     best = min(count, effort.improved)
     chosen = memory.chosen
     copy_to(chosen, order[:best])

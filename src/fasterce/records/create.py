@@ -198,7 +198,7 @@ def _counterfactuals(
 ) -> list[Record]:
     arrays = explanation.arrays
     place = {column: k for k, column in enumerate(columns)}
-    measured = {part: getattr(arrays, part).tolist() for part in ("distance", *(one for one in MEASURED if one != "score"))}
+    measured = {part: getattr(arrays, part).tolist() for part in ("distance", *MEASURED)}
     found = []
     for k, (row, rank, method) in enumerate(
         zip(arrays.query.tolist(), arrays.rank.tolist(), arrays.method.tolist(), strict=True)

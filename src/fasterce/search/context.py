@@ -29,6 +29,7 @@ class SearchContext:
     realism   weight of the distance to known examples, from 0 (none) to 1
     diversity weight of differences between counterfactuals of a query, from 0 (none) to 1
     scorer    the exact scorer of the model, if there is one
+    several   whether more than one counterfactual per query may be returned
     regional  whether each query uses the prediction hyperplane of its region, or that of the whole space
     """
 
@@ -44,6 +45,7 @@ class SearchContext:
     realism: float = 0.5
     diversity: float = 0.5
     scorer: Scorer | None = None
+    several: bool = True
 
     def parts(self, rows: Indices, model_rows: int) -> list[Indices]:
         """Split `rows` into parts so that `model_rows` candidates per row of a part fit in memory."""
@@ -80,7 +82,7 @@ class SearchContext:
         """The candidates of each query by the exact scorer; the same for every method and number of counterfactuals."""
         assert self.scorer is not None
         search = CandidateSearch(self.scorer, self.distance, self.config, self.state.dense_levels)
-        return search.run(self.domain, self.targets, lowest=self.judge.lowest)
+        return search.run(self.domain, self.targets, lowest=self.judge.lowest, several=self.several)
 
     @cached_property
     def latent(self) -> Floats:

@@ -51,6 +51,7 @@ def diagnose(
     infeasible = {}
     for k, row in enumerate(map(int, rows)):
         found = _infeasibility(ledger.codes[row], lifted, k, verifier.progress[row], plan.constraints)
+        found = replace(found, proven=bool(verifier.proven[row]), edits=int(verifier.edits[row]))
         ledger.problems[row] += tuple(found.problems)
         infeasible[row] = found
     return infeasible
@@ -106,6 +107,6 @@ def _infeasibility(row: Floats, lifted: _Lifted, k: int, progress: float, constr
 
 def _changes(table: Table, before: Floats, after: Floats) -> tuple[Change, ...]:
     return tuple(
-        Change(table.schema.names[j], table.value(j, before[j]), table.value(j, after[j]))
+        Change(table.schema.names[j], table.value(j, before[j]), table.value(j, after[j]), table.schema.features[j].decimals)
         for j in map(int, np.flatnonzero(before != after))
     )

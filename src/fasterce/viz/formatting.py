@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fasterce.data.schema import Feature
+from fasterce.data.value_types import as_text
 from fasterce.explanation import FOUND, Explanation
 
 ARROW = "→"
@@ -28,7 +29,7 @@ def text(value: object) -> str:
         return "missing"
     if isinstance(value, float) and value.is_integer() and abs(value) < SCIENTIFIC_FROM:
         value = int(value)
-    written = "".join(_visible(character) for character in str(value))
+    written = "".join(_visible(character) for character in as_text(value))
     return written if written.strip() else f"'{written}'"
 
 
@@ -65,7 +66,7 @@ def measure(value: float, digits: int = 3) -> str:
 
 def values(feature: Feature, before: Any, afters: Sequence[Any]) -> tuple[str, list[str]]:
     """Return a value and the values it changes to, with enough decimals to tell them apart."""
-    if not feature.numeric:
+    if not feature.numeric or feature.is_time:
         return cut(before), [cut(after) for after in afters]
     places = feature.decimals
     while places < MOST_PLACES and _known(before, places) in {_known(after, places) for after in afters}:

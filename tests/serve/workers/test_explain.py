@@ -265,7 +265,8 @@ def test_an_artifact_is_described(batch_explainer: BatchExplainer) -> None:
     body = json.loads(json.dumps(described.schema, allow_nan=False))
     features = {feature["name"]: feature for feature in body["features"]}
     assert features["income"] | {"typical": 0} == {
-        **{"name": "income", "label": "income", "kind": "numeric", "whole": False, "decimals": 1, "low": 0.0, "high": 200.0},
+        **{"name": "income", "label": "income", "kind": "numeric", "type": "number", "whole": False, "decimals": 1},
+        **{"low": 0.0, "high": 200.0},
         **{"promised": True, "categories": None, "ordered": False, "change": "any", "missing": False, "typical": 0},
     }
     assert features["age"]["change"] == "up"

@@ -5,6 +5,7 @@ from typing import Literal
 from fasterce.config import CompiledConfig
 from fasterce.errors import InputError
 from fasterce.explanation import CompiledUsage
+from fasterce.kernels.warm_up import warm_up
 from fasterce.models.compiled.build import DEFAULTS, build
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.predictor import Predictor
@@ -21,10 +22,14 @@ def make(
         raise InputError("options.unknown_choice", option="compile", expected=("auto", "never"), received=option)
     if option == "never":
         return None, "none wanted"
+    if predictor.table.read_passthrough:
+        return None, "none for a model that reads columns passed through"
     known = predictor.table, predictor.classes, codes, predictor.use_scores
     compiled, problem = build(model, *known, config, predictor.numbers, predictor.usage)
     if compiled is None:
         return None, str(problem)
+    if compiled.scorer is not None:
+        warm_up()
     return compiled, f"{compiled.kind}, agrees on {compiled.agreement:.2%}"
 
 

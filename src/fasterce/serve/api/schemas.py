@@ -173,7 +173,7 @@ class InputTensor(BaseModel):
     name: Column
     shape: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=2)
     datatype: Datatype
-    data: Annotated[list[Cell | Annotated[list[Cell], FIRST]], FIRST]
+    data: Annotated[list[Cell | Annotated[list[Cell], FIRST]], FIRST] | None = Field(None, description="Not as binary data")
     parameters: dict[str, Json] = {}
 
 
@@ -203,3 +203,19 @@ class InferenceResponse(BaseModel):
     model_version: str
     id: str | None = None
     outputs: list[OutputTensor]
+    parameters: dict[str, Json] = {}
+
+
+class InstancesRequest(BaseModel):
+    """KServe V1: rows as objects by column, or as lists in the order of the columns."""
+
+    instances: Annotated[list[Cells | Annotated[list[Cell], FIRST]], FIRST] = Field(min_length=1)
+    parameters: dict[str, Json] = {}
+
+
+class Explanations(BaseModel):
+    explanations: list[dict[str, Json]] = Field(description="One audit record per instance, in order; see docs/records.md")
+
+
+class InstancePredictions(BaseModel):
+    predictions: list[Json]

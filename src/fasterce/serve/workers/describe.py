@@ -30,6 +30,7 @@ def schema_body(explainer: FasterCE, name: str, title: str, model_digest: str | 
             _feature(explainer, j, feature, wording, typical[j], directions.get(feature.name, ""))
             for j, feature in enumerate(schema.features)
         ],
+        "passthrough": [{"name": str(one.name), "required": one.read} for one in explainer.state_.table.passthrough],
         "constraints": [constraint["text"] for constraint in configuration.constraints(defaults(), schema)],
         "target": _target(explainer),
         "scores": bool(explainer.state_.use_scores and explainer._predictor().has_chances),
@@ -43,15 +44,17 @@ def _feature(
     profile = explainer.state_.search.codec.profile
     low = feature.lower if math.isfinite(feature.lower) else float(profile.low[j])
     high = feature.upper if math.isfinite(feature.upper) else float(profile.high[j])
+    ends = [cell(feature.value(end)) for end in (low, high)] if feature.is_time else [low, high]
     fixed = "" if feature.mutable else "never"
     return {
         "name": str(feature.name),
         "label": wording.feature(feature.name),
-        "kind": feature.kind,
+        "kind": "time" if feature.is_time else feature.kind,
+        "type": feature.value_type if feature.numeric else None,
         "whole": feature.integer,
         "decimals": feature.decimals if feature.numeric else None,
-        "low": low if feature.numeric else None,
-        "high": high if feature.numeric else None,
+        "low": ends[0] if feature.numeric else None,
+        "high": ends[1] if feature.numeric else None,
         "promised": feature.declared,
         "categories": [cell(category) for category in feature.categories] if not feature.numeric else None,
         "ordered": feature.ordered,

@@ -14,7 +14,7 @@ let limits = null;
 let tab = "details";
 
 export function typicalValues() {
-  return Object.fromEntries(features().map((one) => [one.name, one.typical ?? (one.kind === "numeric" ? one.low : one.categories[0])]));
+  return Object.fromEntries(features().map((one) => [one.name, one.typical ?? (one.kind === "categorical" ? one.categories[0] : one.low)]));
 }
 
 export const newApplicant = () => setApplicant({ id: null, typed: true }, typicalValues());

@@ -21,7 +21,7 @@ export function rounded(feature, value) {
 // {element, input, show(value), fault(sentence)}; `set(value)` hears of every change, undefined where it is no value.
 export function editor(feature, set, { keep, slider = true } = {}) {
   const label = fresh("label"), problem = fresh("fault");
-  const made = feature.kind === "numeric" ? numeric(feature, set, slider) : categorical(feature, set);
+  const made = { numeric: () => numeric(feature, set, slider), time: () => time(feature, set) }[feature.kind]?.() ?? categorical(feature, set);
   made.input.id = fresh("value");
   made.input.dataset.keep = keep ?? made.input.id;
   made.input.setAttribute("aria-describedby", problem);
@@ -85,6 +85,16 @@ function numeric(feature, set, withSlider) {
   };
   if (feature.missing) input.placeholder = "not known";
   return { control, input, show };
+}
+
+// A date has the browser's own control; other times and durations are text, as the schema writes them.
+function time(feature, set) {
+  const input = h("input", { class: "number", type: feature.type === "date" ? "date" : "text", autocomplete: "off" });
+  input.addEventListener("input", () => set(input.value || (feature.missing ? null : undefined)));
+  const show = (value) => {
+    if (document.activeElement !== input) input.value = value ?? "";
+  };
+  return { control: h("div", { class: "number-control" }, input), input, show };
 }
 
 // A number that came in single precision is shown as it was written.

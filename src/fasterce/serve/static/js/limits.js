@@ -58,7 +58,7 @@ export function clearAll() {
 
 function limit(feature) {
   const lock = lockButton(feature, `lock-${feature.name}`);
-  const narrow = feature.kind === "numeric" ? between(feature) : chosen(feature);
+  const narrow = feature.kind === "categorical" ? chosen(feature) : between(feature);
   const way = WAYS[feature.change] ? h("span", { class: "tag" }, WAYS[feature.change]) : null;
   const fault = h("p", { class: "fault", hidden: true });
   const head = h("div", { class: "limit-head" }, h("span", { class: "field-label" }, labelOf(feature)), way, narrow.says, lock);

@@ -1,0 +1,1 @@
+"""Measures of the search itself: distance to the optimum, consistency between calls, time (`benchmarks/quality.py`)."""
