@@ -56,7 +56,8 @@ coverage: $(VENV)/.dev postgres chromium  ## the tests, failing below the floor 
 
 # What depends on the versions of other libraries: tables, models, training, files, the command line and the service.
 VERSION_TESTS := tests/test_imports.py tests/test_explainer.py tests/test_guarantees.py tests/data tests/latent tests/surrogate tests/artifact \
-	tests/integrations/test_sklearn.py tests/models/adapters tests/models/compiled tests/cli/test_path.py tests/serve/test_service_same.py
+	tests/integrations/test_sklearn.py tests/integrations/test_sklearn_checks.py tests/models/adapters \
+	tests/models/compiled/test_build.py tests/models/compiled/test_session.py tests/cli/test_path.py tests/serve/test_service_same.py
 
 test-lowest: $(VENV)-lowest/.ready  ## a part of the tests with the lowest declared version of every dependency
 	$(THREADS) $(VENV)-lowest/bin/pytest -q -n 2 --dist worksteal $(VERSION_TESTS)
