@@ -18,7 +18,7 @@ from fasterce.cli.console import is_quiet, say, show
 from fasterce.cli.exits import guarded
 from fasterce.cli.loading import interval, load, names_of
 from fasterce.data.review import review
-from fasterce.data.schema import Feature, Schema, infer
+from fasterce.data.schema import Schema, infer
 from fasterce.data.schema_io import load_schema, save_schema
 from fasterce.errors import InputError
 from fasterce.explainer import FasterCE

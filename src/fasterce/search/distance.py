@@ -4,7 +4,7 @@ gower       the sum of |change| / range in the training data, and 1 per changed 
 mad         the paper's, by the formula of CERTIFAI: share of numeric columns * Euclidean norm of |change| / median absolute
             deviation, plus share of categorical columns * share of categories changed
 euclidean   the Euclidean norm of |change| / standard deviation, and 1 per changed category
-percentile  the sum of the share of training rows between the two values, plus a cost in the tails, and 1 for a changed category
+percentile  the sum of the share of training rows between the two values, a cost in the tails, and 1 per changed category
 
 A number that becomes missing or is filled costs the same as a changed category. Values near the median cost slightly less to
 fill with. A change against the direction the schema prefers costs a declared factor more (`Schema.cost_factors`).

@@ -60,8 +60,14 @@ class CandidateSearch:
         queries = make_queries(domain, targets, lowest, shift, correction)
         config = self.config
         effort = Effort(
-            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds,
-            config.improved, config.pool if several else config.improved + 1,
+            config.expansions,
+            config.open_sets,
+            config.pool,
+            config.improved,
+            config.improvements,
+            config.tighten_rounds,
+            config.improved,
+            config.pool if several else config.improved + 1,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
