@@ -68,6 +68,7 @@ class CandidateSearch:
             config.tighten_rounds,
             config.improved,
             config.pool if several else config.improved + 1,
+            config.max_expanded,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
