@@ -253,7 +253,9 @@ def _toward_examples(context: SearchContext, examples: Floats) -> list[Candidate
 
 
 def _walked(context: SearchContext) -> Search:
-    steps = without_trifles(context, walk(context, frozen_aware_direction(context)))
+    walked = walk(context, frozen_aware_direction(context))
+    relevant = np.where(context.state.relevant, walked.codes, context.domain.base[:, None, :])
+    steps = without_trifles(context, Candidates(relevant, walked.open))
     (verdict,) = yield [steps]
     return flipping(context, steps, verdict)
 
