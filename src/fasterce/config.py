@@ -256,6 +256,9 @@ class SearchConfig:
     """Cheapest candidates per query whose changes are replaced one at a time."""
     improvements: int = 40
     """Most states of a query that are completed again while candidates are improved."""
+    max_enumerated: int = 20_000
+    """Most combinations of values of a query without a candidate that are evaluated to prove that there is none; about 50
+    milliseconds with 100 trees."""
     tighten_rounds: int = 4
     """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
     max_cells: int = 100_000_000
@@ -402,8 +405,13 @@ class CompiledConfig:
     """Median error of a score allowed, in standard deviations of the scores: single precision is about 1e-6."""
     max_large_score_error: float = 5e-2
     """The 99th percentile of the same; a threshold hit exactly may move a few rows."""
-    max_converted_nodes: int = 100_000
-    """Nodes of a forest above which its trees are evaluated as they are: conversion would take longer than it saves."""
+    checked_rows: int = 1_000
+    """Known rows on which the learned preprocessing is compared with the steps it stands for; one call of these."""
+    max_exact_error: float = 1e-4
+    """Error of leads at the boundary up to which an exact scorer is the model, in standard deviations of scores where
+    these exceed 1: sums in single precision come to about 1e-6."""
+    error_factor: float = 2.0
+    """Allowance for rows that are not reference rows: by how much the error of an exact scorer is assumed to be larger."""
     vote_decimals: int = 6
     """Decimals votes are rounded to, so that sums in another order tie where the model's tie."""
 

@@ -89,19 +89,34 @@ class Infeasibility:
         Whether there were any constraints to lift.
     progress : float, optional
         How far the best attempt within the constraints came, from 0 to 1 (the decision boundary); None without scores.
+    proven : bool, default False
+        Whether there is none: all combinations of the values the query may take were evaluated.
+    edits : int, default 0
+        Number of single changes scored during the search, if it was made with an exact scorer.
     """
 
     blocking: tuple[BlockingConstraint, ...]
     unlocked: tuple[Change, ...]
     constrained: bool
     progress: float | None
+    proven: bool = False
+    edits: int = 0
+
+    @property
+    def searched(self) -> str:
+        """What was tried, as text."""
+        if self.proven:
+            return make_problem("search.proven").text()
+        if self.edits:
+            return make_problem("search.searched_edits", count=self.edits).text()
+        return make_problem("search.searched_samples").text()
 
     @property
     def problems(self) -> list[Problem]:
         """The same as problems, which render as text."""
         changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
         blocking = " and ".join(f"'{constraint.text}'" for constraint in self.blocking)
-        found = []
+        found = [make_problem("search.proven")] if self.proven else []
         if not self.unlocked:
             found += [make_problem("search.nothing_without_constraints")] if self.constrained else []
         elif not self.blocking:

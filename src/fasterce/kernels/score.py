@@ -220,3 +220,21 @@ def margin_of(scorer: Scorer, out: Floats, kind: int, label: int, low: float, hi
         lead = own - best - math.log(total)
         return min(lead - low, high - lead)
     return best - own if kind == OTHER else own - best
+
+
+@compiled
+def write_margins(
+    scorer: Scorer, found: Floats, kind: int, label: np.ndarray, low: Floats, high: Floats, lowest: float, margin: Floats
+) -> None:
+    """Write the margins of the outputs of many rows."""
+    for row in range(len(found)):
+        margin[row] = margin_of(scorer, found[row], kind, label[row], low[row], high[row], lowest)
+
+
+def margin_table(
+    scorer: Scorer, found: Floats, kind: int, label: np.ndarray, low: Floats, high: Floats, lowest: float
+) -> Floats:
+    """Return the margins of outputs (N, outputs), one target each."""
+    margin = np.empty(len(found))
+    write_margins(as_struct(scorer), found, kind, label, low, high, lowest, margin)
+    return margin

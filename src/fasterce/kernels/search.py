@@ -218,6 +218,7 @@ def estimate(space: Space, memory: Memory, j: int, part: float, shortfall: float
         squares += part * part - memory.parts[j] * memory.parts[j]
     else:
         linear += part - memory.parts[j]
+    rate = 0.0
     for place in range(memory.counts[SEGMENTS]):
         k = memory.segment_order[place]
         g = memory.segment_feature[k]
@@ -232,7 +233,9 @@ def estimate(space: Space, memory: Memory, j: int, part: float, shortfall: float
         shortfall -= share * memory.segment_gain[k]
         if shortfall <= 0.0:
             return linear + math.sqrt(squares)
-    return math.inf
+        rate = memory.segment_gain[k] / memory.segment_cost[k]
+    # Features by themselves do not gain enough: together they may.
+    return linear + math.sqrt(squares) + shortfall / rate if rate > 0.0 else math.inf
 
 
 @compiled

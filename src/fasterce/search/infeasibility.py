@@ -51,6 +51,7 @@ def diagnose(
     infeasible = {}
     for k, row in enumerate(map(int, rows)):
         found = _infeasibility(ledger.codes[row], lifted, k, verifier.progress[row], plan.constraints)
+        found = replace(found, proven=bool(verifier.proven[row]), edits=int(verifier.edits[row]))
         ledger.problems[row] += tuple(found.problems)
         infeasible[row] = found
     return infeasible

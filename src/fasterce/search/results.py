@@ -156,6 +156,8 @@ class Verifier:
         self.usage = np.zeros(len(codes), dtype=np.intp)
         self.shares: dict[str, Floats] = {}
         self.progress = np.full(len(codes), np.nan)
+        self.proven = np.zeros(len(codes), dtype=bool)
+        self.edits = np.zeros(len(codes), dtype=np.int64)
         self._verified: dict[tuple[int, bytes], tuple[int, Floats | None]] = {}
 
     def __call__(self, positions: Indices, codes: Floats) -> Predictions:

@@ -24,6 +24,7 @@ from fasterce.search.context import SearchContext
 from fasterce.search.judge import Best, Judge, any_of
 from fasterce.search.plan import SearchPlan
 from fasterce.search.pool import Pool
+from fasterce.search.proof import proven_infeasible
 from fasterce.search.propose import apart
 from fasterce.search.query_targets import QueryTargets
 from fasterce.search.results import CUT_SHORT_BY, QueryLedger, Verifier, stopped_problem
@@ -234,6 +235,8 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
 
     kept, value = verify(pool, group, context.domain, confirm, plan.options.n, plan.config.verification_attempts)
     verifier.refused[rows] = any_of(pool.valid) & ~any_of(kept)
+    if context.searches_exactly and not plan.checks:
+        _note_search(context, rows, any_of(pool.valid), verifier, plan)
     if plan.options.n > 1:
         kept &= ~pool.repeated(kept)
     row, candidate = np.nonzero(kept)
@@ -250,6 +253,16 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
         score=value[row, candidate],
         nn_ratio=apart(context, row, codes) if plan.options.method == "all" else np.zeros(0),
     )
+
+
+def _note_search(context: SearchContext, rows: Indices, found: Mask, verifier: Verifier, plan: SearchPlan) -> None:
+    """Note what was tried for queries without a candidate, and whether that is all there is."""
+    none = np.flatnonzero(~found)
+    if none.size and context.scorer is not None and "candidates" in context.__dict__:
+        some = context.domain.take(none), context.targets.take(none)
+        verifier.edits[rows[none]] = context.candidates.scored[none]
+        most = plan.config.max_enumerated
+        verifier.proven[rows[none]] = proven_infeasible(context.scorer, *some, context.judge.lowest, most)
 
 
 def _best_so_far(context: SearchContext) -> Pool:

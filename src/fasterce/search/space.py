@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,19 +10,24 @@ from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
 from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.profile import workspace
-from fasterce.kernels.score import NAMED, OTHER, WITHIN
+from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_table
 from fasterce.kernels.search import memory, search_block
 from fasterce.kernels.structs import as_struct
 from fasterce.latent.runtime import spread
 from fasterce.search.distance import Distance
 from fasterce.search.levels import Levels
 from fasterce.search.query_targets import Other, QueryTargets, Within
-from fasterce.typing import Floats, Indices
+from fasterce.typing import Floats, Indices, Mask
 
 # Queries per block of work of a thread.
 BLOCK = 32
+# Scorers whose tables are kept.
+KEPT_TABLES = 8
 # Segments of the cost estimate per feature.
 SEGMENTS_PER_FEATURE = 8
+
+
+_tables: dict[tuple[int, int, int], tuple[Any, Levels]] = {}
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class CandidateSearch:
         Without `several`, only the cheapest and those with the fewest changes are certain to need each of their changes.
         """
         rows, features = domain.base.shape
-        space = make_space(self.scorer, self.distance, domain, self.levels)
+        tables = tables_of(self.scorer, domain, self.levels)
+        space = make_space(tables, self.distance, domain)
         queries = make_queries(domain, targets, lowest, shift, correction)
         config = self.config
         effort = Effort(
@@ -59,7 +65,7 @@ class CandidateSearch:
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
-        shared = [as_struct(part) for part in (self.scorer, space, queries)]
+        shared = (tables.struct, as_struct(space), as_struct(queries))
         limits, filled = as_struct(effort), as_struct(found)
         segments = SEGMENTS_PER_FEATURE * features
 
@@ -84,28 +90,74 @@ def empty(rows: int, pool: int, features: int) -> Found:
     )
 
 
-def make_space(scorer: Scorer, distance: Distance, domain: Domain, levels: Levels) -> Space:
+class ScorerTables(NamedTuple):
+    """What the search needs to know of a scorer and of the types of its features, the same for every call."""
+
+    scorer: Scorer
+    struct: Any
+    numeric: Mask
+    scale: Floats
+    single: Mask
+    level_start: Any
+    level: Floats
+    level_side: Any
+    category_start: Any
+    cell_start: Any
+    tree_start: Any
+    tree: Any
+    words: int
+
+
+def tables_of(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables:
+    """Return the tables of a scorer; those of the last few scorers are kept."""
+    key = (id(scorer.trees.root), id(scorer.network.bias), id(levels[1]))
+    if key not in _tables:
+        while len(_tables) >= KEPT_TABLES:
+            _tables.pop(next(iter(_tables)))
+        # The arrays are kept with their tables, so that no other array can have the same identity.
+        _tables[key] = (_make_tables(scorer, domain, levels), levels)
+    return _tables[key][0]
+
+
+def _make_tables(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables:
     features = domain.base.shape[1]
     numeric = np.zeros(features, dtype=np.bool_)
     numeric[domain.numeric] = True
     categories = np.array([len(domain.allowed[j]) if j in domain.allowed else 0 for j in range(features)])
     edges = np.diff(scorer.trees.edge_start) if scorer.kind == TREES else np.zeros(features, dtype=np.int64)
     start, level, side = _tree_levels(scorer, domain, numeric) if scorer.kind == TREES else _listed(levels, numeric)
+    return ScorerTables(
+        scorer,
+        as_struct(scorer),
+        numeric,
+        10.0 ** np.where(domain.integer, 0, domain.decimals),
+        np.ascontiguousarray(domain.single),
+        start,
+        level,
+        side,
+        _starts(categories),
+        _starts(np.where(numeric, edges + 3, categories)),
+        *_trees_by_feature(scorer, features),
+        int(-(-categories.max(initial=1) // 64)),
+    )
+
+
+def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
+    features = domain.base.shape[1]
     curve_start, knots, heights, slope = _curves(distance, features)
-    tree_start, tree = _trees_by_feature(scorer, features)
     return Space(
-        numeric=numeric,
-        scale=10.0 ** np.where(domain.integer, 0, domain.decimals),
-        single=np.ascontiguousarray(domain.single),
+        numeric=tables.numeric,
+        scale=tables.scale,
+        single=tables.single,
         step=np.zeros(features) if domain.step is None else domain.step,
-        level_start=start,
-        level=level,
-        level_side=side,
-        category_start=_starts(categories),
-        cell_start=_starts(np.where(numeric, edges + 3, categories)),
-        tree_start=tree_start,
-        tree=tree,
-        words=int(-(-categories.max(initial=1) // 64)),
+        level_start=tables.level_start,
+        level=tables.level,
+        level_side=tables.level_side,
+        category_start=tables.category_start,
+        cell_start=tables.cell_start,
+        tree_start=tables.tree_start,
+        tree=tables.tree,
+        words=tables.words,
         weight=distance.weight,
         flat=distance.flat,
         squared=np.zeros(features, dtype=np.bool_) if distance.squared is None else distance.squared,
@@ -195,6 +247,22 @@ def _trees_by_feature(scorer: Scorer, features: int) -> tuple[Any, Any]:
     order = np.argsort(trees.root, kind="stable")
     pairs = np.unique(np.stack([trees.feature[split], order[tree]], axis=1), axis=0)
     return _starts(np.bincount(pairs[:, 0], minlength=features)), pairs[:, 1].astype(np.int32)
+
+
+def tree_levels(scorer: Scorer, domain: Domain) -> list[Floats]:
+    """Return for each number the values on both sides of its edges."""
+    numeric = np.zeros(domain.base.shape[1], dtype=np.bool_)
+    numeric[domain.numeric] = True
+    start, values, _ = _tree_levels(scorer, domain, numeric)
+    return [np.unique(part) for part in np.split(values, start[1:-1])]
+
+
+def margins(scorer: Scorer, found: Floats, targets: QueryTargets, lowest: float) -> Floats:
+    """Return the margins of outputs (N, outputs), one target each."""
+    kind, label, low, high = _targets(targets, len(found))
+    ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+    margin = margin_table(scorer, found, kind, label.astype(np.int64), *ends, lowest)
+    return margin if targets.need is None else margin - targets.need
 
 
 def _stored(domain: Domain, j: int) -> Callable[[Floats], Floats]:

@@ -222,19 +222,6 @@ def test_categories_the_encoder_has_never_seen() -> None:
     assert np.allclose(scores, wanted, atol=1e-9)
 
 
-@pytest.mark.usefixtures("no_scorer")
-def test_a_large_forest_is_walked_tree_by_tree() -> None:
-    frame = numbers(4000)
-    noise = np.random.default_rng(77).integers(0, 2, len(frame))
-    model = RandomForestClassifier(80, random_state=0, n_jobs=1).fit(frame, noise)
-    assert sum(tree.tree_.node_count for tree in model.estimators_) > DEFAULTS.max_converted_nodes
-    compiled, predictor = found(model, frame, True)
-    codes = predictor.table.read(frame).codes
-    assert compiled.kind == "trees: RandomForestClassifier"
-    scores: Any = compiled.evaluate(codes).scores
-    assert (scores == predictor.evaluate(codes).scores).all()
-
-
 def test_the_model_is_asked_about_few_rows() -> None:
     frame = people(6000)
     model = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame))

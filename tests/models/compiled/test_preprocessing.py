@@ -183,3 +183,26 @@ def test_selectors_of_columns_are_seen_through() -> None:
     preprocessor, found, wanted = both(picked, numbers(), numbers(50))
     assert np.allclose(found, wanted, rtol=1e-6, atol=1e-6)
     assert preprocessor.width == 3
+
+
+@pytest.mark.parametrize("indicator", [True, False])
+def test_what_steps_make_of_missing_values(indicator: bool) -> None:
+    frame = people().drop(columns="owner").astype({"age": float})
+    rng = np.random.default_rng(2)
+    for name in frame.columns:
+        frame[name] = frame[name].mask(rng.random(len(frame)) < 0.2)
+    imputer = make_pipeline(SimpleImputer(add_indicator=indicator), StandardScaler())
+    steps = columns(imputer, OneHotEncoder(), sparse_threshold=0).fit(frame)
+    table, codes = coded(frame)
+    preprocessor = learn_preprocessor(steps.transform, table, codes, False)
+    found = preprocessor.inputs(codes, len(codes))[MATRIX]
+    assert np.allclose(found, steps.transform(frame), atol=1e-6)
+
+
+def test_missing_values_that_steps_leave_alone() -> None:
+    frame = numbers().astype({"age": float})
+    frame["debt"] = frame["debt"].mask(frame["age"] > 50)
+    table, codes = coded(frame)
+    preprocessor = learn_preprocessor(lambda rows: rows, table, codes, False)
+    found = preprocessor.inputs(codes, len(codes))[MATRIX]
+    np.testing.assert_array_equal(found, frame.to_numpy())

@@ -45,7 +45,7 @@ from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBRegressor
 
 from fasterce.data.schema import MISSING
-from fasterce.models.adapters import adapt
+from fasterce.models.adapters import RenamedModel, adapt
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.scorer import ReadScorer, read_scorer
 from fasterce.models.predictor import Predictor
@@ -298,6 +298,14 @@ def found_outputs(found: ReadScorer, codes: np.ndarray) -> np.ndarray:
     return oracle(found.scorer, codes)
 
 
+def test_classes_with_other_names() -> None:
+    frame = people()
+    model = RenamedModel(make_pipeline(columns(sparse_threshold=0), boosted()).fit(frame, outcome(frame)), TWO)
+    table, codes = coded(frame)
+    predictor = Predictor(model, table, TWO, use_scores=True)
+    check_read(read_scorer(model, predictor, codes, CONFIG), predictor, frame, SINGLE)
+
+
 @pytest.mark.parametrize("bend", [FunctionTransformer(np.log1p), QuantileTransformer(n_quantiles=40)], ids=["log", "ranks"])
 def test_trees_behind_a_curve_are_exact_and_networks_are_not(bend: Any) -> None:
     frame = numbers().clip(lower=0.0).astype({"age": int, "debt": float, "years": np.float32})
@@ -322,7 +330,6 @@ def test_what_has_no_structure_is_refused_with_a_reason() -> None:
         (SGDClassifier(loss="modified_huber"), "modified_huber"),
         (make_pipeline(FunctionTransformer(np.cos), boosted()), "rises and falls"),
         (light(linear_tree=True), "linear_tree"),
-        (boosted(booster="gblinear"), "gblinear"),
     ):
         model.fit(frame, outcome(frame))
         with pytest.raises(NotCompiledError) as error:

@@ -19,8 +19,7 @@ from xgboost import XGBClassifier
 
 from fasterce.models.compiled import CompiledModel, build
 from fasterce.models.compiled.model import OutputReader
-from fasterce.models.compiled.preprocessing import learn_preprocessor
-from fasterce.models.compiled.session import FEW_BLOCKS, PART_BLOCKS, ForestBackend, GraphBackend, in_parts
+from fasterce.models.compiled.session import FEW_BLOCKS, PART_BLOCKS, GraphBackend, in_parts
 from fasterce.models.predictor import ModelUsage
 from fasterce.typing import Floats
 from tests.models.compiled.models import coded as coded_rows
@@ -116,21 +115,6 @@ def test_parts_keep_their_order() -> None:
     for rows in (1, FEW_BLOCKS * 4, FEW_BLOCKS * 4 + 1, PART_BLOCKS * 4 * 3 + 5):
         codes = np.arange(rows, dtype=np.float64)[:, None]
         assert (in_parts(lambda part: part * 2, codes, 4) == codes * 2).all()
-
-
-def test_a_forest_tree_by_tree_is_the_forest_and_each_row_its_own() -> None:
-    frame = people()
-    model = make_pipeline(columns(), RandomForestClassifier(12, random_state=0))
-    model.fit(frame, outcome(frame, ("a", "b", "c")))
-    table, codes = coded_rows(frame)
-    preprocessor = learn_preprocessor(model[:-1].transform, table, codes, False).with_dtype(np.float32)
-    compiled = CompiledModel(
-        preprocessor, ForestBackend(model[-1]), OutputReader(("a", "b", "c"), (0, 1, 2), "predict_proba", True), "trees"
-    )
-    rows = coded_rows(people(900, seed=2))[1]
-    together = scores(compiled, rows)
-    assert np.allclose(np.exp(together), model.predict_proba(table.frame(rows)), atol=1e-11)
-    assert all((scores(compiled, rows[row : row + 1]) == together[row]).all() for row in range(40))
 
 
 def test_a_failed_row_is_marked() -> None:

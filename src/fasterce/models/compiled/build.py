@@ -1,7 +1,6 @@
 """Compile the user's model, or say why it cannot be compiled."""
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
 from functools import cache, partial, reduce
 from importlib import import_module
 from itertools import product
@@ -17,19 +16,13 @@ from sklearn.tree import DecisionTreeClassifier
 from fasterce.config import CompiledConfig
 from fasterce.data.table import Table
 from fasterce.errors import Problem, make_problem, problem_of
-from fasterce.models.adapters import LightGBMModel, OnnxModel, XGBoostModel
+from fasterce.models.adapters import LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
 from fasterce.models.compiled.model import CodesPreprocessor, CompiledModel, NotCompiledError, OutputReader
-from fasterce.models.compiled.native import (
-    BoosterBackend,
-    SessionBackend,
-    booster_preprocessor,
-    session_preprocessor,
-)
+from fasterce.models.compiled.native import SessionBackend, session_preprocessor
 from fasterce.models.compiled.preprocessing import Transform, column_preprocessor, learn_preprocessor
 from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.scorer import ScorerBackend, read_scorer
-from fasterce.models.compiled.session import ForestBackend
-from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps
+from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps, unwrapped
 from fasterce.models.predictor import ModelUsage, Numbers, Predictor, find_scores
 from fasterce.typing import Floats
 
@@ -37,8 +30,9 @@ Compile = Callable[[], CompiledModel]
 Formats = list[tuple[OutputReader, DTypeLike]]
 
 DEFAULTS = CompiledConfig()
-FORESTS = (ExtraTreesClassifier, RandomForestClassifier)
-VOTES = (*FORESTS, BaggingClassifier, DecisionTreeClassifier)
+VOTES = (ExtraTreesClassifier, RandomForestClassifier, BaggingClassifier, DecisionTreeClassifier)
+# Models whose structure is read or that are not compiled.
+READ_ONLY = (XGBoostModel, LightGBMModel, RenamedModel)
 NATIVE = (OnnxModel, XGBoostModel, LightGBMModel)
 TREES = ("xgboost", "lightgbm", "sklearn.ensemble", "sklearn.tree")
 
@@ -68,7 +62,8 @@ def build(
 
 
 def _build(model: object, predictor: Predictor, codes: Floats, config: CompiledConfig) -> CompiledModel:
-    if not isinstance(predictor.model, NATIVE) and not isinstance(model, BaseEstimator):
+    inner = unwrapped(model)
+    if not isinstance(inner, BaseEstimator) and not isinstance(adapt(inner), NATIVE):
         raise NotCompiledError("models.compile_type", received=type(model).__name__)
     if len(codes) == 0:
         raise NotCompiledError("models.compile_no_rows")
@@ -79,7 +74,7 @@ def _build(model: object, predictor: Predictor, codes: Floats, config: CompiledC
         read = read_scorer(model, predictor, codes, config, reference)
         return CompiledModel(CodesPreprocessor(), ScorerBackend(read.scorer), read.reader, read.kind, read.agreement)
     except Exception as error:
-        if predictor.numbers is not None:
+        if predictor.numbers is not None or isinstance(predictor.model, READ_ONLY):
             raise
         reason = problem_of(error)
     return _converted(model, predictor, codes, reference(), config, [reason])
@@ -94,7 +89,7 @@ def _converted(
     reasons: list[Problem],
 ) -> CompiledModel:
     """Return the model as an ONNX graph, or the model itself given its inputs without a DataFrame."""
-    if isinstance(predictor.model, NATIVE):
+    if isinstance(predictor.model, OnnxModel):
         return _agreeing(_native(predictor, codes), reference, config)
     best = None
     for attempt in _attempts(model, predictor, reference.codes, config):
@@ -120,21 +115,15 @@ def _joined(reasons: list[Problem]) -> Problem:
 
 
 def _native(predictor: Predictor, codes: Floats) -> CompiledModel:
-    """Return the model itself, given its inputs without a DataFrame."""
+    """Return an ONNX model itself, given its inputs without a DataFrame."""
     model, table, use_scores = predictor.model, predictor.table, predictor.use_scores
-    if isinstance(model, OnnxModel):
-        _check_complete(table)
-        # Its labels are used where these are all that is needed: it may not know its classes.
-        method, order = ("predict_proba", class_order(model, predictor.classes)) if use_scores else (None, ())
-        reader = OutputReader(predictor.classes, order, method, use_scores)
-        preprocessor = session_preprocessor(model, table, codes)
-        return CompiledModel(preprocessor, SessionBackend(model, use_scores), reader, "onnx: the model itself")
-    assert isinstance(model, (XGBoostModel, LightGBMModel))
-    if find_scores(model) != "predict_proba":
-        raise NotCompiledError("models.compile_objective", objective=model.objective)
-    reader = OutputReader(predictor.classes, class_order(model, predictor.classes), "predict_proba", use_scores)
-    kind = f"{package(model.booster)}: the model itself"
-    return CompiledModel(booster_preprocessor(model, table, codes), BoosterBackend(model), reader, kind)
+    assert isinstance(model, OnnxModel)
+    _check_complete(table)
+    # Its labels are used where these are all that is needed: it may not know its classes.
+    method, order = ("predict_proba", class_order(model, predictor.classes)) if use_scores else (None, ())
+    reader = OutputReader(predictor.classes, order, method, use_scores)
+    preprocessor = session_preprocessor(model, table, codes)
+    return CompiledModel(preprocessor, SessionBackend(model, use_scores), reader, "onnx: the model itself")
 
 
 def _readers(model: object, last: object, predictor: Predictor, vote_decimals: int) -> list[OutputReader]:
@@ -165,17 +154,8 @@ def _attempts(model: object, predictor: Predictor, codes: Floats, config: Compil
         yield from _attempts_on_all_steps(convert, found, table, codes, formats)
         return
     kind = type(last).__name__ if last is found else f"table + {type(last).__name__}"
-    if isinstance(last, FORESTS) and _nodes(last) > config.max_converted_nodes:
-        reader = replace(formats[0][0], decimals=None)
-        single = preprocessor.with_dtype(np.float32)
-        yield lambda: CompiledModel(single, ForestBackend(last), reader, f"trees: {kind}")
-        return
     for reader, number in formats:
         yield partial(_on_matrix, convert, last, preprocessor.with_dtype(number), reader, f"onnx: {kind}")
-
-
-def _nodes(forest: ExtraTreesClassifier | RandomForestClassifier) -> int:
-    return sum(tree.tree_.node_count for tree in forest.estimators_)
 
 
 def _attempts_on_all_steps(

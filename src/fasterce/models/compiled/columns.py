@@ -15,8 +15,11 @@ from fasterce.typing import Floats, Indices, Mask, Objects
 # Rows of one call of the preprocessing while edges are searched, and most points per edge and call.
 MOST_ROWS = 16_384
 MOST_POINTS = 15
-# Steps from a guessed edge to the first values compared, and the factor by which they grow.
-FIRST_STEPS, STEP_FACTOR = 1, 64
+# Cells of the matrix of one call: 16 MB, which stay in a processor's cache.
+MOST_CELLS = 2_000_000
+# Factor by which the distance from a guessed edge grows, from one position and the rounding of one operation.
+STEP_FACTOR = 64
+EPSILON = float(np.finfo(np.float64).eps)
 # Calls after which an edge counts as outside the values a feature can have.
 MOST_CALLS = 11
 # Owners of columns that do not depend on a feature.
@@ -80,15 +83,19 @@ class Columns:
 
     @cached_property
     def falling(self) -> Mask:
-        """Which columns of numbers fall as the number rises; raises for one that rises and falls."""
+        """Which columns of numbers fall as the number rises."""
         found = np.zeros(self.preprocessor.width, dtype=bool)
         found[self.preprocessor.lines.outputs] = self.preprocessor.lines.slope < 0
         for curve in self.preprocessor.curves:
-            steps = np.diff(curve.heights)
-            if (steps < 0).any() and (steps > 0).any():
-                raise NotCompiledError("models.compile_not_monotone", column=self.table.schema.names[curve.feature])
-            found[curve.output] = bool((steps < 0).any())
+            found[curve.output] = bool((np.diff(curve.heights) < 0).any())
         return found
+
+    def check_monotone(self, columns: Indices) -> None:
+        """Refuse columns that rise and fall with their number."""
+        for curve in self.preprocessor.curves:
+            steps = np.diff(curve.heights)
+            if curve.output in columns and (steps < 0).any() and (steps > 0).any():
+                raise NotCompiledError("models.compile_not_monotone", column=self.table.schema.names[curve.feature])
 
     def edges(self, columns: Indices, thresholds: Floats) -> Floats:
         """Return for each split of a number the last value on its side of small values.
@@ -106,7 +113,23 @@ class Columns:
             The largest number whose column is at most the threshold, or above it where the column falls. Infinite if no
             number is, or if every number is.
         """
-        return _EdgeSearch(self, columns, thresholds).run()
+        self.check_monotone(columns)
+        slope, intercept = (values[columns] for values in self.lines)
+        # All numbers go one way if their column is always the same, or if the threshold is not finite.
+        flat = slope == 0
+        small = np.where(flat, intercept <= thresholds, (thresholds > 0) != self.falling[columns])
+        found = np.where(small, np.inf, -np.inf)
+        sought = np.isfinite(thresholds) & ~flat
+        found[sought] = _EdgeSearch(self, columns[sought], thresholds[sought]).run()
+        return found
+
+    @cached_property
+    def lines(self) -> tuple[Floats, Floats]:
+        """Slope and intercept of each column that is a straight line, 1 and 0 of others."""
+        slope, intercept = np.ones(self.preprocessor.width), np.zeros(self.preprocessor.width)
+        lines = self.preprocessor.lines
+        slope[lines.outputs], intercept[lines.outputs] = lines.slope, lines.intercept
+        return slope, intercept
 
     def values(self, columns: Indices, numbers: Floats) -> Floats:
         """Return the value of column `columns[s]` at each of `numbers[s]` of its feature (S, points)."""
@@ -115,10 +138,19 @@ class Columns:
         order = np.argsort(owner, kind="stable")
         first = np.searchsorted(owner[order], owner[order])
         rank[order] = np.arange(len(order)) - first
+        block = max(1, MOST_CELLS // (numbers.shape[1] * self.preprocessor.width))
+        found = np.empty(numbers.shape)
+        for start in range(0, int(rank.max()) + 1, block):
+            part = np.flatnonzero((rank >= start) & (rank < start + block))
+            found[part] = self._values(columns[part], numbers[part], rank[part] - start)
+        return found
+
+    def _values(self, columns: Indices, numbers: Floats, rank: Indices) -> Floats:
+        """Return column values from one call; numbers of one feature have different ranks."""
         points = numbers.shape[1]
         rows = np.repeat(self.row[None], (rank.max() + 1) * points, axis=0)
         places = rank[:, None] * points + np.arange(points)
-        rows[places, owner[:, None]] = numbers
+        rows[places, self.owner[columns][:, None]] = numbers
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             matrix = as_matrix(self.transform(self.table.frame(rows)))
@@ -149,26 +181,35 @@ class _EdgeSearch:
         return np.where(bounded == 0, found, np.copysign(np.inf, bounded))
 
     def _bracket(self) -> tuple[Indices, Indices, Floats]:
-        """Return neighbouring steps on both sides of each edge, and -inf or inf signs where there is no edge."""
-        guess = np.clip(self._steps(self._guess()), self.first, self.last - 1)
-        low, high = guess.copy(), guess + 1
+        """Return positions on both sides of each edge, and -inf or inf signs where there is no edge."""
+        guess, scale = self._guess()
+        start = np.clip(self._steps(guess), self.first, self.last - 1)
+        low, high = start.copy(), start + 1
         todo = np.arange(len(guess))
-        width = FIRST_STEPS
         bounded = np.zeros(len(guess))
-        for _ in range(MOST_CALLS):
+        for call in range(MOST_CALLS):
             below, above = self._small(todo, np.stack([low[todo], high[todo]], axis=1)).T
             bounded[todo] = np.where(below, np.where(above, 1.0, 0.0), -1.0)
-            done = below & ~above
             # What one side has shown need not be looked for again.
-            high[todo[~below]] = low[todo[~below]]
-            low[todo[above]] = high[todo[above]]
-            low[todo[~below]] = np.maximum(low[todo[~below]], self.first[todo[~below]] + width) - width
-            high[todo[above]] = np.minimum(high[todo[above]], self.last[todo[above]] - width) + width
-            todo = todo[~done]
-            width *= STEP_FACTOR
+            high[todo[~below]], low[todo[above]] = low[todo[~below]], high[todo[above]]
+            steps, reach = STEP_FACTOR**call, scale * EPSILON * float(STEP_FACTOR) ** call
+            lower = np.minimum(np.maximum(low, self.first + steps) - steps, self._steps(guess - reach))
+            upper = np.maximum(np.minimum(high, self.last - steps) + steps, self._steps(guess + reach))
+            low[todo[~below]] = np.maximum(lower, self.first)[todo[~below]]
+            high[todo[above]] = np.minimum(upper, self.last)[todo[above]]
+            todo = todo[~below | above]
             if len(todo) == 0:
                 break
+        self._split_at_zero(low, high, bounded)
         return low, high, bounded
+
+    def _split_at_zero(self, low: Indices, high: Indices, bounded: Floats) -> None:
+        """Leave one side of zero: positions on both sides may differ by more than an integer holds."""
+        todo = np.flatnonzero((low < 0) & (high > 0) & (bounded == 0))
+        if len(todo):
+            small = self._small(todo, np.zeros((len(todo), 1), dtype=np.int64))[:, 0]
+            low[todo[small]] = 0
+            high[todo[~small]] = 0
 
     def _narrow(self, low: Indices, high: Indices, bounded: Floats) -> None:
         while True:
@@ -191,19 +232,19 @@ class _EdgeSearch:
         found = self.columns.values(self.places[todo], values)
         return np.asarray((found <= self.thresholds[todo][:, None]) != self.falling[todo][:, None])
 
-    def _guess(self) -> Floats:
-        """Return where the learned table has the edge."""
-        preprocessor = self.columns.preprocessor
-        slope, intercept = np.ones(preprocessor.width), np.zeros(preprocessor.width)
-        lines = preprocessor.lines
-        slope[lines.outputs], intercept[lines.outputs] = lines.slope, lines.intercept
-        found = (self.thresholds - intercept[self.places]) / slope[self.places]
+    def _guess(self) -> tuple[Floats, Floats]:
+        """Return where the learned table has the edges, and the size of the numbers that were rounded there."""
+        preprocessor, places = self.columns.preprocessor, self.places
+        slope, intercept = self.columns.lines
+        found = (self.thresholds - intercept[places]) / slope[places]
+        scale = np.abs(found) + np.abs(intercept / slope)[places]
         for curve in preprocessor.curves:
-            rows = self.places == curve.output
+            rows = places == curve.output
             sign = -1.0 if self.columns.falling[curve.output] else 1.0
             place = np.searchsorted(sign * curve.heights, sign * self.thresholds[rows], side="right") - 1
             found[rows] = curve.knots[np.maximum(place, 0)]
-        return np.nan_to_num(found)
+            scale[rows] = np.abs(curve.knots).max()
+        return found, scale
 
     def _steps(self, values: Floats) -> Indices:
         """Return the position of values among the numbers of their dtype."""

@@ -1,6 +1,6 @@
-"""Models used as they are: ONNX sessions and native boosters, given their inputs without building a DataFrame.
+"""ONNX models used as they are, given their inputs without building a DataFrame.
 
-The same graph in the same blocks, and the same trees, give the same bits: a search finds what it would with the model.
+The same graph in the same blocks gives the same bits: a search finds what it would with the model.
 """
 
 import warnings
@@ -12,11 +12,10 @@ from numpy.typing import DTypeLike
 
 from fasterce.data.table import Table
 from fasterce.errors import ModelError
-from fasterce.latent.runtime import threads_for
-from fasterce.models.adapters import LightGBMModel, OnnxModel, XGBoostModel
+from fasterce.models.adapters import OnnxModel
 from fasterce.models.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, OnnxInput, is_flat
 from fasterce.models.compiled.model import NotCompiledError
-from fasterce.models.compiled.preprocessing import StoredDtypes, TablePreprocessor, learn_preprocessor
+from fasterce.models.compiled.preprocessing import StoredDtypes
 from fasterce.models.compiled.session import Inputs, Prepare, in_parts
 from fasterce.typing import Floats, Indices, Objects
 
@@ -81,26 +80,6 @@ class SessionBackend:
 
     def _failed(self) -> Objects:
         return np.full((1, len(self.model.classes_)), np.nan) if self.probabilities else np.array([None], dtype=object)
-
-
-class BoosterBackend:
-    """A native booster, given a matrix of numbers and positions of categories; it returns probabilities."""
-
-    def __init__(self, model: XGBoostModel | LightGBMModel) -> None:
-        self.model = model
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return BoosterBackend, (self.model,)
-
-    def run(self, prepare: Prepare, codes: Floats) -> Objects:
-        (matrix,) = prepare(codes, len(codes)).values()
-        with threads_for(len(codes)):
-            return self.model.predict_prepared(matrix)
-
-
-def booster_preprocessor(model: XGBoostModel | LightGBMModel, table: Table, codes: Floats) -> TablePreprocessor:
-    """Return the matrix a booster makes of a frame, category by category; raises `NotCompiledError`."""
-    return learn_preprocessor(model.prepare, table, codes, False)
 
 
 def session_preprocessor(model: OnnxModel, table: Table, codes: Floats) -> TensorPreprocessor:

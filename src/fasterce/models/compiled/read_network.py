@@ -21,6 +21,7 @@ from fasterce.models.compiled.preprocessing import (
     rounding_of,
     spread,
 )
+from fasterce.models.compiled.read_trees import xgboost_form, xgboost_learner
 from fasterce.typing import Floats
 
 ACTIVATIONS = {"relu": RELU, "tanh": TANH, "logistic": LOGISTIC, "identity": LINEAR}
@@ -39,7 +40,7 @@ class Layers:
 def read_layers(model: Any) -> Layers | None:
     """Return the layers of a fitted model, None if it has none; raises `NotCompiledError`."""
     for kind in type(model).__mro__:
-        reader = READERS.get(kind.__name__) if kind.__module__.startswith("sklearn.") else None
+        reader = READERS.get(kind.__name__) if kind.__module__.split(".")[0] in ("sklearn", "xgboost") else None
         if reader is not None:
             return reader(model)
     return None
@@ -56,7 +57,7 @@ def _read_linear_classifier(model: Any) -> Layers:
     if not callable(getattr(model, "predict_proba", None)):
         return _linear(model, DECISIONS, DECISION)
     if getattr(model, "loss", "log_loss") != "log_loss":
-        raise NotCompiledError("models.compile_objective", objective=model.loss)
+        raise NotCompiledError("models.compile_structure", received=model.loss)
     return _linear(model, SIGMOIDS, LOGIT)
 
 
@@ -67,7 +68,7 @@ def _read_softmax(model: Any) -> Layers:
 def _read_linear_regressor(model: Any) -> Layers:
     layers = _linear(model, NUMBER, NUMBER)
     if layers.weights[0].shape[1] != 1:
-        raise NotCompiledError("models.compile_objective", objective="several targets")
+        raise NotCompiledError("models.compile_structure", received="several targets")
     return layers
 
 
@@ -77,13 +78,23 @@ def _read_perceptron(model: Any) -> Layers:
     offsets = tuple(np.asarray(one, dtype=np.float64) for one in model.intercepts_)
     form = forms.get(model.out_activation_)
     if form is None:
-        raise NotCompiledError("models.compile_objective", objective=model.loss)
+        raise NotCompiledError("models.compile_structure", received=model.loss)
     if form != SOFTMAX and weights[-1].shape[1] != 1:
-        raise NotCompiledError("models.compile_objective", objective="several targets")
+        raise NotCompiledError("models.compile_structure", received="several targets")
     return Layers(weights, offsets, form, ACTIVATIONS[model.activation])
 
 
+def _read_linear_booster(model: Any) -> Layers:
+    """Read XGBoost's linear booster: a weight per column and output, and a bias."""
+    _, learner = xgboost_learner(model)
+    form, base = xgboost_form(learner)
+    weights = np.array(learner["gradient_booster"]["model"]["weights"], dtype=np.float64).reshape(-1, len(base))
+    return Layers((weights[:-1],), (weights[-1] + base,), form)
+
+
 READERS: dict[str, Callable[[Any], Layers]] = {
+    "XGBModel": _read_linear_booster,
+    "Booster": _read_linear_booster,
     "LogisticRegression": _read_softmax,
     "LinearDiscriminantAnalysis": _read_softmax,
     "RidgeClassifier": _read_linear_classifier,

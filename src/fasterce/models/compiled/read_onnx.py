@@ -92,7 +92,7 @@ def _form(model: OnnxModel, outputs: int, transform: str) -> Form:
     else:
         found = {"SOFTMAX": SOFTMAX, "LOGISTIC": SIGMOIDS, "NONE": PROBABILITY}.get(transform)
     if found is None:
-        raise NotCompiledError("models.compile_objective", objective=transform)
+        raise NotCompiledError("models.compile_structure", received=transform)
     return found
 
 

@@ -129,7 +129,7 @@ def _sklearn_nodes(tree: Any, value: Floats) -> TreeNodes:
 
 def _check_one_target(model: Any) -> None:
     if getattr(model, "n_outputs_", 1) != 1:
-        raise NotCompiledError("models.compile_objective", objective="several targets")
+        raise NotCompiledError("models.compile_structure", received="several targets")
 
 
 def _read_forest(model: Any) -> ModelTrees:
@@ -143,7 +143,7 @@ def _read_forest(model: Any) -> ModelTrees:
 def _read_gradient_boosting(model: Any) -> ModelTrees:
     constant = model.init_ == "zero" or type(model.init_).__name__.startswith("Dummy")
     if not constant:
-        raise NotCompiledError("models.compile_objective", objective="init")
+        raise NotCompiledError("models.compile_structure", received="init")
     outputs = model.estimators_.shape[1]
     base = model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))[0]
     rate, classifier = model.learning_rate, hasattr(model, "classes_")
@@ -166,7 +166,7 @@ def _boosting_form(classifier: bool, outputs: int) -> Form:
 def _read_histogram_boosting(model: Any) -> ModelTrees:
     classifier = hasattr(model, "classes_")
     if not classifier and model.loss in ("poisson", "gamma"):
-        raise NotCompiledError("models.compile_objective", objective=model.loss)
+        raise NotCompiledError("models.compile_structure", received=model.loss)
     outputs = model.n_trees_per_iteration_
     stages = [(k, one) for stage in model._predictors for k, one in enumerate(stage)]
     nodes = [one.nodes for _, one in stages]
@@ -200,28 +200,37 @@ def _bits(words: Any) -> Mask:
 # -- XGBoost ---------------------------------------------------------------------------------------------------------------
 
 
-def _read_xgboost(model: Any) -> ModelTrees:
+def xgboost_learner(model: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the booster of a model and its content."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+    return booster, json.loads(bytes(booster.save_raw("json")))["learner"]
+
+
+def xgboost_form(learner: Mapping[str, Any]) -> tuple[Form, Floats]:
+    """Return what the raw outputs of a booster are, and those before any tree."""
+    parameters, objective = learner["learner_model_param"], learner["objective"]["name"]
+    outputs = max(int(parameters["num_class"]), int(parameters.get("num_target", 1)), 1)
+    base = np.array(json.loads(parameters["base_score"]), dtype=np.float32).astype(np.float64) * np.ones(outputs)
+    return _xgboost_form(objective, outputs), logit(base) if objective == "binary:logistic" else base
+
+
+def _read_xgboost(model: Any) -> ModelTrees | None:
+    booster, learner = xgboost_learner(model)
     gradient = learner["gradient_booster"]
     if gradient["name"] == "gblinear":
-        raise NotCompiledError("models.compile_objective", objective="gblinear")
+        return None
     weights = gradient.get("weight_drop")
     stored = gradient.get("gbtree", gradient)["model"]
     best = booster.attr("best_iteration")
     count = len(stored["trees"]) if best is None else stored["iteration_indptr"][int(best) + 1]
-    parameters, objective = learner["learner_model_param"], learner["objective"]["name"]
-    outputs = max(int(parameters["num_class"]), int(parameters.get("num_target", 1)), 1)
-    form = _xgboost_form(objective, outputs)
+    form, base = xgboost_form(learner)
+    outputs = len(base)
     scale = np.ones(count) if weights is None else np.array(weights)
     trees = [
         _xgboost_nodes(tree, k, outputs, weight)
         for tree, k, weight in zip(stored["trees"][:count], stored["tree_info"], scale, strict=False)
     ]
     sets, set_of = _xgboost_sets(stored["trees"][:count])
-    base = np.array(json.loads(parameters["base_score"]), dtype=np.float32).astype(np.float64) * np.ones(outputs)
-    if objective == "binary:logistic":
-        base = logit(base)
     return join_trees(trees, base, form, sets=sets, set_of=set_of, single=True)
 
 
@@ -234,12 +243,12 @@ def _xgboost_form(objective: str, outputs: int) -> Form:
         return SOFTMAX
     if objective in XGBOOST_NUMBERS and outputs == 1:
         return NUMBER
-    raise NotCompiledError("models.compile_objective", objective=objective)
+    raise NotCompiledError("models.compile_structure", received=objective)
 
 
 def _xgboost_nodes(tree: Mapping[str, Any], k: int, outputs: int, weight: float) -> TreeNodes:
     if tree["tree_param"]["size_leaf_vector"] not in ("0", "1"):
-        raise NotCompiledError("models.compile_objective", objective="multi_output_tree")
+        raise NotCompiledError("models.compile_structure", received="multi_output_tree")
     # A leaf's value stands where other nodes have their threshold.
     values = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
     left = np.array(tree["left_children"])
@@ -313,13 +322,13 @@ def _lightgbm_form(objective: str, options: Sequence[str], normalised: bool) -> 
         return (SIGMOIDS if normalised else UNNORMALISED), sigmoid
     if objective in LIGHTGBM_NUMBERS and "sqrt" not in options:
         return NUMBER, 1.0
-    raise NotCompiledError("models.compile_objective", objective=objective)
+    raise NotCompiledError("models.compile_structure", received=objective)
 
 
 def _lightgbm_nodes(about: Mapping[str, str], k: int, outputs: int, factor: float) -> tuple[TreeNodes, Indices]:
     """Return the splits, then the leaves, of a tree, and the decision type of each node."""
     if about.get("is_linear", "0") != "0":
-        raise NotCompiledError("models.compile_objective", objective="linear_tree")
+        raise NotCompiledError("models.compile_structure", received="linear_tree")
     leaves = _numbers(about, "leaf_value")
     splits = int(about["num_leaves"]) - 1
     kept = slice(0, splits)
@@ -360,7 +369,7 @@ def _lightgbm_sets(about: Mapping[str, str], nodes: TreeNodes, decision: Indices
     return places, [words[a:b] for a, b in pairwise(bounds)]
 
 
-READERS: dict[tuple[str, str], Callable[[Any], ModelTrees]] = {
+READERS: dict[tuple[str, str], Callable[[Any], ModelTrees | None]] = {
     ("sklearn", "BaseDecisionTree"): _read_forest,
     ("sklearn", "ForestClassifier"): _read_forest,
     ("sklearn", "ForestRegressor"): _read_forest,

@@ -11,7 +11,7 @@ from scipy.special import expit
 from fasterce.config import CompiledConfig
 from fasterce.kernels.arrays import NETWORK, NO_NETWORK, NO_TREES, TREES, Scorer
 from fasterce.kernels.score import outputs
-from fasterce.models.adapters.onnx import OnnxModel
+from fasterce.models.adapters import OnnxModel, adapt
 from fasterce.models.compiled.columns import Columns
 from fasterce.models.compiled.form import DECISION, DECISIONS, NUMBER, PROBABILITY, OutputMap
 from fasterce.models.compiled.model import NotCompiledError
@@ -21,7 +21,7 @@ from fasterce.models.compiled.read_onnx import read_onnx
 from fasterce.models.compiled.read_trees import ModelTrees, read_trees
 from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.session import Prepare
-from fasterce.models.compiled.steps import best_estimator, class_order, split_steps
+from fasterce.models.compiled.steps import best_estimator, class_order, split_steps, unwrapped
 from fasterce.models.compiled.trees import trees_on_codes
 from fasterce.models.predictions import Predictions
 from fasterce.models.predictor import Predictor
@@ -29,14 +29,8 @@ from fasterce.typing import Floats, Objects
 
 # Rounding of sums, relative to the largest output, in single and double precision.
 SINGLE_ROUNDING, DOUBLE_ROUNDING = 1e-6, 1e-12
-# Errors of unseen rows may be larger than those of reference rows.
-ERROR_FACTOR = 2.0
-# Largest error of an exact scorer, in standard deviations of scores.
-MOST_ROUNDING = 1e-4
 # Decimals of votes, so that sums in another order tie where the model's tie.
 VOTE_DECIMALS = 12
-# Rows on which the learned preprocessing is compared with the steps it stands for.
-CHECKED_ROWS = 1_000
 NO_CLASSES: tuple[int, ...] = ()
 
 
@@ -105,32 +99,33 @@ def read_scorer(
     NotCompiledError
         The model has no structure that can be read, or the scorer disagrees with it.
     """
-    transform, structure, kind = _structure(model, predictor)
+    transform, structure, kind = _structure(model)
     numbers = predictor.numbers
     order = NO_CLASSES if numbers is not None else class_order(predictor.model, predictor.classes)
     if (numbers is not None) != (structure.form == NUMBER):
-        raise NotCompiledError("models.compile_objective", objective=structure.form.name)
+        raise NotCompiledError("models.compile_structure", received=structure.form.name)
     output_map = OutputMap.of(structure.form, order, numbers)
-    scorer = _scorer(structure, Prober(transform, predictor.table, codes[0]), output_map, _sample(codes))
+    scorer = _scorer(structure, Prober(transform, predictor.table, codes[0]), output_map, _sample(codes, config.checked_rows))
     reader = ScorerReader(predictor.classes, output_map, predictor.use_scores)
     rows = reference() if reference is not None else reference_rows(predictor, codes, config)
     return _checked(scorer, reader, rows, config, f"exact: {kind}")
 
 
-def _structure(model: object, predictor: Predictor) -> tuple[Transform, ModelTrees | Layers, str]:
+def _structure(model: object) -> tuple[Transform, ModelTrees | Layers, str]:
     """Return the steps before the one with the structure, the structure, and what it is of."""
-    if isinstance(predictor.model, OnnxModel):
-        return *read_onnx(predictor.model), "ONNX"
-    transform, last = _last_step(model, predictor)
+    inner = unwrapped(model)
+    adapted = adapt(inner)
+    if isinstance(adapted, OnnxModel):
+        return *read_onnx(adapted), "ONNX"
+    transform, last = _last_step(inner, adapted)
     structure = read_trees(last) or read_layers(last)
     if structure is None:
         raise NotCompiledError("models.compile_structure", received=type(last).__name__)
     return transform, structure, type(last).__name__
 
 
-def _last_step(model: Any, predictor: Predictor) -> tuple[Transform, Any]:
+def _last_step(model: Any, adapted: object) -> tuple[Transform, Any]:
     """Return all steps before the one with the structure as a function of a frame, and that step."""
-    adapted = predictor.model
     transform, last = split_steps(best_estimator(getattr(adapted, "booster", model)))
     prepare = getattr(adapted, "prepare", None)
     encode = getattr(last, "_preprocess_X", None)
@@ -142,9 +137,9 @@ def _last_step(model: Any, predictor: Predictor) -> tuple[Transform, Any]:
     return steps, last
 
 
-def _sample(codes: Floats) -> Floats:
+def _sample(codes: Floats, count: int) -> Floats:
     """Return some rows, among them those with the least and the largest value of each feature."""
-    rows = np.linspace(0, len(codes) - 1, min(len(codes), CHECKED_ROWS)).astype(np.intp)
+    rows = np.linspace(0, len(codes) - 1, min(len(codes), count)).astype(np.intp)
     picked = np.unique(np.concatenate([rows, codes.argmin(axis=0), codes.argmax(axis=0)]))
     return np.asarray(codes[picked])
 
@@ -180,8 +175,8 @@ def _checked(scorer: Scorer, reader: ScorerReader, reference: ReferenceRows, con
     expected = reference.predictions.scores
     if expected is not None and found.scores is not None:
         gap = _lead_error(found.scores, expected, probabilities)
-        error = max(error, ERROR_FACTOR * float(gap.max()))
-        if scorer.exact and error > MOST_ROUNDING * max(1.0, float(expected.std())):
+        error = max(error, config.error_factor * float(gap.max()))
+        if scorer.exact and error > config.max_exact_error * max(1.0, float(expected.std())):
             raise NotCompiledError("models.compile_scores", typical=f"{np.median(gap):.2g}", large=f"{error:.2g}")
     return ReadScorer(scorer._replace(error=error), reader, agreement, kind)
 

@@ -1,4 +1,4 @@
-"""Backends of a compiled model: ONNX Runtime, or trees, in blocks of a fixed number of rows.
+"""Backends of a compiled model: ONNX Runtime, in blocks of a fixed number of rows.
 
 A matrix product may round differently for one row and for a thousand. With blocks of one shape and one thread per block, the
 prediction for a row does not depend on the other rows. Large batches spread their blocks over a few threads.
@@ -17,7 +17,6 @@ from fasterce.typing import Floats, Objects
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
-    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 Inputs = Mapping[str, Objects]
 Prepare = Callable[[Floats, int], Inputs]
@@ -30,8 +29,6 @@ MOST_THREADS = 4
 PART_BLOCKS = 24
 # Blocks up to which one thread is faster than several.
 FEW_BLOCKS = 4
-# Rows of a block of a forest evaluated tree by tree: its leaves stay in a core's cache.
-FOREST_ROWS = 128
 
 
 class Backend(Protocol):
@@ -64,30 +61,6 @@ class GraphBackend:
             for start in range(0, padded, self.block)
         ]
         return (found[0] if len(found) == 1 else np.concatenate(found))[:rows]
-
-
-class ForestBackend:
-    """A large scikit-learn forest, tree by tree: too many nodes to convert quickly or to evaluate row by row.
-
-    Trees are summed in their order, so that here too the prediction for a row does not depend on the others.
-    """
-
-    def __init__(self, forest: "RandomForestClassifier | ExtraTreesClassifier") -> None:
-        self.forest = forest
-        self._trees = [(tree.tree_, tree.tree_.value[:, 0, :]) for tree in forest.estimators_]
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ForestBackend, (self.forest,)
-
-    def run(self, prepare: Prepare, codes: Floats) -> Objects:
-        return in_parts(lambda part: self._part(prepare, part), codes, FOREST_ROWS)
-
-    def _part(self, prepare: Prepare, codes: Floats) -> Objects:
-        (matrix,) = prepare(codes, len(codes)).values()
-        total = np.zeros((len(codes), len(self.forest.classes_)))
-        for tree, leaves in self._trees:
-            total += leaves[tree.apply(matrix)]
-        return np.asarray(total / len(self._trees))
 
 
 def in_parts(work: Callable[[Floats], Objects], codes: Floats, block: int) -> Objects:

@@ -6,8 +6,14 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from fasterce.data.dtypes import plain
+from fasterce.models.adapters import RenamedModel
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.preprocessing import Transform
+
+
+def unwrapped(model: object) -> object:
+    """Return the model that has other names for its classes."""
+    return model.model if isinstance(model, RenamedModel) else model
 
 
 def best_estimator(model: Any) -> Any:

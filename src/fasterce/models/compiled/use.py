@@ -5,6 +5,7 @@ from typing import Literal
 from fasterce.config import CompiledConfig
 from fasterce.errors import InputError
 from fasterce.explanation import CompiledUsage
+from fasterce.kernels.warm_up import warm_up
 from fasterce.models.compiled.build import DEFAULTS, build
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.predictor import Predictor
@@ -25,6 +26,8 @@ def make(
     compiled, problem = build(model, *known, config, predictor.numbers, predictor.usage)
     if compiled is None:
         return None, str(problem)
+    if compiled.scorer is not None:
+        warm_up()
     return compiled, f"{compiled.kind}, agrees on {compiled.agreement:.2%}"
 
 

@@ -9,6 +9,7 @@ from fasterce.serve.settings import ServedArtifact, Settings
 
 TARGET = "fasterce.serve.workers.process:run_worker"
 COMPILERS = ("onnxruntime", "skl2onnx", "onnxmltools")
+KERNELS = "fasterce.kernels.ready"
 BY_SUFFIX = {
     ".onnx": ("onnxruntime",),
     ".skops": ("skops.io", *COMPILERS),
@@ -27,7 +28,8 @@ def start_fork_server(settings: Settings) -> ForkServer:
 
 def needed_modules(artifacts: Iterable[ServedArtifact]) -> list[str]:
     """Return module names, each once. What is not guessed is imported by each worker when it loads."""
-    return list(dict.fromkeys(name for served in artifacts for name in BY_SUFFIX.get(_suffix(served), COMPILERS)))
+    models = (name for served in artifacts for name in BY_SUFFIX.get(_suffix(served), COMPILERS))
+    return list(dict.fromkeys((KERNELS, *models)))
 
 
 def _suffix(served: ServedArtifact) -> str:

@@ -1,0 +1,107 @@
+"""Compile all kernels, or read them from the cache on disk, before the first query: `python -m fasterce.kernels.warm_up`."""
+
+from functools import cache
+
+import numpy as np
+
+from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_NETWORK, NO_TREES, Effort, Found, Queries, Scorer, Space
+from fasterce.kernels.profile import workspace
+from fasterce.kernels.score import NAMED, margin_table, outputs
+from fasterce.kernels.search import memory, search_block
+from fasterce.kernels.structs import as_struct
+
+
+@cache
+def warm_up() -> None:
+    """Run the search once on a line with two features; every call after the first returns at once.
+
+    A later search compiles nothing: the types of its arrays are the same for all models and tables.
+    """
+    codes = np.array([[0.0, 0.0]])
+    scorer, space, queries = _scorer(), _space(), _queries(codes)
+    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2), _found(codes)
+    outputs(scorer, codes)
+    margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)
+    scratch, kept = workspace(scorer, space), memory(2, effort, 4)
+    shared = [as_struct(part) for part in (scorer, space, queries)]
+    search_block(*shared, np.zeros((1, 0, 2)), 0, 1, *(as_struct(part) for part in (scratch, kept, effort, found)))
+
+
+def _scorer() -> Scorer:
+    network = NO_NETWORK._replace(
+        knots=np.array([0.0, 1.0, 0.0, 1.0]),
+        entries=np.array([[0.0], [1.0], [0.0], [1.0]]),
+        start=np.array([0, 2, 4], dtype=np.int64),
+        numeric=np.ones(2, dtype=np.bool_),
+        nullable=np.zeros(2, dtype=np.bool_),
+        extrapolate=True,
+        bias=np.array([-1.0]),
+    )
+    return Scorer(NETWORK, NO_TREES, network, 1, IDENTITY, True, 0.0)
+
+
+def _space() -> Space:
+    none, starts, mask = np.zeros(0), np.zeros(3, dtype=np.int64), np.ones(2, dtype=np.bool_)
+    return Space(
+        numeric=mask,
+        scale=np.ones(2),
+        single=~mask,
+        step=np.zeros(2),
+        level_start=np.array([0, 1, 2], dtype=np.int64),
+        level=np.array([2.0, 2.0]),
+        level_side=np.zeros(2, dtype=np.int32),
+        category_start=starts,
+        cell_start=starts,
+        tree_start=starts,
+        tree=np.zeros(0, dtype=np.int32),
+        words=1,
+        weight=np.ones(2),
+        flat=np.zeros(2),
+        squared=~mask,
+        curve_start=starts,
+        curve_knots=none,
+        curve_heights=none,
+        curve_slope=np.zeros(2),
+        gap=np.ones(2),
+        usual=np.zeros(2),
+        counted=mask,
+        most_changes=2,
+    )
+
+
+def _queries(codes: np.ndarray) -> Queries:
+    one, mask = np.zeros(1), np.ones((1, 2), dtype=np.bool_)
+    return Queries(
+        row=codes,
+        base=codes.copy(),
+        free=mask,
+        lower=codes - 3.0,
+        upper=codes + 3.0,
+        anchor=np.zeros((1, 2)),
+        open_categories=np.zeros((1, 0), dtype=np.bool_),
+        may_be_missing=~mask,
+        kind=NAMED,
+        label=np.ones(1, dtype=np.int64),
+        low=one,
+        high=one,
+        need=one,
+        shift=one,
+        correction=np.zeros((1, 2)),
+        lowest=-1e300,
+    )
+
+
+def _found(codes: np.ndarray) -> Found:
+    return Found(
+        codes=np.zeros((1, 2, 2)),
+        cost=np.zeros((1, 2)),
+        margin=np.zeros((1, 2)),
+        count=np.zeros(1, dtype=np.int64),
+        complete=np.zeros(1, dtype=np.bool_),
+        best_margin=np.zeros(1),
+        scored=np.zeros(1, dtype=np.int64),
+    )
+
+
+if __name__ == "__main__":
+    warm_up()
