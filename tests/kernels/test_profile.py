@@ -60,7 +60,9 @@ def test_profiles_of_trees(outputs: int, link: int, target: str) -> None:
     assert edits > 500
 
 
-@pytest.mark.parametrize("kinds", [["many", "many", "whole"], ["nullable", "nullable"], ["few"], ["single", "grid"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "kinds", [["many", "many", "whole"], ["nullable", "nullable"], ["few"], ["single", "grid"]], ids=" ".join
+)
 def test_profiles_of_trees_of_few_kinds_of_features(kinds: list[str]) -> None:
     assert sum(check(draw(seed, kinds=kinds, trees=12, depth=6), seed) for seed in range(10)) > 100
 

@@ -29,6 +29,7 @@ from fasterce.kernels.arrays import (
     Space,
     Trees,
 )
+from fasterce.kernels.score import outputs as compiled_outputs
 from fasterce.search.distance import Curve, Distance
 from fasterce.search.levels import Levels
 from fasterce.search.query_targets import Named, Other, QueryTargets, Within
@@ -73,6 +74,10 @@ class World:
         """How far rows of codes are beyond the boundary of the target of query q."""
         return margins(self.scorer, self.targets, q, oracle(self.scorer, np.atleast_2d(codes)))
 
+    def many_margins(self, q: int, codes: np.ndarray) -> np.ndarray:
+        """The same for many rows, with outputs by the compiled loop that `test_score.py` compares with the oracle."""
+        return margins(self.scorer, self.targets, q, compiled_outputs(self.scorer, codes))
+
     def values(self, q: int, j: int) -> np.ndarray:
         """Every value query q may give feature j, its own left out."""
         domain, kind = self.domain, self.kinds[j]
@@ -105,11 +110,21 @@ class World:
                     nearer[j] = between[np.abs(between - codes[j]).argmin()]
                     yield nearer
 
+    def tried(self, q: int, j: int) -> np.ndarray:
+        """The values of feature j that the search must try: all for trees, else the listed ones and the ends."""
+        values = self.values(q, j)
+        if self.scorer.kind == TREES or self.kinds[j] in SIZES or not len(values):
+            return values
+        feature, level = self.levels
+        own = np.array([self.domain.lower[q, j], *level[feature == j], self.domain.upper[q, j]])
+        listed = self.domain.round_flat(own, j, np.full(len(own), q))
+        return values[np.isin(values, listed) | (values == MISSING)]
+
     def singles(self, q: int) -> np.ndarray:
         """Every row one edit away from query q."""
         rows = [self.domain.base[q]]
         for j in range(len(self.kinds)):
-            for value in self.values(q, j):
+            for value in self.tried(q, j):
                 rows.append(self.domain.base[q].copy())
                 rows[-1][j] = value
         return np.array(rows[1:]) if len(rows) > 1 else np.zeros((0, len(self.kinds)))
@@ -119,13 +134,14 @@ class World:
         singles, base = self.singles(q), self.domain.base[q]
         feature = (singles != base).argmax(axis=1)
         both = [
-            np.where(np.arange(len(base)) == feature[k], singles[k], singles[feature > feature[k]]) for k in range(len(singles))
+            np.where(np.arange(len(base)) == feature[k], singles[k], singles[feature > feature[k]])
+            for k in range(len(singles))
         ]
         return np.concatenate([singles, *both])
 
     def cheapest(self, q: int, rows: np.ndarray) -> float:
         """The distance of the cheapest of some rows that reach the target, infinite for none."""
-        good = rows[self.margins(q, rows) > self.scorer.error + ROUNDING] if len(rows) else rows
+        good = rows[self.many_margins(q, rows) > self.scorer.error + ROUNDING] if len(rows) else rows
         good = good[self.domain.count_kept(np.repeat(good[None], len(self.domain.row), axis=0))[q]]
         return float(self.distance.total(good, self.domain.row[q]).min(initial=np.inf))
 
@@ -141,7 +157,9 @@ def margins(scorer: Scorer, targets: QueryTargets, q: int, outputs: np.ndarray) 
     else:
         links = {IDENTITY: lambda z: z, LOG: lambda p: np.log(np.clip(p, 1e-12, None)), LOG_SIGMOID: log_expit}
         scores = links[scorer.link](outputs)
-    own = int(targets.of[q] if isinstance(targets, Within) else targets.own[q] if isinstance(targets, Other) else targets.target[q])
+    own = int(
+        targets.of[q] if isinstance(targets, Within) else targets.own[q] if isinstance(targets, Other) else targets.target[q]
+    )
     others = np.delete(scores, own, axis=1)
     if isinstance(targets, Within):
         odds = scores[:, own] - logsumexp(others, axis=1)
@@ -174,9 +192,11 @@ def draw(
     `moved`: the first number of every query is outside its permitted range.
     """
     rng = np.random.default_rng(seed)
-    kinds = tuple(kinds or rng.choice([*NUMBERS, *SIZES], size=int(rng.integers(2, 6))))
+    kinds = tuple(kinds or map(str, rng.choice([*NUMBERS, *SIZES], size=int(rng.integers(2, 6)))))
     domain = make_domain(rng, kinds, rows, frozen, most_changes, moved)
-    made = random_trees(rng, kinds, outputs, **options) if scorer == "trees" else random_network(rng, kinds, outputs, **options)
+    made = (
+        random_trees(rng, kinds, outputs, **options) if scorer == "trees" else random_network(rng, kinds, outputs, **options)
+    )
     targets = make_targets(rng, made, target, domain.base)
     return World(kinds, made, domain, make_distance(rng, kinds, distance), targets, make_levels(rng, kinds))
 
@@ -212,9 +232,13 @@ def make_domain(
         single=np.array([kind == "single" for kind in kinds]),
         numeric=numeric,
         step=np.where(grid, STEP, 0.0) if grid.any() else None,
-        anchor=np.where(grid & (np.arange(features) % 2 == 0), np.where(base == MISSING, 0.0, base), 0.0) if grid.any() else None,
+        anchor=np.where(grid & (np.arange(features) % 2 == 0), np.where(base == MISSING, 0.0, base), 0.0)
+        if grid.any()
+        else None,
         most_changes=most_changes,
-        missing=MissingValues(np.where(gappy, MISSING, np.nan), gappy & (rng.random(features) < 0.7)) if gappy.any() else None,
+        missing=MissingValues(np.where(gappy, MISSING, np.nan), gappy & (rng.random(features) < 0.7))
+        if gappy.any()
+        else None,
         row_legal=np.zeros(row.shape, dtype=bool) if moved else None,
     )
     return domain
@@ -260,7 +284,9 @@ def make_targets(rng: np.random.Generator, scorer: Scorer, target: str, base: np
     if target == "other":
         return Other(other, own=label)
     none = np.full(rows, -1e9)
-    odds = np.array([margins(scorer, Within(other, of=other, low=none, high=np.full(rows, 2e9)), q, outputs[[q]])[0] for q in range(rows)])
+    odds = np.array(
+        [margins(scorer, Within(other, of=other, low=none, high=np.full(rows, 2e9)), q, outputs[[q]])[0] for q in range(rows)]
+    )
     low = odds - 1e9 + rng.uniform(0.3, 0.8, rows)
     return Within(other, of=other, low=low, high=low + rng.uniform(0.5, 2.0, rows))
 
@@ -277,9 +303,13 @@ def make_levels(rng: np.random.Generator, kinds: Sequence[str]) -> Levels:
     return np.array(feature, dtype=np.intp), np.array(value)
 
 
-def random_trees(rng: np.random.Generator, kinds: Sequence[str], outputs: int, link: int = IDENTITY, trees: int = 6, depth: int = 4) -> Scorer:
+def random_trees(
+    rng: np.random.Generator, kinds: Sequence[str], outputs: int, link: int = IDENTITY, trees: int = 6, depth: int = 4
+) -> Scorer:
     """A sum of random trees; about a fifth of all nodes above the last level are leaves."""
-    edges = [np.unique(rng.uniform(0, 10, 6).round(int(rng.integers(1, 4)))) if kind in NUMBERS else np.zeros(0) for kind in kinds]
+    edges = [
+        np.unique(rng.uniform(0, 10, 6).round(int(rng.integers(1, 4)))) if kind in NUMBERS else np.zeros(0) for kind in kinds
+    ]
     start = np.concatenate([[0], np.cumsum([len(some) for some in edges])]).astype(np.int64)
     nodes: list[dict[str, Any]] = []
     words: list[np.uint64] = []
@@ -287,11 +317,17 @@ def random_trees(rng: np.random.Generator, kinds: Sequence[str], outputs: int, l
     def grow(level: int) -> int:
         place = len(nodes)
         nodes.append({"feature": -1, "cell": 0, "categories": -1, "missing_left": False, "left": -1, "right": -1})
-        nodes[place]["value"] = rng.dirichlet(np.ones(max(outputs, 2)))[-outputs:] / trees if link == LOG else rng.normal(size=outputs)
+        nodes[place]["value"] = (
+            rng.dirichlet(np.ones(max(outputs, 2)))[-outputs:] / trees if link == LOG else rng.normal(size=outputs)
+        )
         if level == depth or (level > 0 and rng.random() < 0.2):
             return place
         j = int(rng.integers(len(kinds)))
-        split = {"feature": j, "cell": int(rng.integers(len(edges[j]))) if len(edges[j]) else 0, "missing_left": bool(rng.random() < 0.5)}
+        split = {
+            "feature": j,
+            "cell": int(rng.integers(len(edges[j]))) if len(edges[j]) else 0,
+            "missing_left": bool(rng.random() < 0.5),
+        }
         if kinds[j] in SIZES:
             split["categories"] = len(words)
             words.extend(rng.integers(0, 2**64, size=-(-SIZES[kinds[j]] // 64), dtype=np.uint64))
