@@ -14,8 +14,8 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := $(THREADS) $(BIN)/pytest -n 2 --dist worksteal $(if $(CI),--durations=25)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-serve test test-lowest test-latest test-wheel sizes lint types contracts unit coverage postgres chromium
-.PHONY: test-spark fuzz show show-constraints show-fit-budget
+.PHONY: help demo demo-serve test test-lowest test-latest test-wheel sizes lint types contracts security audit lock unit coverage
+.PHONY: postgres chromium test-spark test-clients fuzz show show-constraints show-fit-budget
 .PHONY: bench bench-publish bench-quality bench-scale bench-memory bench-serve bench-batch datasets docs docs-serve pictures clean
 
 help:  ## list the targets
@@ -24,7 +24,7 @@ help:  ## list the targets
 demo: $(VENV)/.demo  ## explain a few people of the Adult data, write demo.html
 	$(BIN)/python -m fasterce.cli.adult_demo
 
-test: lint types contracts unit  ## everything CI runs
+test: lint types contracts security unit  ## everything CI runs
 
 lint: $(VENV)/.dev  ## ruff: rules and format; names and phrases the project has retired
 	$(BIN)/ruff check .
@@ -37,6 +37,16 @@ types: $(VENV)/.dev  ## mypy, over src and tests
 contracts: $(VENV)/.dev  ## which module may import which
 	$(BIN)/lint-imports
 
+security: $(VENV)/.dev  ## bandit: calls that are often unsafe
+	$(BIN)/bandit --quiet --recursive --severity-level medium --configfile pyproject.toml src
+
+# Needs the internet, so it is not part of `test`; CI runs it beside.
+audit: $(VENV)/.dev  ## pip-audit: known vulnerabilities of what the image installs
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip $(foreach lock,$(wildcard deploy/*.lock),--requirement $(lock))
+
+lock: $(VENV)/.dev  ## renew deploy/*.lock: what the image installs, with hashes
+	scripts/lock.sh
+
 unit: $(VENV)/.dev postgres chromium  ## the tests
 	$(PYTEST)
 
@@ -46,7 +56,8 @@ coverage: $(VENV)/.dev postgres chromium  ## the tests, failing below the floor 
 
 # What depends on the versions of other libraries: tables, models, training, files, the command line and the service.
 VERSION_TESTS := tests/test_imports.py tests/test_explainer.py tests/test_guarantees.py tests/data tests/latent tests/surrogate tests/artifact \
-	tests/integrations/test_sklearn.py tests/models/adapters tests/models/compiled tests/cli/test_path.py tests/serve/test_service_same.py
+	tests/integrations/test_sklearn.py tests/integrations/test_sklearn_checks.py tests/models/adapters \
+	tests/models/compiled/test_build.py tests/models/compiled/test_session.py tests/cli/test_path.py tests/serve/test_service_same.py
 
 test-lowest: $(VENV)-lowest/.ready  ## a part of the tests with the lowest declared version of every dependency
 	$(THREADS) $(VENV)-lowest/bin/pytest -q -n 2 --dist worksteal $(VERSION_TESTS)
@@ -109,6 +120,9 @@ bench-batch: $(VENV)/.dev  ## rows per second of workers here and on Ray, memory
 test-spark: $(VENV)-spark/.ready  ## the batch function on a local Spark; needs Java, its own venv, not part of `test`
 	$(THREADS) $(VENV)-spark/bin/pytest tests/batch/test_spark.py -q
 
+test-clients: $(VENV)/.dev $(VENV)-clients/.ready  ## Triton's, MLServer's and KServe's clients against the service, from their own venv
+	$(THREADS) FASTERCE_CLIENTS=$(CURDIR)/$(VENV)-clients/bin/python $(BIN)/pytest tests/serve/test_service_clients.py -q
+
 # The theme's announcement of its successor is not about our pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 
@@ -158,5 +172,11 @@ $(VENV)-spark/.ready: $(SOURCES)
 	$(VENV)-spark/bin/$(PIP_INSTALL) -c constraints.txt -e '.[spark,cli]' pytest hypothesis
 	touch $@
 
+# Without the constraints: these pin other versions of what we use.
+$(VENV)-clients/.ready:
+	$(PYTHON) -m venv $(VENV)-clients
+	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check 'tritonclient[http]' mlserver kserve
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(VENV)-spark $(VENV)-lowest $(VENV)-latest build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-spark $(VENV)-lowest $(VENV)-latest $(VENV)-clients build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

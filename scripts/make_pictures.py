@@ -27,6 +27,8 @@ def main() -> None:
         page_examples.refresh(page_examples.FIRST, names)
         for page in page_examples.FOLLOWING:
             page_examples.refresh(page, dict(names))
+        for page in page_examples.ALONE:
+            page_examples.refresh(page, {})
         page_examples.refresh(page_examples.COMMANDS, {})
         os.chdir(home)
     for name, figure in figures(names["explainer"], names["refused"]).items():

@@ -4,6 +4,7 @@ Sizes are those on disk without pip, times those of `pip install` with an empty 
 that they depend little on the network.
 """
 
+import os
 import platform
 import shutil
 import subprocess
@@ -33,7 +34,7 @@ def measure(wheel: Path, extra: str, folder: Path) -> tuple[float, int, float]:
     for attempt in ("fill the cache", "measure"):
         place = folder / f"{extra or 'base'}-{attempt.split()[0]}"
         venv.create(place, with_pip=True)
-        (packages,) = place.glob("lib*/python*/site-packages")
+        (packages,) = place.glob("lib/python*/site-packages")
         before, known = megabytes(packages), len(list(packages.glob("*.dist-info")))
         started = perf_counter()
         pip(place / "bin" / "python", "install", target)
@@ -54,7 +55,7 @@ def main() -> None:
             lines.append(f"| {label} | {packages} | {size:,.0f} | {seconds:.0f} |")
             print(lines[-1], flush=True)
         lines += ["", f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; the wheel itself has "]
-        lines[-1] += f"{wheel.stat().st_size / 1e6:.1f} MB. Downloads were in pip's cache."
+        lines[-1] += f"{wheel.stat().st_size / 1e6:.1f} MB. Downloads were in pip's cache; load {os.getloadavg()[0]:.1f}."
     before, rest = PAGE.read_text(encoding="utf-8").split(START)
     after = rest.split(END)[1]
     PAGE.write_text(f"{before}{START}\n\n" + "\n".join(lines) + f"\n\n{END}{after}", encoding="utf-8")

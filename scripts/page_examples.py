@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 FIRST = "getting-started.md"
 FOLLOWING = ("choosing-a-variant.md", "how-it-works.md", "performance.md", "production.md")
 
+ALONE = ("data.md",)
 COMMANDS = "command-line.md"
 WIDTH = "100"
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from fasterce import FasterCE, Schema
 from fasterce.config import Config
+from fasterce.data.schema import Feature
 from fasterce.errors import FasterCEError, InputError, ModelError, NotFittedError, SchemaError
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
@@ -105,6 +106,7 @@ def test_names_and_defaults_are_those_promised() -> None:
     assert {name: asked[name].default for name in promised} == promised
     inferred = inspect.signature(Schema.infer).parameters
     names = ["X", "categorical", "immutable", "increasing", "decreasing", "ranges", "constraints", "may_go_missing"]
+    names.append("passthrough")
     assert list(inferred) == names
     import fasterce
 
@@ -154,7 +156,8 @@ def test_missing_values_stand_where_there_is_no_counterfactual(explainer: Faster
 def test_to_frame_is_long_and_says_what_changed(explainer: FasterCE, refused: pd.DataFrame) -> None:
     result = explainer.explain(refused, n=3)
     long = result.to_frame()
-    assert list(long.columns) == ["query", "rank", "method", "n_changed", "changed", "distance", *refused.columns]
+    about = ["query", "rank", "method", "n_changed", "changed", "distance", "new_prediction"]
+    assert list(long.columns) == [*about, *refused.columns]
     assert set(long["method"]) == {"closest"}
     assert (long["distance"] > 0).all()
     for _, line in long.iterrows():
@@ -614,15 +617,15 @@ def test_a_batch_without_a_row_to_search_for_is_answered(explainer: FasterCE, re
         (lambda rows: rows.rename(columns={"age": "ages"}), "missing 'age' (and has the unexpected 'ages')"),
         (lambda rows: rows.assign(agee=1), "Did you mean 'age'?"),
         (lambda rows: pd.concat([rows, rows[["age"]]], axis=1), "unique column names; got 'age' more than once"),
-        (lambda rows: rows.to_numpy(), "rows must be a pandas, Polars or PyArrow table; got ndarray"),
-        (lambda rows: rows.iloc[0], "rows must be a pandas, Polars or PyArrow table; got Series"),
-        (lambda rows: None, "rows must be a pandas, Polars or PyArrow table; got NoneType"),
+        (lambda rows: rows.to_numpy()[:, :2], "rows must be an array with one column per feature"),
+        (lambda rows: rows.iloc[0].drop("age"), "rows must have the columns of the schema; missing 'age'."),
+        (lambda rows: None, "list of dictionaries or a NumPy array; got NoneType"),
     ],
 )
 def test_tables_that_are_no_rows_of_this_schema_are_refused(
     explainer: FasterCE, refused: pd.DataFrame, spoil: Any, words: str
 ) -> None:
-    with pytest.raises(SchemaError if "PyArrow" in words or "unique" in words else InputError) as caught:
+    with pytest.raises(SchemaError if "NoneType" in words or "unique" in words else InputError) as caught:
         explainer.explain(spoil(refused))
     assert words in sentence(caught)
 
@@ -688,11 +691,16 @@ def test_a_query_finer_than_the_training_type_is_answered_truly() -> None:
     assert model(rows).tolist() == [False]
 
 
-def test_whole_numbers_too_large_for_a_float_are_refused() -> None:
+def test_whole_numbers_too_large_for_a_float_are_passed_through() -> None:
     """Beyond 2**53 two ids may share one float: what is verified would not be what is returned."""
     frame = pd.DataFrame({"id": np.arange(2**53 + 1, 2**53 + 101), "y": np.linspace(-1, 1, 100).round(2)})
+    explainer = fit(lambda table: (table["y"] > 0).to_numpy(), frame)
+    result = explainer.explain(frame.head(3))
+    assert explainer.schema_.passthrough == ("id",)
+    assert result.counterfactuals["id"].tolist() == frame["id"].head(3).tolist()
+    declared = Schema((Feature("id", "numeric", integer=True), Feature("y", "numeric", decimals=2)))
     with pytest.raises(InputError) as caught:
-        fit(lambda table: (table["y"] > 0).to_numpy(), frame)
+        FasterCE(lambda table: (table["y"] > 0).to_numpy(), declared, progress=False).fit(frame)
     assert "Column 'id' must be a whole number below 2**53" in sentence(caught)
 
 
@@ -705,12 +713,9 @@ def test_whole_numbers_too_large_for_a_float_are_refused() -> None:
         (lambda rows: rows.iloc[:0], "at least"),
         (lambda rows: rows.iloc[:5], "X must have at least 10 rows; got 5."),
         (lambda rows: rows[[]], "X must have at least one column."),
-        (lambda rows: rows.to_numpy(), "X must be a pandas, Polars or PyArrow table; got ndarray."),
+        (lambda rows: [1, 2], "list of dictionaries or a NumPy array; got list."),
         (lambda rows: pd.concat([rows, rows], axis=1), "unique column names"),
-        (lambda rows: rows.assign(income=np.nan), "at least one finite number"),
         (lambda rows: rows.assign(income=rows["income"].replace(rows["income"].iloc[3], np.inf)), "got inf (row 3)"),
-        (lambda rows: rows.assign(job=None), "at least one value that is not missing"),
-        (lambda rows: rows.assign(age=pd.Timestamp("2024-01-01")), "convert it to a number"),
         (lambda rows: rows.assign(job=[[1]] * len(rows)), "Column 'job'"),
     ],
 )
@@ -951,3 +956,56 @@ def test_a_model_that_scribbles_on_its_table_does_not_spoil_ours(training: pd.Da
     pd.testing.assert_frame_equal(refused, rows)
     assert (result.status == "found").all()
     assert (approve(result.counterfactuals) == "yes").all()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"total_CFs": 3}, "total_CFs of DiCE is n here."),
+        ({"desired_class": 1}, 'desired_class of DiCE is target here (leave it out for DiCE\'s "opposite").'),
+        ({"desired_range": [0, 1]}, "desired_range of DiCE is target here."),
+        ({"targt": 1}, "Did you mean 'target'?"),
+    ],
+)
+def test_names_of_dice_and_misspelt_ones_are_answered(
+    explainer: FasterCE, refused: pd.DataFrame, option: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        explainer.explain(refused, **option)
+    assert isinstance(caught.value, InputError)
+    assert words in str(caught.value)
+
+
+def test_the_target_of_the_schema_is_the_default_and_never_turns() -> None:
+    """Without a declaration two classes turn into each other; with one, a row that has the wanted class needs nothing."""
+    frame = people(200)
+
+    def decide(rows: pd.DataFrame) -> Any:
+        return np.where(rows["income"] > 50, "good", "bad")
+
+    fast: dict[str, Any] = {"random_state": 0, "config": Config.fast()}
+    schema = Schema.infer(frame)
+    open_ended = FasterCE(decide, schema, **fast).fit(frame)
+    assert open_ended.declared_target is None
+    assert set(open_ended.explain(frame.head(20)).target) == {"good", "bad"}
+    for declared in ({"target": "good"}, {"unwanted": ["bad"]}):
+        explainer = FasterCE(decide, schema.declare(**declared), **fast).fit(frame)
+        found = explainer.explain(frame.head(20))
+        assert set(found.target) == {"good"}
+        assert list(found.status == "already_target") == list(decide(frame.head(20)) == "good")
+        assert found.options["target"] == "good", "the record says what was aimed at"
+        other = explainer.explain(frame.head(20), target="any other")
+        assert (other.target != other.prediction).all()
+
+
+def test_a_declared_target_that_the_model_does_not_have_is_told() -> None:
+    frame = people(200)
+
+    def decide(rows: pd.DataFrame) -> Any:
+        return np.where(rows["income"] > 50, "good", "bad")
+
+    schema = Schema.infer(frame).declare(target="excellent")
+    explainer = FasterCE(decide, schema, random_state=0, config=Config.fast()).fit(frame)
+    with pytest.raises(SchemaError, match="must be a class of the model"):
+        explainer.explain(frame.head(2))
+    assert len(explainer.explain(frame.head(2), target="good")) == 2

@@ -114,7 +114,7 @@ def test_nothing_found_gives_a_row_of_gaps_for_every_row(index: pd.Index) -> Non
 
 def test_the_long_form_has_one_line_a_counterfactual(index: pd.Index) -> None:
     frame = explain(people(index), EVERY).to_frame()
-    about = ["query", "rank", "method", "n_changed", "changed", "distance"]
+    about = ["query", "rank", "method", "n_changed", "changed", "distance", "new_prediction"]
     assert list(frame.columns) == [*about, "age", "income", "job", "owner"]
     assert frame["query"].tolist() == [index[0], index[1], index[1], index[2]]
     assert frame["rank"].tolist() == [0, 0, 1, 0]

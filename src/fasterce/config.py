@@ -227,6 +227,18 @@ class FitConfig:
     """Share of `max_fit_rows` per call of the model: progress shows ten times even where the model is slow."""
     surrogate_batch_rows: int = 1_000
     """Rows the surrogate evaluates at a time, to bound memory."""
+    probe_rows: tuple[int, ...] = (32, 512)
+    """Rows in which a feature is probed for an effect on the model; features without one go on to the next number."""
+    probe_values: int = 6
+    """Most values per feature that are probed."""
+    probe_most_rows: int = 30_000
+    """Most rows per round of probing a compiled model."""
+    probe_model_rows: int = 2_000
+    """The same where the model itself is evaluated: a few percent of all model rows."""
+    probe_batch_rows: int = 10_000
+    """Rows of one model call while probing."""
+    probe_tolerance: float = 1e-5
+    """Relative change of a score that counts as none: the rounding of 32-bit models."""
     update_min_rows: int = 50
     """New rows from which the report of `update` is measured on these alone."""
     drift_false_alarms: float = 0.01
@@ -245,14 +257,14 @@ class FitConfig:
 class SearchConfig:
     """The search for counterfactuals."""
 
-    expansions: int = 40
+    expansions: int = 60
     """Most states of a query whose single edits are all scored before the best candidates are improved; each takes 10 to 100
     microseconds."""
-    open_sets: int = 128
+    open_sets: int = 256
     """Most states that wait to be expanded; the least promising are forgotten."""
     pool: int = 24
     """Most sets of changed features per query for which the cheapest candidate is kept."""
-    improved: int = 3
+    improved: int = 4
     """Cheapest candidates per query whose changes are replaced one at a time."""
     improvements: int = 40
     """Most states of a query that are completed again while candidates are improved."""

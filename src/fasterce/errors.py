@@ -137,6 +137,10 @@ class InputError(FasterCEError, ValueError):
     """A table, a column or an argument is not what was expected."""
 
 
+class UnknownOptionError(InputError, TypeError):
+    """A call has a parameter that does not exist."""
+
+
 class SchemaError(InputError):
     """The schema contradicts itself or the data."""
 

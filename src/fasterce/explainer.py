@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact
@@ -17,7 +18,7 @@ from fasterce.constraints import Constraint
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.data.frames import as_pandas, kind_of
 from fasterce.data.schema import Schema
-from fasterce.errors import InputError, NotFittedError
+from fasterce.errors import InputError, NotFittedError, SchemaError
 from fasterce.explanation import Explanation, as_given
 from fasterce.fitting import drift, pipeline, recheck, update
 from fasterce.fitting.drift import DriftReport
@@ -27,6 +28,7 @@ from fasterce.fitting.state import FittedState
 from fasterce.fitting.update import UpdateReport
 from fasterce.integrations.sklearn import Transforming
 from fasterce.models.adapters import adapt
+from fasterce.models.adapters.base import model_name
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.compiled.use import used
 from fasterce.models.files.load import LoadedModel
@@ -43,6 +45,8 @@ from fasterce.options import (
     Scores,
     TaskName,
     declared,
+    defaults,
+    refuse_unknown,
 )
 from fasterce.search import infeasibility, results, robustness, run
 from fasterce.search.plan import SearchPlan
@@ -72,7 +76,7 @@ class FasterCE(Transforming, BaseEstimator):
     autoencoder : tuple of two callables, optional
         Your own (encode, decode) functions between the encoded table and a latent matrix.
     progress : bool, optional
-        Whether to show a progress bar. By default only in a terminal.
+        Whether to show a progress bar. By default in a terminal, and in a notebook with ipywidgets.
     keep_rows : bool, default True
         Whether to keep training rows of every class as examples for the search; `save` stores them. If False, decoded
         latent samples are used instead, for data that must not be stored.
@@ -150,7 +154,7 @@ class FasterCE(Transforming, BaseEstimator):
         Parameters
         ----------
         X : table
-            Training rows (pandas, Polars or PyArrow) with the columns the model expects.
+            Training rows (pandas, Polars or PyArrow, or a NumPy array) with the columns the model expects.
         y : object, optional
             Ignored: the predictions of the model are explained, not the labels. Present for scikit-learn pipelines.
 
@@ -273,6 +277,7 @@ class FasterCE(Transforming, BaseEstimator):
         budget: int | None = None,
         deadline: float | None = None,
         diagnose: bool = True,
+        **unknown: Any,
     ) -> Explanation:
         """Find counterfactuals: rows close to the given ones for which the model predicts the target.
 
@@ -285,13 +290,14 @@ class FasterCE(Transforming, BaseEstimator):
         ----------
         rows : table
             Rows to explain (pandas, Polars or PyArrow) with the columns of the training rows, in any order. The result has
-            tables of the same kind.
+            tables of the same kind. Also a pandas Series or a dictionary for one row, a list of dictionaries, or a NumPy
+            array with the columns in the order of the training rows; these come back as pandas.
         method : {"closest", "sparse", "realistic", "all"}, default "closest"
             "closest" makes the smallest change by `distance` (CE1 of the paper), "sparse" changes one feature, or as few
             as possible (CE2), "realistic" stays close to known rows of the target (CE3), "all" runs the three.
         target : object, optional
-            Wanted class. With two classes the default is the other one; with more, "any other" means any class but the
-            predicted one. For regression an interval (low, high); None is an open end.
+            Wanted class; "any other" means any class but the predicted one. For regression an interval (low, high); None is
+            an open end. The default is the target of the schema, and without one, of two classes the other one.
         target_score : tuple of two floats, optional
             Interval (low, high) for the probability of the class `target`.
         n : int, default 1
@@ -357,6 +363,7 @@ class FasterCE(Transforming, BaseEstimator):
         >>> result = explainer.explain(rows, "sparse", features_to_vary=["amount", "duration"])  # doctest: +SKIP
         >>> result.counterfactuals  # doctest: +SKIP
         """
+        refuse_unknown(unknown, list(defaults()))
         options = ExplainOptions(
             method,
             target=target,
@@ -379,13 +386,20 @@ class FasterCE(Transforming, BaseEstimator):
             deadline=deadline,
             diagnose=diagnose,
         )
-        return self._explain(rows, options)
-
-    def _explain(self, rows: Any, options: ExplainOptions) -> Explanation:
-        started = perf_counter()
         self._check_fitted()
-        kind, rows = kind_of(rows), as_pandas(rows, "rows")
-        predictor, compiled = self._predictor(), self.state_.compiled.session() if self.state_.compiled else None
+        table, kind = self.state_.table, kind_of(rows)
+        frame = as_pandas(rows, "rows", table.columns or table.schema.names)
+        groups = table.groups(frame)
+        if len(groups) == 1:
+            return as_given(self._explain(frame, options), kind)
+        # The model reads columns that are no features: rows with the same values there are explained together.
+        parts = [self._explain(frame.iloc[group], options) for group in groups]
+        return as_given(Explanation.concatenate(frame, parts, groups), kind)
+
+    def _explain(self, rows: pd.DataFrame, options: ExplainOptions) -> Explanation:
+        started = perf_counter()
+        predictor, compiled = self._predictor(rows=rows), self.state_.compiled.session() if self.state_.compiled else None
+        options = replace(options, target=self.declared_target if options.target is None else options.target)
         plan = self._plan(options, predictor, compiled)
         ledger = results.QueryLedger(self.state_.table.read(rows), plan.target)
         verifier = results.Verifier(predictor, rows, ledger.codes, plan.target.raw)
@@ -394,7 +408,35 @@ class FasterCE(Transforming, BaseEstimator):
         arrays = run_search(ledger, verifier, plan=plan)
         infeasible = infeasibility.diagnose(ledger, verifier, plan, run_search, started)
         found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
-        return as_given(replace(found, options=options.values(), cut_short=plan.clock.ran_out), kind)
+        held = plan.constraints
+        in_force = (*(one.text for one in held.active), *(one.text for one in held.definitions))
+        found = replace(found, options=options.values(), cut_short=plan.clock.ran_out, model=model_name(self.model))
+        found = replace(found, constraints=in_force)
+        return self._with_chances(found, predictor, compiled)
+
+    def _with_chances(self, found: Explanation, predictor: Predictor, compiled: CompiledModel | None) -> Explanation:
+        """Return an explanation with the probability of each new class: as verified, by the compiled model, or by one more
+        call of the model; without that call where there is a budget or the deadline has passed."""
+        arrays = found.arrays
+        if not len(arrays) or not (self.state_.use_scores and predictor.has_chances):
+            return found
+        values = arrays.probabilities if arrays.probabilities.shape[1] else None
+        if values is None and compiled is not None:
+            scores = compiled.evaluate(arrays.codes).scores
+            values = None if scores is None else np.exp(scores)
+        elif values is None and found.options["budget"] is None and not found.cut_short:
+            frame = predictor.table.as_returned(found.rows.iloc[arrays.query], arrays.before, arrays.codes)
+            values = predictor.verify(frame, raw=True).values
+        return found if values is None else replace(found, arrays=arrays.with_chances(values), usage=predictor.usage)
+
+    @property
+    def declared_target(self) -> Any:
+        """The target that the schema declares: a class of the model, an interval of its numbers, or None."""
+        classes = () if self.state_.numbers is not None else self.classes_
+        declared = self.schema_.wanted(classes)
+        if declared is not None and classes and declared not in classes:
+            raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=declared)
+        return declared
 
     def _with_probabilities(self, explanation: Explanation) -> Explanation:
         """Return an explanation with the probabilities of its rows and counterfactuals, for records.
@@ -479,6 +521,7 @@ class FasterCE(Transforming, BaseEstimator):
         if len(row) == 0:
             raise InputError("search.no_row", option="row")
         predictor = self._predictor()
+        target = self.declared_target if target is None else target
         ledger = results.QueryLedger(self.state_.table.read(row.iloc[:1]), choose_target(predictor, target, None))
         constraints = CompiledConstraints.compile(self.state_.table, self.state_.search.codec, None, None)
         found = run.plain_context(ledger, predictor, self.state_.search, constraints, step)
@@ -515,10 +558,12 @@ class FasterCE(Transforming, BaseEstimator):
         other.state_ = replace(state, compiled=None, use_scores=state.use_scores and (same or state.numbers is not None))
         return other
 
-    def _predictor(self, model: Any = None) -> Predictor:
-        state = self.state_
-        model = self.model if model is None else model
-        return Predictor(model, state.table, state.classes, state.use_scores, state.numbers)
+    def _predictor(self, model: Any = None, rows: pd.DataFrame | None = None) -> Predictor:
+        """Return a predictor; passthrough columns that the model reads have the values of the first of the rows."""
+        state, table = self.state_, self.state_.table
+        if rows is not None and len(rows) and set(table.read_passthrough) <= set(rows.columns):
+            table = table.with_values_of(rows.iloc[0])
+        return Predictor(self.model if model is None else model, table, state.classes, state.use_scores, state.numbers)
 
     def save(self, folder: str | PathLike[str], model_file: LoadedModel | str | PathLike[str] | None = None) -> None:
         """Write the fitted explainer to a folder, as safetensors and a JSON manifest. Nothing is written if it fails.

@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from fasterce.data.dtypes import with_missing_rows
 from fasterce.data.frames import as_kind, as_series
 from fasterce.data.table import Table
+from fasterce.data.value_types import as_text
 from fasterce.errors import InputError, Problem, make_problem
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import ModelUsage
@@ -24,7 +27,11 @@ INVALID_INPUT = "invalid_input"
 MODEL_ERROR = "model_error"
 STOPPED = "stopped"
 SERIES = ("status", "reason", "prediction", "target", "score")
-MEASURED = ("score", "nn_ratio", "robust", "ensemble_agreement")
+SCORED = ("score", "chance")
+MEASURED = ("nn_ratio", "robust", "ensemble_agreement")
+# Decimals of a probability: more would depend on how many rows a model evaluates at once.
+CHANCE_DECIMALS = 4
+MOST_PLACES = 15
 
 
 @dataclass(frozen=True)
@@ -49,11 +56,34 @@ class CompiledUsage:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one feature: the value in the row and in the counterfactual."""
+    """A change of one feature: the value in the row and in the counterfactual.
+
+    `str` shows numbers to the precision of the feature, `decimals`, with more places where these would look the same.
+    `against` says that it goes against the direction that is in the person's interest (`Feature.preferred`).
+    """
 
     feature: Any
     before: Any
     after: Any
+    against: bool = False
+    decimals: int | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        places = self.decimals
+        numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (self.before, self.after))
+        if places is None or not numbers:
+            before, after = (_or_missing(value) for value in (self.before, self.after))
+            return f"{self.feature} {before} -> {after}"
+        while round(self.before, places) == round(self.after, places) and places < MOST_PLACES:
+            places += 1
+        return f"{self.feature} {round(self.before, places):.15g} -> {round(self.after, places):.15g}"
+
+    @classmethod
+    def of(cls, table: Table, j: int, before: float, after: float) -> "Change":
+        """Return the change of the feature at position `j` between two codes."""
+        feature = table.schema.features[j]
+        against = feature.is_against(before, after)
+        return cls(feature.name, table.value(j, before), table.value(j, after), against, feature.decimals)
 
 
 @dataclass(frozen=True)
@@ -114,7 +144,7 @@ class Infeasibility:
     @property
     def problems(self) -> list[Problem]:
         """The same as problems, which render as text."""
-        changes = ", ".join(f"{c.feature} {_or_missing(c.before)} -> {_or_missing(c.after)}" for c in self.unlocked)
+        changes = ", ".join(str(change) for change in self.unlocked)
         blocking = " and ".join(f"'{constraint.text}'" for constraint in self.blocking)
         found = [make_problem("search.proven")] if self.proven else []
         if not self.unlocked:
@@ -130,8 +160,8 @@ class Infeasibility:
         return found
 
 
-def _or_missing(value: Any) -> Any:
-    return "missing" if value is None else value
+def _or_missing(value: Any) -> str:
+    return "missing" if value is None else as_text(value)
 
 
 @dataclass(frozen=True)
@@ -154,6 +184,8 @@ class CounterfactualArrays:
         Distance between them.
     score : ndarray of float
         Probability or number the model predicts for it, where the target is an interval.
+    chance : ndarray of float
+        Probability of the class the model predicts for it, by the compiled model where there is one, to four decimals.
     nn_ratio : ndarray of float
         Distance to the nearest known row of the target, relative to the usual distance between such rows.
     robust, ensemble_agreement : ndarray of float
@@ -171,6 +203,7 @@ class CounterfactualArrays:
     codes: Floats
     distance: Floats
     score: Floats = field(default_factory=lambda: np.zeros(0))
+    chance: Floats = field(default_factory=lambda: np.zeros(0))
     nn_ratio: Floats = field(default_factory=lambda: np.zeros(0))
     robust: Floats = field(default_factory=lambda: np.zeros(0))
     ensemble_agreement: Floats = field(default_factory=lambda: np.zeros(0))
@@ -179,7 +212,7 @@ class CounterfactualArrays:
 
     def __post_init__(self) -> None:
         count = len(self.query)
-        unknown = {name: np.full(count, np.nan) for name in MEASURED}
+        unknown = {name: np.full(count, np.nan) for name in (*SCORED, *MEASURED)}
         unknown |= {"predicted": np.full(count, FAILED, dtype=np.intp), "probabilities": np.zeros((count, 0))}
         for name, values in unknown.items():
             if len(getattr(self, name)) != count:
@@ -209,6 +242,12 @@ class CounterfactualArrays:
         """Return the same with the class positions, and the probabilities if known, that the model predicts."""
         known = np.zeros((0, 0)) if probabilities is None else probabilities
         return replace(self, predicted=predicted, probabilities=known)
+
+    def with_chances(self, probabilities: Floats) -> "CounterfactualArrays":
+        """Return the same with the probability of each predicted class, given those of all classes."""
+        known = self.predicted != FAILED
+        own = probabilities[np.arange(len(self)), np.where(known, self.predicted, 0)]
+        return replace(self, chance=np.where(known, np.round(own, CHANCE_DECIMALS), np.nan))
 
     def where(self, kept: NDArray[np.bool_]) -> "CounterfactualArrays":
         """Return some of the counterfactuals, with new ranks."""
@@ -281,6 +320,12 @@ class Explanation:
         The content of `reason` per row as problems.
     probabilities : ndarray, optional
         Probabilities predicted for each row, shape (rows, classes), if known.
+    classes : tuple
+        The classes of the model, empty for a model that predicts numbers.
+    model : str
+        The type of the model.
+    constraints : tuple of str
+        The constraints in force, as text.
     """
 
     rows: pd.DataFrame
@@ -300,6 +345,9 @@ class Explanation:
     cut_short: bool = False
     problems: Sequence[Sequence[Problem]] = ()
     probabilities: Floats | None = None
+    classes: tuple[Hashable, ...] = ()
+    model: str = ""
+    constraints: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -323,11 +371,15 @@ class Explanation:
         Returns
         -------
         DataFrame
-            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `distance`, those of `score`,
-            `nn_ratio`, `robust` and `ensemble_agreement` that were measured, then the columns of the counterfactual. If
-            a column of the data has one of these names, an underscore is appended to ours.
+            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `against` (the columns changed
+            against the person's interest, if the schema has preferred directions), `distance`, `new_prediction` (what
+            the model predicts for the counterfactual), those of `new_score` (its probability, or the number predicted),
+            `nn_ratio`, `robust` and `ensemble_agreement` that were measured, then the columns of the counterfactual. If a
+            column of the data has one of these names, an underscore is appended to ours.
         """
         every = np.arange(len(self.arrays))
+        changes = [self.changes(int(k)) for k in every]
+        against = {"against": [[change.feature for change in one if change.against] for one in changes]}
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
             {
@@ -335,8 +387,10 @@ class Explanation:
                 "rank": self.arrays.rank,
                 "method": self.arrays.method,
                 "n_changed": self.arrays.changed.sum(axis=1),
-                "changed": [[change.feature for change in self.changes(int(k))] for k in every],
+                "changed": [[change.feature for change in one] for one in changes],
+                **(against if self.table.schema.has_preferences else {}),
                 "distance": self.arrays.distance,
+                "new_prediction": pd.Series(self.new_prediction, dtype=object).infer_objects(),
                 **self._measured(),
             }
         )
@@ -344,18 +398,52 @@ class Explanation:
         return pd.concat([about, typed], axis=1)
 
     def _measured(self) -> dict[str, Floats]:
-        every = {name: getattr(self.arrays, name) for name in MEASURED}
+        every = {"new_score": self.new_score} | {name: getattr(self.arrays, name) for name in MEASURED}
         scored = self.score is not None and bool(self.score.notna().any())
-        return {name: values for name, values in every.items() if np.isfinite(values).any() or (name == "score" and scored)}
+        return {
+            name: values for name, values in every.items() if np.isfinite(values).any() or (name == "new_score" and scored)
+        }
+
+    @property
+    def new_prediction(self) -> list[Any]:
+        """What the model predicts for each counterfactual: a class, or a number; None if unknown."""
+        if not self.classes:
+            return [None if np.isnan(number) else number for number in self.arrays.score.tolist()]
+        return [self.classes[place] if place >= 0 else None for place in self.arrays.predicted.tolist()]
+
+    @property
+    def new_score(self) -> Floats:
+        """The score of each counterfactual: what the target is about (a probability or a number), else the probability of
+        the class predicted; NaN if unknown."""
+        return np.where(np.isfinite(self.arrays.score), self.arrays.score, self.arrays.chance)
 
     def changes(self, position: int) -> list[Change]:
         """Return the changes of one counterfactual, given its position in `to_frame`."""
         before, after = self.arrays.before[position], self.arrays.codes[position]
-        names = self.table.schema.names
-        return [
-            Change(names[j], self.table.value(j, before[j]), self.table.value(j, after[j]))
-            for j in map(int, np.flatnonzero(before != after))
-        ]
+        return [Change.of(self.table, j, before[j], after[j]) for j in map(int, np.flatnonzero(before != after))]
+
+    @classmethod
+    def concatenate(cls, rows: pd.DataFrame, parts: Sequence["Explanation"], positions: Sequence[Indices]) -> "Explanation":
+        """Join explanations of parts of the rows; `positions` are those of each part's rows."""
+        order = np.argsort(np.concatenate(positions), kind="stable")
+        arrays = [replace(part.arrays, query=place[part.arrays.query]) for part, place in zip(parts, positions, strict=True)]
+        series = {name: pd.concat([getattr(part, name) for part in parts]).iloc[order] for name in SERIES}
+        problems = [problem for part in parts for problem in part.problems]
+        known = [part.probabilities for part in parts if part.probabilities is not None]
+        return replace(
+            parts[0],
+            rows=rows.copy(),
+            **series,
+            arrays=CounterfactualArrays.merge(arrays),
+            usage=reduce(ModelUsage.__add__, (part.usage for part in parts)),
+            seconds=sum(part.seconds for part in parts),
+            infeasible={
+                int(p[row]): one for part, p in zip(parts, positions, strict=True) for row, one in part.infeasible.items()
+            },
+            cut_short=any(part.cut_short for part in parts),
+            problems=[problems[place] for place in order],
+            probabilities=np.concatenate(known)[order] if len(known) == len(parts) else None,
+        )
 
     def take(self, first: int, end: int) -> "Explanation":
         """Return the explanation of the rows from `first` up to `end`; its reasons name no row positions."""
@@ -441,6 +529,65 @@ class Explanation:
     @property
     def _counts(self) -> dict[str, int]:
         return {str(word): int(count) for word, count in self.in_pandas().status.value_counts().items()}
+
+    def to_json(self, path: str | PathLike[str] | None = None, *, indent: int | None = 2) -> str:
+        """Return the result as JSON: one object per row, each with its counterfactuals and what they change.
+
+        Parameters
+        ----------
+        path : path, optional
+            A file to write it to as well.
+        indent : int, optional
+            Spaces of indentation; None for one line.
+        """
+        from fasterce.viz.json import to_json  # noqa: PLC0415 - only needed to write
+
+        content = to_json(self, indent)
+        if path is not None:
+            Path(path).write_text(f"{content}\n", encoding="utf-8")
+        return content
+
+    def to_html(self, path: str | PathLike[str] | None = None, *, title: str | None = None, most: int = 20) -> str:
+        """Return the result as one page: figures, a table of all rows to sort and filter, and the first rows in detail.
+
+        Parameters
+        ----------
+        path : path, optional
+            A file to write it to as well.
+        title : str, optional
+            The heading of the page.
+        most : int, default=20
+            Upper limit of the rows shown in detail.
+        """
+        from fasterce.viz.batch import page  # noqa: PLC0415
+
+        content = page(self, most=most) if title is None else page(self, title=title, most=most)
+        if path is not None:
+            Path(path).write_text(content, encoding="utf-8")
+        return content
+
+    def plot(self, row: int | None = None) -> Any:
+        """Draw the changes of one row, or for several rows how often each feature changes.
+
+        Parameters
+        ----------
+        row : int, optional
+            The position of a row; by default all rows, or the only one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from fasterce.viz import plots  # noqa: PLC0415
+
+        return plots.summary(self) if row is None and len(self) > 1 else plots.dumbbell(self, row or 0)
+
+    @property
+    def style(self) -> Any:
+        """The table of `to_frame` as a pandas `Styler`: changed cells marked, numbers to the precision of their feature."""
+        from fasterce.viz.styler import styled  # noqa: PLC0415
+
+        return styled(self)
 
     def __str__(self) -> str:
         from fasterce.viz.terminal import render  # noqa: PLC0415 - only needed to display

@@ -13,7 +13,7 @@ from fasterce.constraints import Constraint
 from fasterce.constraints.compile import CompiledConstraints, PermittedRange
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
-from fasterce.data.schema import MISSING, Schema
+from fasterce.data.schema import MISSING, Schema, infer
 from fasterce.data.table import Table
 from fasterce.models.predictor import Predictor
 from fasterce.search.distance import Distance
@@ -39,7 +39,7 @@ class Scale:
     @classmethod
     def of(cls, X_train: pd.DataFrame, schema: Schema | None = None) -> "Scale":
         """Measure training rows; the schema is inferred if none is given."""
-        table = Table.like(X_train, schema or Schema.infer(X_train))
+        table = Table.like(X_train, schema or infer(X_train))
         return cls(table, Codec(table.schema, Profile.measure(table.read(X_train).codes, table.schema)))
 
     def codes(self, rows: pd.DataFrame) -> Floats:

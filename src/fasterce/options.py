@@ -33,7 +33,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from fasterce.config import Config
-from fasterce.errors import InputError, unknown
+from fasterce.errors import InputError, UnknownOptionError, unknown
 
 if TYPE_CHECKING:
     from fasterce.constraints import Constraint
@@ -263,7 +263,7 @@ class FitOptions(Checked):
     autoencoder: tuple[Coder, Coder] | None = option(
         None, "Your own (encode, decode) functions between the codec's matrix and a latent matrix.", kind=Kind.OBJECT
     )
-    progress: bool | None = option(None, "Show a progress bar; by default in a terminal only.")
+    progress: bool | None = option(None, "Show a progress bar; by default in a terminal and in a notebook.")
     keep_rows: bool = option(
         True, "Keep some training rows of every class as examples; `save` stores them.", cli="--keep-rows/--no-keep-rows"
     )
@@ -339,6 +339,36 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Raise InputError unless the value of a parameter is one of its choices."""
     if value not in choices:
         raise InputError("options.unknown_choice", option=name, expected=choices, received=value)
+
+
+# Parameters of DiCE's `generate_counterfactuals`, and what does the same here.
+DICE_NAMES = {
+    "total_CFs": "n",
+    "desired_class": "target",
+    "desired_range": "target",
+    "query_instances": "rows",
+    "query_instance": "rows",
+    "diversity_weight": "diversity",
+    "proximity_weight": "distance",
+    "feature_weights": "distance",
+    "stopping_threshold": "target_score",
+    "posthoc_sparsity_param": "method",
+    "posthoc_sparsity_algorithm": "method",
+    "sparsity_weight": "method",
+    "maxiterations": "budget",
+    "timeout": "deadline",
+    "random_seed": "random_state",
+}
+DICE_HINTS = {"desired_class": 'leave it out for DiCE\'s "opposite"', "random_seed": "a parameter of FasterCE(...)"}
+
+
+def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise UnknownOptionError for the first name; a parameter of DiCE is answered with its name here."""
+    for name in given:
+        if name in DICE_NAMES:
+            hint = f" ({DICE_HINTS[name]})" if name in DICE_HINTS else ""
+            raise UnknownOptionError("options.dice_option", option=name, expected=DICE_NAMES[name], hint=hint)
+        raise UnknownOptionError(unknown("options.unknown_option", name, known))
 
 
 def check_known(given: Iterable[str], known: Sequence[str]) -> None:

@@ -114,8 +114,11 @@ def test_a_wrong_separator_is_told(shop: Path, run: Run) -> None:
 
 def test_bad_cells_are_statuses_and_nothing_is_lost(shop: Path, run: Run) -> None:
     Path("rows.csv").write_text("age,pay,debt,job\nold,50,10,clerk\n30,50,10,pilot\n30,,10,clerk\n30,20,10,clerk\n")
-    done = run("explain", *ROWS, "-f", "json", "--target", "granted")
+    done = run("explain", *ROWS, "-f", "jsonl", "--target", "granted")
     records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["status"] for one in json.loads(run("explain", *ROWS, "-f", "json", "--target", "granted").stdout)] == [
+        record["status"] for record in records
+    ]
     assert [record["status"] for record in records] == ["invalid_input"] * 3 + ["found"]
     assert "'old'" in records[0]["reason"]
     assert "'pilot'" in records[1]["reason"]

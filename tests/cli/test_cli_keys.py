@@ -18,8 +18,9 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
         return done.stdout
 
     token = run("new", "--name", "desk 4", "--scope", "explain", "--scope", "records", "--expires", "2999-12-31").strip()
-    other = run("new", "--name", "old", "--scope", "metrics", "--expires", "2020-01-01").strip()
-    assert Keys(file).check(token, "records") == "desk 4"
+    other = run("new", "--name", "old", "--scope", "metrics", "--expires", "2998-01-01").strip()
+    Path(file).write_text(Path(file).read_text().replace("2998-01-01", "2020-01-01"))
+    assert Keys(file).check(token, "records").name == "desk 4"
     listed = run("list")
     assert "desk 4" in listed
     assert "2020-01-01 (expired)" in listed
@@ -36,6 +37,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
         (["new", "--name", "a", "--scope", "all"], 3, "a scope must be one of"),
         (["new", "--name", "a"], 2, "--scope"),
         (["new", "--name", "a", "--scope", "explain", "--expires", "soon"], 3, "a date such as 2030-12-31"),
+        (["new", "--name", "a", "--scope", "explain", "--expires", "2020-01-01"], 3, "must not have passed"),
         (["list"], 3, "No such file or directory"),
         (["revoke", "a"], 3, "No such file or directory"),
     ],

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fasterce import load
-from fasterce.data.schema_io import load_schema
+from fasterce.data.schema_io import load_schema, save_schema
 
 Run = Callable[..., Any]
 ROWS = ("--artifact", "shop.fasterce", "--rows", "rows.csv")
@@ -26,7 +26,9 @@ def test_inspect_writes_a_schema_to_edit_and_does_not_write_over_it(shop: Path, 
     assert "--force" in done.stderr
     done = run("inspect", "train.csv", "-o", "schema.yaml", "--force")
     assert done.exit_code == 0
-    assert "customer: 400 different texts in 400 rows; an id or a date?" in done.stderr
+    assert "Column 'customer' looks like an id and is passed through" in done.stderr
+    assert "Add: --drop outcome" in done.stderr
+    assert "Add: --increasing age" in done.stderr
     assert "granted, refused" in done.stdout
 
 
@@ -82,7 +84,7 @@ def test_a_table_and_pages_are_for_people(shop: Path, run: Run) -> None:
     assert "c000" in table.stdout
     assert run("explain", *ROWS, "-o", "page.html").exit_code == 0
     assert "<!doctype html>" in Path("page.html").read_text()
-    assert "<h2>" not in Path("page.html").read_text()
+    assert "All rows" in Path("page.html").read_text()
     done = run("report", *ROWS, "--target", "granted", "--freeze", "job", "--title", "Forty people", "-o", "report.html")
     assert done.exit_code == 0, done.stderr
     page = Path("report.html").read_text()
@@ -197,3 +199,75 @@ def test_shells_can_complete(shell: str) -> None:
     environment = {"_FASTERCE_COMPLETE": f"source_{shell}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([Path(sys.executable).parent / "fasterce"], env=environment, capture_output=True, check=False)
     assert b"_FASTERCE_COMPLETE" in done.stdout
+
+
+def test_rows_and_data_mean_the_same_everywhere(shop: Path, run: Run) -> None:
+    for flag in ("--rows", "--data"):
+        assert run("inspect", flag, "train.csv").exit_code == 0
+        assert run("explain", "--artifact", "shop.fasterce", flag, "rows.csv", "--limit", "2", "-f", "csv").exit_code == 0
+        checked = run("check", "--artifact", "shop.fasterce", flag, "train.csv")
+        assert checked.exit_code in (0, 6)
+        assert "stored examples" in checked.stderr
+    assert run("inspect").exit_code == 3
+    assert run("inspect", "train.csv", "--data", "train.csv").exit_code == 3
+
+
+def test_decimal_commas_and_thousands_are_read(shop: Path, run: Run) -> None:
+    text = "age;pay;debt;job\n30;1.050,5;10,25;clerk\n40;20,0;5,0;nurse\n"
+    Path("euro.csv").write_text(text)
+    plain = text.replace("1.050,5", "1050.5").replace(",", ".").replace(";", ",")
+    Path("plain.csv").write_text(plain)
+    marks = ("--decimal", ",", "--thousands", ".")
+    rows = ("explain", "--artifact", "shop.fasterce", "-f", "csv")
+    europe = run(*rows, "--rows", "euro.csv", *marks)
+    assert europe.exit_code == 0
+    assert europe.stdout == run(*rows, "--rows", "plain.csv").stdout
+    assert "invalid_input" in run(*rows, "--rows", "euro.csv").stdout
+    assert "1050.5" in run("inspect", "euro.csv", *marks).stdout
+    assert run(*rows, "--rows", "euro.csv", "--decimal", ";").exit_code == 3
+    assert run(*rows, "--rows", "euro.csv", "--decimal", ",", "--thousands", ",").exit_code == 3
+
+
+def test_json_is_one_document_and_can_be_replayed(shop: Path, run: Run) -> None:
+    assert run("explain", *ROWS, "--limit", "7", "--chunk", "3", "--out", "all.json").exit_code == 0
+    assert run("explain", *ROWS, "--limit", "7", "--out", "all.jsonl").exit_code == 0
+    document, lines = json.loads(Path("all.json").read_text()), Path("all.jsonl").read_text().splitlines()
+    assert [one["status"] for one in document] == [json.loads(line)["status"] for line in lines]
+    assert len(document) == 7
+    assert run("replay", "--records", "all.json", "--artifact", "shop.fasterce").exit_code == 0
+
+
+def test_a_page_has_every_row_and_can_be_sorted(shop: Path, run: Run) -> None:
+    assert run("explain", *ROWS, "--out", "all.html").exit_code == 0
+    page = Path("all.html").read_text(encoding="utf-8")
+    assert page.count("<tr data-status=") == 40
+    assert 'data-fce="filter"' in page
+
+
+def test_the_wanted_outcome_is_declared_once_and_used_everywhere(shop: Path, run: Run) -> None:
+    done = run("inspect", "train.csv", "--drop", "customer,outcome", "--unwanted", "refused", "-o", "declared.yaml")
+    assert done.exit_code == 0, done.stderr
+    assert load_schema("declared.yaml").unwanted == ("refused",)
+    fit = ("fit", "--data", "train.csv", "--model", "model.skops", "--drop", "customer,outcome")
+    done = run(*fit, "--wanted", "granted", "-o", "wanted.fasterce")
+    assert done.exit_code == 0, done.stderr
+    assert load("wanted.fasterce").declared_target == "granted"
+    done = run("explain", "--artifact", "wanted.fasterce", "--rows", "rows.csv", "-f", "csv")
+    assert set(pd.read_csv(pd.io.common.StringIO(done.stdout))["status"]) == {"found", "already_target"}
+    done = run(*fit, "--wanted", "splendid", "-o", "other.fasterce")
+    assert done.exit_code != 0
+    assert "must be a class of the model" in done.stderr
+    assert not Path("other.fasterce").exists()
+
+
+def test_changes_against_the_interest_are_flagged_in_the_output(shop: Path, run: Run) -> None:
+    schema = load_schema("schema.yaml")
+    save_schema(schema.declare({"debt": {"preferred": "higher"}}, target="granted"), "preferred.yaml")
+    fit = ("fit", "--data", "train.csv", "--model", "model.skops", "--schema", "preferred.yaml", "-o", "preferred.fasterce")
+    assert run(*fit).exit_code == 0
+    done = run("explain", "--artifact", "preferred.fasterce", "--rows", "rows.csv", "--vary", "debt", "-o", "flagged.parquet")
+    assert done.exit_code in (0, 1), done.stderr
+    lines = pd.read_parquet("flagged.parquet")
+    changes = [json.loads(text) for text in lines.loc[lines["status"] == "found", "changes"]]
+    assert changes
+    assert all(one["against"] for each in changes for one in each), "less debt, of which more is preferred here"

@@ -1,10 +1,12 @@
 """The words of the constraint language: what each says of itself and what it refuses to be."""
 
+import datetime
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fasterce import Feature, Schema
 from fasterce import constraints as c
 from fasterce.errors import SchemaError
 
@@ -59,7 +61,7 @@ def test_rules_are_values() -> None:
         (lambda: c.Frozen({"a": 1}), "^feature must be a column name; got "),  # type: ignore[arg-type]
         (lambda: c.Range("a"), "^low or high must be given.$"),
         (lambda: c.Range("a", 3, 2), "^low must not be above high; got 3 and 2.$"),
-        (lambda: c.Range("a", "0"), "^low must be a finite number; got '0'.$"),  # type: ignore[arg-type]
+        (lambda: c.Range("a", "0"), "^low must be a finite number; got '0'.$"),
         (lambda: c.Range("a", float("nan")), "^low must be a finite number; got nan.$"),
         (lambda: c.Range("a", True), "^low must be a finite number; got True.$"),
         (lambda: c.Near("a"), "^percent, by, up or down must be given.$"),
@@ -92,3 +94,19 @@ def test_rules_are_values() -> None:
 def test_a_rule_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         make()
+
+
+def test_a_range_may_be_given_in_dates() -> None:
+    dates = (Feature("start", "numeric", integer=True, value_type="date"),)
+    given = c.Range("start", datetime.date(2020, 1, 1), "2020-12-31")
+    assert str(given) == "start within 2020-01-01 to 2020-12-31"
+    Schema(dates, constraints=(given,))
+    for wrong in (c.Range("start", "soon"), c.Range("start", "2021-01-01", "2020-01-01")):
+        with pytest.raises(SchemaError):
+            Schema(dates, constraints=(wrong,))
+    amounts = (*dates, Feature("x", "numeric"))
+    Schema(amounts, constraints=(c.If({"start": (datetime.date(2020, 1, 1), None)}, {"x": (0, 5)}),))
+    with pytest.raises(SchemaError, match="must have ends that are a number"):
+        Schema(amounts, constraints=(c.If({"x": (datetime.date(2020, 1, 1), None)}, {"start": (0, 5)}),))
+    with pytest.raises(SchemaError, match="must have ends that are a number"):
+        Schema((Feature("x", "numeric"),), constraints=(c.Range("x", "2020-01-01"),))

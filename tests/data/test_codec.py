@@ -13,7 +13,7 @@ from fasterce.data.table import Table
 
 
 def coded(X: pd.DataFrame) -> tuple[Codec, np.ndarray]:
-    schema = Schema.infer(X)
+    schema = Schema.infer(X, immutable=list(X.columns))
     codes = Table.like(X, schema).read(X).codes
     return Codec(schema, Profile.measure(codes, schema)), codes
 

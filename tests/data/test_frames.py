@@ -91,9 +91,9 @@ def test_pandas_is_left_alone() -> None:
     assert [kind_of(one) for one in (frame, mixed(), mixed().to_arrow(), 5)] == ["pandas", "polars", "pyarrow", "pandas"]
 
 
-@pytest.mark.parametrize("wrong", [np.zeros((2, 2)), [1, 2], None, pl.Series([1])])
+@pytest.mark.parametrize("wrong", [np.zeros((2, 2, 2)), [1, 2], None, pl.Series([1])])
 def test_what_is_no_table_is_told(wrong: Any) -> None:
-    with pytest.raises(InputError, match="must be a pandas, Polars or PyArrow table; got"):
+    with pytest.raises(InputError, match=r"must be a pandas, Polars or PyArrow table, a Series, .* or a NumPy array; got"):
         Schema.infer(wrong)
 
 
@@ -263,3 +263,31 @@ def test_a_pipeline_fitted_on_polars(here: pd.DataFrame) -> None:
     assert set(result.status) == {"found"}
     assert (model.predict(result.counterfactuals) == np.asarray(result.target)).all()
     assert (result.counterfactuals["own"] == frame["own"].head(10)).all()
+
+
+ROW = {"age": 30, "job": "nurse", "pay": 2.5}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ROW,
+        [ROW],
+        pd.Series(ROW),
+        [pd.Series(ROW)],
+        np.array([list(ROW.values())], dtype=object),
+        np.array(list(ROW.values()), dtype=object),
+    ],
+    ids=["dictionary", "list", "series", "list of series", "array", "flat array"],
+)
+def test_one_row_in_any_form(given: Any) -> None:
+    frame = as_pandas(given, "rows", tuple(ROW))
+    assert frame.to_dict("records") == [ROW]
+    assert pd.api.types.is_integer_dtype(frame["age"].dtype)
+
+
+def test_a_dictionary_of_lists_is_a_table_and_an_array_without_names_gets_some() -> None:
+    assert as_pandas({"a": [1, 2], "b": ["x", "y"]}).to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
+    assert list(as_pandas(np.zeros((2, 3))).columns) == ["x0", "x1", "x2"]
+    with pytest.raises(InputError, match=r"X must be an array with one column per feature \(2\); got 3"):
+        as_pandas(np.zeros((2, 3)), names=["a", "b"])

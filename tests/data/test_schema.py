@@ -1,7 +1,9 @@
 """What is read off a table, what a user may declare, and the sentence for everything that contradicts itself."""
 
+import datetime
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -218,7 +220,7 @@ def test_a_range_that_is_no_pair_of_numbers_is_refused(limits: Any) -> None:
 
 
 def test_something_that_is_no_table_is_refused() -> None:
-    refused("data.not_a_table", np.zeros((3, 2)), received="ndarray")
+    refused("data.not_a_table", np.zeros((3, 2, 2)), received="ndarray")
 
 
 def test_repeated_columns_are_refused() -> None:
@@ -245,15 +247,31 @@ def test_a_text_column_without_values_is_refused(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "dtype"),
+    ("values", "value_type", "lower", "upper"),
     [
-        (pd.to_datetime(["2020-01-01", "2021-01-01"]).astype("datetime64[ns]"), "datetime64[ns]"),
-        (pd.to_datetime(["2020-01-01", "2021-01-01"], utc=True).astype("datetime64[ns, UTC]"), "datetime64[ns, UTC]"),
-        (pd.to_timedelta([1, 2], unit="D").astype("timedelta64[ns]"), "timedelta64[ns]"),
+        (pd.to_datetime(["1970-01-02", "1970-01-11"]), "date", 1, 10),
+        (pd.to_datetime(["1970-01-01 00:01", "1970-01-01 01:00"]), "datetime", 60, 3600),
+        (pd.to_datetime(["1970-01-02", "1970-01-03"], utc=True), "datetime", 86400, 172800),
+        ([datetime.date(1970, 1, 3), datetime.date(1970, 1, 4)], "date", 2, 3),
+        (pd.to_timedelta([1, 2], unit="D"), "timedelta[D]", 1, 2),
+        (pd.to_timedelta([90, 30], unit="s"), "timedelta[s]", 30, 90),
+        (pd.PeriodIndex(["1970-03", "1971-01"], freq="M"), "period[M]", 2, 12),
+        ([Decimal("1.50"), Decimal("2.25")], "decimal", 1.5, 2.25),
     ],
 )
-def test_dates_are_refused_with_advice(column: Any, dtype: str) -> None:
-    refused("data.time_column", pd.DataFrame({"x": column}), column="x", received=dtype)
+def test_dates_durations_periods_and_decimals_are_numeric(values: Any, value_type: str, lower: float, upper: float) -> None:
+    feature = Schema.infer(pd.DataFrame({"x": values}))["x"]
+    assert (feature.kind, feature.value_type, feature.lower, feature.upper) == ("numeric", value_type, lower, upper)
+    assert feature.integer == (value_type != "decimal")
+    assert [feature.number(feature.value(end)) for end in (lower, upper)] == [lower, upper]
+
+
+def test_a_range_of_dates_is_given_in_dates() -> None:
+    dates = pd.DataFrame({"start": pd.to_datetime(["2020-01-01", "2021-01-01"])})
+    feature = Schema.infer(dates, ranges={"start": ("2020-01-01", datetime.date(2020, 1, 31))})["start"]
+    assert (feature.text(feature.lower), feature.text(feature.upper), feature.declared) == ("2020-01-01", "2020-01-31", True)
+    soon = ("2020-01-01", "soon")
+    refused("data.not_a_range", dates, column="start", received=soon, ranges={"start": soon})
 
 
 def test_complex_numbers_are_refused() -> None:

@@ -142,3 +142,25 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     wrong.write_text("columns: {age: {kind: x}}", encoding="utf-8")
     with pytest.raises(SchemaError, match=r"wrong.yaml: Column 'age'"):
         load_schema(wrong)
+
+
+def test_dates_and_passthrough_columns_survive_a_file(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "start": pd.to_datetime(["2020-01-01", "2021-06-30"]),
+            "left": pd.to_timedelta([1, 90], unit="D"),
+            "month": pd.PeriodIndex(["2020-01", "2021-06"], freq="M"),
+            "x": [1.5, 2.5],
+            "code": ["a", "b"],
+        }
+    )
+    schema = Schema.infer(frame, passthrough=["code"], ranges={"start": ("2019-01-01", "2022-12-31")})
+    for name in ("schema.yaml", "schema.json"):
+        save_schema(schema, tmp_path / name)
+        assert load_schema(tmp_path / name) == schema
+    text = (tmp_path / "schema.yaml").read_text()
+    assert "range: ['2019-01-01', '2022-12-31']" in text
+    assert "passthrough: [code]" in text
+    (tmp_path / "schema.yaml").write_text(text.replace("'2022-12-31'", "soon"))
+    with pytest.raises(SchemaError):
+        load_schema(tmp_path / "schema.yaml")

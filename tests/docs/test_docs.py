@@ -19,7 +19,7 @@ def test_the_page_about_change_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_about_answers_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names = run_page("answers.md")
     surer, lower, options = names["surer"], names["lower"], names["options"]
-    assert (surer.to_frame()["score"] >= 0.7).all()
+    assert (surer.to_frame()["new_score"] >= 0.7).all()
     assert (names["amount"].predict(lower.counterfactuals.dropna()) <= 2_000).all()
     assert set(lower.status) <= {"found", "already_target"}
     assert options.to_frame().groupby("query").size().between(1, 4).all()

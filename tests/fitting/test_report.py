@@ -26,7 +26,7 @@ def people(rows: int = 100) -> pd.DataFrame:
 
 
 def coded(X: pd.DataFrame) -> tuple[Codec, np.ndarray]:
-    schema = Schema.infer(X)
+    schema = Schema.infer(X, immutable=list(X.columns))
     codes = Table.like(X, schema).read(X).codes
     codec = Codec(schema, Profile.measure(codes, schema))
     return codec, codec.encode(codes)

@@ -253,7 +253,7 @@ def test_whatever_raises_leaves_everything_as_it_was(explainer: FasterCE) -> Non
         (lambda frame: frame.assign(job="pilot"), "fitting.unusable_new_rows"),
         (lambda frame: frame.assign(income=np.nan), "fitting.unusable_new_rows"),
         (lambda frame: frame.assign(income=1e200), "fitting.number_too_large"),
-        (lambda frame: frame.to_numpy(), "data.not_a_table"),
+        (lambda frame: frame.to_numpy()[None], "data.not_a_table"),
     ],
 )
 def test_bad_rows_are_rejected(explainer: FasterCE, spoil: Any, code: str) -> None:

@@ -102,7 +102,7 @@ def test_no_rows_in_no_rows_out(explainer: FasterCE, people: pd.DataFrame, tmp_p
         ("out.pq", b"PAR1"),
         ("out.jsonl", b'{"row": 0'),
         ("out.ndjson", b'{"row": 0'),
-        ("out.json", b'{"row": 0'),
+        ("out.json", b'[\n{"row": 0'),
     ],
 )
 def test_the_suffix_of_the_target_chooses_the_format(
@@ -119,7 +119,9 @@ def test_the_suffix_of_the_target_chooses_the_format(
     ("target", "got"), [("-", "'-'"), ("out", "out'"), ("out.xlsx", "out.xlsx'"), ("out.csv.gz", "out.csv.gz'")]
 )
 def test_an_unknown_suffix_is_rejected(explainer: FasterCE, rows_file: Path, tmp_path: Path, target: str, got: str) -> None:
-    with pytest.raises(InputError, match=r"format must be one of 'parquet', 'csv', 'jsonl' where .* got None for") as error:
+    with pytest.raises(
+        InputError, match=r"format must be one of 'parquet', 'csv', 'jsonl', 'json' where .* got None for"
+    ) as error:
         run(explainer, rows_file, target if target == "-" else tmp_path / target)
     assert got in str(error.value)
     assert not list(tmp_path.iterdir())

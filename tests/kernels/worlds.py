@@ -33,7 +33,7 @@ from fasterce.kernels.score import outputs as compiled_outputs
 from fasterce.search.distance import Curve, Distance
 from fasterce.search.levels import Levels
 from fasterce.search.query_targets import Named, Other, QueryTargets, Within
-from fasterce.search.space import CandidateSearch, make_queries, make_space
+from fasterce.search.space import CandidateSearch, make_queries, make_space, tables_of
 from fasterce.surrogate.runtime import NO_LIMIT
 from tests.models.compiled.oracle import oracle
 
@@ -57,7 +57,7 @@ class World:
 
     @property
     def space(self) -> Space:
-        return make_space(self.scorer, self.distance, self.domain, self.levels)
+        return make_space(tables_of(self.scorer, self.domain, self.levels), self.distance, self.domain)
 
     @property
     def queries(self) -> Queries:

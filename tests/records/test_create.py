@@ -284,7 +284,7 @@ def test_column_names_that_are_no_text() -> None:
     [
         (np.inf, {"type": "float", "text": "inf"}, "type float"),
         (Decimal("50.5"), {"type": "number", "text": "50.5"}, "type number"),
-        (pd.Timestamp("2026-01-02"), {"type": "Timestamp", "text": "Timestamp('2026-01-02 00:00:00')"}, "type Timestamp"),
+        (pd.Timestamp("2026-01-02"), "2026-01-02 00:00:00", None),
         ([1, 2], {"type": "list", "text": "[1, 2]"}, "type list"),
         (10**5000, {"type": "int", "text": "a number too large to write"}, "type int"),
         (np.float32(50.5), 50.5, None),

@@ -173,7 +173,7 @@ def test_a_robust_number_and_a_robust_chance() -> None:
     long = result.to_frame()
     assert (result.status != "none_found").all()
     assert (long["robust"] >= 0.9).all()
-    assert long["score"].between(0.5, 1.5).all()
+    assert long["new_score"].between(0.5, 1.5).all()
     chance = explainer().explain(ROWS, target="yes", target_score=(0.7, 1), robust=0.9)
     assert set(chance.status) <= {"found", "already_target"}
     assert (explainer().model.predict_proba(chance.to_frame()[COLUMNS])[:, 1] >= 0.7).all()

@@ -85,10 +85,10 @@ def same_alone(explainer: FasterCE, rows: pd.DataFrame, **options: Any) -> None:
         assert len(alone.to_frame()) == len(mine)
         if not len(mine):
             continue
-        exactly = [column for column in mine.columns if column != "score"]
+        exactly = [column for column in mine.columns if column != "new_score"]
         pd.testing.assert_frame_equal(alone.to_frame()[exactly], mine[exactly], check_exact=True)
-        if "score" in mine:
-            np.testing.assert_allclose(alone.to_frame()["score"], mine["score"], rtol=1e-9)
+        if "new_score" in mine:
+            np.testing.assert_allclose(alone.to_frame()["new_score"], mine["new_score"], rtol=1e-9)
 
 
 # -- classes ---------------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def check_chances(explainer: FasterCE, rows: pd.DataFrame, result: Any, low: flo
     of = [places[rows.index.get_loc(name)] for name in long["query"]]
     after = explainer.model.predict_proba(long[COLUMNS])[np.arange(len(long)), of]
     assert ((after >= low) & (after <= high)).all()
-    np.testing.assert_allclose(long["score"], after, rtol=1e-9)
+    np.testing.assert_allclose(long["new_score"], after, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("method", "reading"), WAYS)
@@ -246,7 +246,7 @@ def check_numbers(explainer: FasterCE, rows: pd.DataFrame, result: Any, bounds: 
     long = result.to_frame()
     after = predicted(explainer, long[COLUMNS])
     assert ((after >= low) & (after <= high)).all()
-    np.testing.assert_allclose(long["score"], after, rtol=1e-9)
+    np.testing.assert_allclose(long["new_score"], after, rtol=1e-9)
     assert all(target == (low, high) for target in result.target)
 
 

@@ -37,8 +37,8 @@ def test_a_key_is_good_for_its_scopes(file: Path) -> None:
     token = new_key(file, "credit app", ["explain", "records", "explain"])
     other = new_key(file, "monitor", ["metrics"])
     keys = Keys(file, check_seconds=0.0)
-    assert keys.check(token, "explain") == "credit app"
-    assert keys.check(other, "metrics") == "monitor"
+    assert keys.check(token, "explain").name == "credit app"
+    assert keys.check(other, "metrics").name == "monitor"
     with pytest.raises(MissingScope, match="must have the scope 'admin'; it has explain, records"):
         keys.check(token, "admin")
     with pytest.raises(MissingScope):
@@ -70,9 +70,12 @@ def test_the_file_holds_no_key_and_is_the_owners_alone(file: Path) -> None:
 def test_a_key_is_good_through_its_last_day(file: Path) -> None:
     today = datetime.now(UTC).date()
     good = new_key(file, "good", ["explain"], (today + timedelta(days=1)).isoformat())
-    late = new_key(file, "late", ["explain"], (today - timedelta(days=2)).isoformat())
+    late = new_key(file, "late", ["explain"], "2999-12-31")
+    with pytest.raises(KeysError, match="must not have passed"):
+        new_key(file, "past", ["explain"], (today - timedelta(days=2)).isoformat())
+    file.write_text(file.read_text().replace("2999-12-31", (today - timedelta(days=2)).isoformat()))
     keys = Keys(file, check_seconds=0.0)
-    assert keys.check(good, "explain") == "good"
+    assert keys.check(good, "explain").name == "good"
     with pytest.raises(ExpiredKey) as expired:
         keys.check(late, "explain")
     assert expired.value.problem.details["expires"] == (today - timedelta(days=2)).isoformat()
@@ -88,15 +91,15 @@ def test_a_key_that_is_revoked_is_refused_without_a_restart(file: Path) -> None:
     revoke_key(file, "a")
     with pytest.raises(WrongKey):
         keys.check(token, "explain")
-    assert keys.check(other, "explain") == "b"
-    assert keys.check(new_key(file, "c", ["admin"]), "admin") == "c"
+    assert keys.check(other, "explain").name == "b"
+    assert keys.check(new_key(file, "c", ["admin"]), "admin").name == "c"
 
 
 def test_the_file_is_looked_at_once_a_second_at_most(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = new_key(file, "a", ["explain"])
     keys = Keys(file, check_seconds=1.0)
     revoke_key(file, "a")
-    assert keys.check(token, "explain") == "a"
+    assert keys.check(token, "explain").name == "a"
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 1.1)
     with pytest.raises(WrongKey):
@@ -115,8 +118,8 @@ def test_a_broken_file_keeps_the_keys_as_they_were_and_says_so(
     else:
         file.write_text(broken)
     with caplog.at_level(logging.ERROR):
-        assert keys.check(token, "explain") == "a"
-        assert keys.check(token, "explain") == "a"
+        assert keys.check(token, "explain").name == "a"
+        assert keys.check(token, "explain").name == "a"
     assert len(caplog.records) == 1
     assert "The keys are unchanged: Keys" in caplog.text
     file.write_text(whole)
@@ -173,7 +176,7 @@ def test_no_change_is_lost_when_several_change_the_file(file: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda k: new_key(file, f"n{k}", ["explain"]), range(40)))
     keys = Keys(file, check_seconds=0.0)
-    assert [keys.check(token, "explain") for token in tokens] == [f"n{k}" for k in range(40)]
+    assert [keys.check(token, "explain").name for token in tokens] == [f"n{k}" for k in range(40)]
 
 
 def test_a_write_that_fails_leaves_the_file_as_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def test_the_page_shows_what_was_found_and_what_was_not(build: Build) -> None:
     assert "A &lt;batch&gt;" in page
     assert "67 %" in page  # two of the three that wanted an answer
     assert "Nothing did. &lt;script&gt;" in page
-    assert "<script>" not in page
+    assert page.count("<script>") == 1  # our own, which sorts the table
     assert "<b>rent" not in page
     assert "sha256:abc" in page
     assert "fine &amp; well" in page

@@ -232,8 +232,9 @@ def _rebuild(where: Path, manifest: Manifest, packed: bytes, own: Callables | No
         table = Table.from_dict(Schema.from_dict(manifest["schema"]), manifest["dtypes"], manifest.get("frames", "pandas"))
         report = FitReport.from_dict(manifest["report"])
         classes = tuple(manifest["classes"])
-        if len(set(classes)) < max(2, len(classes)) or len(table.dtypes) != len(table.schema):
-            raise unusable("bad_classes", where, received=list(classes), dtypes=len(table.dtypes), columns=len(table.schema))
+        columns = len(table.schema) + len(table.schema.passthrough)
+        if len(set(classes)) < max(2, len(classes)) or len(manifest["dtypes"]) != columns:
+            raise unusable("bad_classes", where, received=list(classes), dtypes=len(manifest["dtypes"]), columns=columns)
         numbers = _numbers(manifest, where)
         state = rebuild_search(stored, table.schema, len(classes), own, Config.from_dict(manifest["config"]))
         statistics = rebuild_statistics(stored, table.schema, len(classes), numbers is not None)

@@ -139,6 +139,7 @@ def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables 
         "prototypes": prototypes,
         "prototype_classes": stored.codes("prototype_classes", (len(prototypes),), np.int64, [classes]).astype(np.intp),
         "config": config,
+        "unread": stored.take("unread", (len(schema),), np.bool_),
     }
     numbers = {f.name: float(stored.take(f.name, ())) for f in fields(SearchState) if f.name not in parts}
     state = SearchState(**parts | numbers)

@@ -89,6 +89,8 @@ def explain(
     resume: bool = True,
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
     trust_pickle: bool = False,
     trusted: Sequence[str] = (),
     classes: Sequence[Any] | None = None,
@@ -137,7 +139,7 @@ def explain(
         Explain the first `limit` rows of the input only.
     resume : bool, default=True
         Resume the run in `output`; False starts again.
-    separator, encoding, trust_pickle, trusted, classes
+    separator, encoding, decimal, thousands, trust_pickle, trusted, classes
         As for `open_rows` and `load_model`.
     progress : callable, optional
         Called with a `BatchProgress` after every batch (with Ray: every shard).
@@ -173,6 +175,8 @@ def explain(
         batch_rows=int(batch_rows),
         separator=separator,
         encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
         records=bool(records),
     )
     files = _find_input(source, output)
@@ -249,7 +253,10 @@ def _identity(worker: ShardWorker, files: Sequence[str]) -> JsonObject:
         "id": job.id_column,
         "keep": list(job.keep),
         "partition_by": list(job.partition_by),
-        **{name: getattr(job, name) for name in ("where", "group", "records", "separator", "encoding")},
+        **{
+            name: getattr(job, name)
+            for name in ("where", "group", "records", "separator", "encoding", "decimal", "thousands")
+        },
         **results_depend_on(worker.explainer, worker.opened.model_digest, job.options),
     }
 

@@ -73,6 +73,8 @@ class Job:
     batch_rows: int = 5000
     separator: str | None = None
     encoding: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
     records: bool = False
     token: str = ""
 
@@ -140,6 +142,8 @@ class ShardWorker:
             chunk_rows=self.job.batch_rows,
             separator=self.job.separator,
             encoding=self.job.encoding,
+            decimal=self.job.decimal,
+            thousands=self.job.thousands,
             ids=self.job.id_column,
             keep=self.columns,
         )

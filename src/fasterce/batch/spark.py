@@ -69,7 +69,9 @@ def explain_frame(
     check_options(worker.explainer, job.options)
     check_sendable(job)
     fields = _fields(worker, to_arrow_schema(frame.schema))
-    used = [*map(str, worker.explainer.state_.table.schema.names), *_other_columns(worker)]
+    schema = worker.explainer.state_.table.schema
+    passed = [str(name) for name in schema.passthrough if str(name) in frame.columns]
+    used = [*map(str, schema.names), *passed, *_other_columns(worker)]
     return frame.select(*dict.fromkeys(used)).mapInArrow(partial(explain_partition, job), from_arrow_schema(fields))
 
 
@@ -84,7 +86,8 @@ def explain_partition(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 @cache
 def _worker(pickled: bytes) -> ShardWorker:
     limit_threads()
-    return ShardWorker(pickle.loads(pickled))
+    # The driver of the same job pickled it.
+    return ShardWorker(pickle.loads(pickled))  # nosec B301
 
 
 def _other_columns(worker: ShardWorker) -> list[str]:

@@ -42,7 +42,10 @@ def batch(
     source: Annotated[
         list[str],
         options.file_option(
-            "--input", "-i", help="Files, folders, 'patterns/*.parquet' or addresses such as s3://… (repeat)."
+            "--input",
+            "-i",
+            *options.TABLE_FLAGS,
+            help="Files, folders, 'patterns/*.parquet' or addresses such as s3://… (repeat).",
         ),
     ],
     output: Annotated[str, options.file_option("--output", "-o", help="Folder to write; an existing run is resumed.")],

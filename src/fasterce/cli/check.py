@@ -16,14 +16,14 @@ from fasterce.cli.loading import open_explainer, read_rows
 @options.with_options
 def check(
     artifact: options.Artifact,
-    data: Annotated[str, options.file_option("--data", "-d", help="CSV or Parquet file of recent rows.")],
+    rows: options.Rows,
     model: options.ModelOptions,
     csv: options.CsvOptions,
 ) -> None:
     """Compare the artifact with this model and these rows; exit code 6 if they differ."""
     explainer = open_explainer(artifact, model).explainer
     agreement = explainer.agreement()
-    drift = explainer.drift(read_rows(data, explainer.state_.table, csv))
+    drift = explainer.drift(read_rows(rows, explainer.state_.table, csv))
     show(drift)
     say(f"The model predicts the same as when the explainer was fitted for {agreement:.1%} of the stored examples.")
     if drift.drifted or agreement < 1:
@@ -33,7 +33,7 @@ def check(
 @guarded
 @options.with_options
 def replay(
-    file: Annotated[Path, options.file_option("--records", help="JSON lines written by `fasterce explain --format json`.")],
+    file: Annotated[Path, options.file_option("--records", help="JSON lines written by `fasterce explain --format jsonl`.")],
     artifact: options.Artifact,
     model: options.ModelOptions,
 ) -> None:

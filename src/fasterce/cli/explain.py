@@ -21,12 +21,12 @@ from fasterce.errors import InputError
 from fasterce.explanation import Explanation
 from fasterce.io import formats
 from fasterce.io.atomic import replace_file
-from fasterce.viz import batch, html
+from fasterce.viz import batch
 from fasterce.viz.formatting import counted
 
-Format = Literal["table", "csv", "json", "parquet", "html"]
+Format = Literal["table", "csv", "json", "jsonl", "parquet", "html"]
 # The format of `io.run` for those that are written chunk by chunk.
-STREAMED: dict[Format, str] = {"csv": "csv", "json": "jsonl", "parquet": "parquet"}
+STREAMED: dict[Format, str] = {name: name for name in ("csv", "json", "jsonl", "parquet")}
 SUFFIXES: dict[str, Format] = {
     **{suffix: format for suffix, name in formats.SUFFIXES.items() for format in STREAMED if STREAMED[format] == name},
     ".html": "html",
@@ -78,7 +78,7 @@ def explain(
             keep=keep or [],
             resume=not fresh,
             progress=advance,
-            record_maker=partial(records.make, model_digest=opened.model_digest) if chosen == "json" else None,
+            record_maker=partial(records.make, model_digest=opened.model_digest) if chosen in formats.RECORDS else None,
             model_digest=opened.model_digest,
             **vars(reading),
         )
@@ -124,7 +124,7 @@ def explain_few(
 def _show(found: Explanation, out: str, format: Format) -> None:
     """Show a table or a page of all rows at once."""
     if format == "html":
-        write_text(out, html.page(TITLE, [("", html.fragment(found, len(found)))]))
+        write_text(out, batch.page(found, title=TITLE))
     elif out == STDOUT:
         show(found)
     else:

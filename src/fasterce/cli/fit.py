@@ -16,58 +16,75 @@ from fasterce.artifact.bundle import can_bundle
 from fasterce.cli import options
 from fasterce.cli.console import is_quiet, say, show
 from fasterce.cli.exits import guarded
-from fasterce.cli.loading import load, names_of
-from fasterce.data.schema import Feature, Schema
+from fasterce.cli.loading import interval, load, names_of
+from fasterce.data.review import review
+from fasterce.data.schema import Schema, infer
 from fasterce.data.schema_io import load_schema, save_schema
 from fasterce.errors import InputError
 from fasterce.explainer import FasterCE
 from fasterce.options import FitOptions, declared
-from fasterce.viz.formatting import bounds, cut
+from fasterce.viz.formatting import text
 
+Wanted = Annotated[
+    str | None, typer.Option("--wanted", help="The class people want, or LOW:HIGH of a number: the target of explanations.")
+]
+Unwanted = Annotated[
+    list[str] | None,
+    typer.Option("--unwanted", help="A class against people's interest; of two, the other is wanted (repeat)."),
+]
 OFFERED = [option for option in declared(FitOptions) if option.cli]
-MOST_CATEGORIES = 8
-MANY_CATEGORIES = 50
+Names = list[str] | None
 
 
 @guarded
 @options.with_options
 def inspect(
-    data: Annotated[str, typer.Argument(help="A CSV or Parquet file of training rows; - reads CSV from stdin.")],
     csv: options.CsvOptions,
+    data: Annotated[
+        str | None, typer.Argument(help="A CSV or Parquet file of training rows; - reads CSV from stdin.")
+    ] = None,
+    rows: Annotated[
+        str | None, options.file_option(*options.TABLE_FLAGS, help="The same file as an option, as in other commands.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the schema to this .yaml or .json file.")] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", help="A column the model does not use, the label or an id: a,b (or repeat)."),
+    drop: Annotated[Names, typer.Option("--drop", help="A column the model does not get, such as the label: a,b.")] = None,
+    categorical: Annotated[Names, typer.Option("--categorical", help="Numbers that are codes, not amounts: a,b.")] = None,
+    freeze: Annotated[Names, typer.Option("--freeze", help="Columns that cannot change: a,b (or repeat).")] = None,
+    increasing: Annotated[Names, typer.Option("--increasing", help="Columns that can only go up, such as age: a,b.")] = None,
+    passthrough: Annotated[
+        Names, typer.Option("--passthrough", help="Columns that are no features, such as an id, beside those found: a,b.")
     ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option("--categorical", help="Numbers that are codes, not amounts: a,b (or repeat)."),
-    ] = None,
-    freeze: Annotated[list[str] | None, typer.Option("--freeze", help="Columns that cannot change: a,b (or repeat).")] = None,
+    dates: Annotated[Names, typer.Option("--dates", help="Columns of a CSV file that are dates or times: a,b.")] = None,
+    wanted: Wanted = None,
+    unwanted: Unwanted = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing schema file.")] = False,
 ) -> None:
-    """Infer a schema from a table, show it, and write it as a YAML file to edit."""
+    """Infer a schema from a table, show it with what to look at, and write it as a YAML file to edit."""
+    source = rows if data is None else data
+    if source is None or (data is not None and rows is not None):
+        raise InputError("cli.one_table", option="rows")
     if out is not None and out.exists() and not force:
         raise InputError("cli.schema_exists", option="out", received=str(out))
-    frame = io.read_table(data, **vars(csv))
+    listed = [name.strip() for text in dates or [] for name in text.split(",")]
+    frame = io.read_table(source, **vars(csv), dates=listed)
     kept = without(frame, drop or [])
-    schema = Schema.infer(
-        kept,
-        categorical=names_of(kept.columns, categorical or [], "categorical"),
-        immutable=names_of(kept.columns, freeze or [], "freeze"),
-    )
+    given = {"categorical": categorical, "immutable": freeze, "increasing": increasing, "passthrough": passthrough}
+    flags = {"immutable": "freeze"}
+    named = {name: names_of(kept.columns, texts or [], flags.get(name, name)) for name, texts in given.items()}
+    passed = named.pop("passthrough")
+    schema = infer(kept, named, passthrough=passed).declare(target=_target(wanted), unwanted=unwanted or ())
     show(_drawing(schema, len(frame)))
-    for line in remarks(schema, len(frame)):
-        say(f"[yellow]Check[/yellow] {line}")
+    for advice in review(kept, schema, [name for name in schema.passthrough if name not in passed]):
+        say(f"[yellow]Check[/yellow] {escape(str(advice.problem))} {escape(advice.remedy)}")
     if out is not None:
-        save_schema(schema, out, f"Columns of {Path(data).name if data != '-' else 'stdin'}, {len(frame)} rows.")
+        save_schema(schema, out, f"Columns of {Path(source).name if source != '-' else 'stdin'}, {len(frame)} rows.")
         say(f"Written to {out}: edit it, then fasterce fit --schema {out} …")
 
 
 @guarded
 @partial(options.with_options, offered_options=OFFERED, panel=None)
 def fit(
-    data: Annotated[str, options.file_option("--data", "-d", help="CSV or Parquet file of training rows.")],
+    rows: Annotated[str, options.file_option(*options.TABLE_FLAGS, help="CSV or Parquet file of training rows.")],
     model: options.RequiredModel,
     loading: options.LoadOptions,
     out: Annotated[Path, options.file_option("--out", "-o", help="Folder to write, such as german.fasterce.")],
@@ -78,6 +95,8 @@ def fit(
     drop: Annotated[
         list[str] | None, options.file_option("--drop", help="Without --schema: a column the model does not use (repeat).")
     ] = None,
+    wanted: Wanted = None,
+    unwanted: Unwanted = None,
     bundle: Annotated[
         bool, typer.Option(help="Copy the model file into the artifact if it is of a kind that is safe to load.")
     ] = True,
@@ -88,13 +107,24 @@ def fit(
     if declared_schema is not None and drop:
         raise InputError("cli.drop_with_schema", option="drop")
     loaded = load(model, loading)
-    frame = io.read_table(data, schema=declared_schema, **vars(csv))
-    explainer = FasterCE(loaded.model, declared_schema, progress=False if is_quiet() else None, **settings)
-    explainer.fit(without(frame, drop or []))
+    frame = without(io.read_table(rows, schema=declared_schema, **vars(csv)), drop or [])
+    columns = Schema.infer(frame) if declared_schema is None else declared_schema
+    columns = columns.declare(target=_target(wanted), unwanted=unwanted or ())
+    explainer = FasterCE(loaded.model, columns, progress=False if is_quiet() else None, **settings).fit(frame)
+    if explainer.declared_target is not None:
+        say(f"Wanted: {explainer.declared_target}")
     bundled = bundle and can_bundle(loaded)
     explainer.save(out, loaded if bundled else None)
     say(escape(str(explainer.report_)))
     say(f"Written to {out}, {'with' if bundled else 'without'} its model.")
+
+
+def _target(wanted: str | None) -> object:
+    """Return the class, or the bounds LOW:HIGH of a number; either end may be left out."""
+    try:
+        return wanted if wanted is None else interval(wanted, "wanted")
+    except InputError:
+        return wanted
 
 
 def without(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
@@ -102,45 +132,12 @@ def without(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     return frame.drop(columns=names_of(frame.columns, names, "drop"))
 
 
-def remarks(schema: Schema, rows: int) -> list[str]:
-    """Return hints about columns that are probably not what they seem."""
-    found = []
-    for feature in schema.features:
-        if not feature.numeric and len(feature.categories) > max(MANY_CATEGORIES, rows // 2):
-            found.append(
-                f"{feature.name}: {len(feature.categories)} different texts in {rows} rows; an id or a date? (--drop)"
-            )
-        elif feature.numeric and feature.lower == feature.upper:
-            found.append(f"{feature.name}: always {feature.lower:.15g}; it cannot explain anything")
-        elif (
-            feature.integer and feature.upper - feature.lower >= rows - 1 > 0 and "id" in str(feature.name).lower().split("_")
-        ):
-            found.append(f"{feature.name}: as many values as rows; an id? (--drop)")
-    return found
-
-
 def _drawing(schema: Schema, rows: int) -> RichTable:
-    drawing = RichTable(
-        box=box.SIMPLE_HEAD, title=f"{len(schema)} columns, {rows:,} rows", title_justify="left", title_style="bold"
-    )
-    for name in ("column", "kind", "values", "change", "missing"):
-        drawing.add_column(name, overflow="fold")
-    for feature in schema.features:
-        change = feature.direction if feature.mutable else "never"
-        line = (str(feature.name), _kind(feature), _values(feature), change, "" if not feature.nullable else feature.missing)
-        drawing.add_row(*map(Text, line))
+    title = f"{len(schema) + len(schema.passthrough)} columns, {rows:,} rows"
+    drawing = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    shown = schema.to_frame()
+    for name in shown.columns:
+        drawing.add_column(str(name), overflow="fold")
+    for line in shown.itertuples(index=False):
+        drawing.add_row(*(Text(text(value) if value != "" else "") for value in line))
     return drawing
-
-
-def _kind(feature: Feature) -> str:
-    if not feature.numeric:
-        return "ordered" if feature.ordered else "categorical"
-    return "whole number" if feature.integer else "number"
-
-
-def _values(feature: Feature) -> str:
-    if feature.numeric:
-        return bounds(feature.lower, feature.upper)
-    shown = ", ".join(cut(category) for category in feature.categories[:MOST_CATEGORIES])
-    left = len(feature.categories) - MOST_CATEGORIES
-    return f"{shown}, … {left} more" if left > 0 else shown

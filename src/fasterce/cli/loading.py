@@ -1,8 +1,9 @@
 """What most commands begin with: the model, the explainer, rows to explain, and the values of options."""
 
+import math
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,8 @@ def read_rows(
     source: str, table: Table, options: CsvOptions, *, id_column: str | None = None, limit: int | None = None
 ) -> pd.DataFrame:
     """Read the first `limit` rows for an explainer at once, with the id column as their index."""
-    separator, encoding = options.separator, options.encoding
-    with io.open_rows(source, table=table, limit=limit, ids=id_column, separator=separator, encoding=encoding) as rows:
+    csv = {one.name: getattr(options, one.name) for one in fields(CsvOptions)}
+    with io.open_rows(source, table=table, limit=limit, ids=id_column, **csv) as rows:
         chunks = [_indexed(chunk) for chunk in rows]
     return pd.concat(chunks) if chunks else table.frame(np.zeros((0, len(table.schema))))
 
@@ -154,9 +155,20 @@ def interval(text: str, option: str, column: Hashable = None) -> Interval:
     return ends[0], ends[1]
 
 
-def _within(feature: Feature, text: str, option: str) -> Interval:
+def _within(feature: Feature, text: str, option: str) -> tuple[Any, Any]:
+    if feature.is_time:
+        return _times_within(feature, text, option)
     low, high = interval(text, option, feature.name)
     return feature.lower if low is None else low, feature.upper if high is None else high
+
+
+def _times_within(feature: Feature, text: str, option: str) -> tuple[Any, Any]:
+    """Read LOW:HIGH of dates or times, which may have colons themselves."""
+    for place in (k for k, character in enumerate(text) if character == ":"):
+        ends = text[:place].strip(), text[place + 1 :].strip()
+        if any(ends) and all(not end or not math.isnan(feature.number(end)) for end in ends):
+            return ends[0] or feature.value(feature.lower), ends[1] or feature.value(feature.upper)
+    raise InputError("cli.not_an_interval_of_column", option=option, column=feature.name, received=text)
 
 
 def categories(feature: Feature, text: str, option: str) -> list[object]:

@@ -43,7 +43,10 @@ MODEL_SOURCE = model_option(
 QUIET = typer.Option("--quiet", "-q", help="Print errors and warnings only.")
 
 Artifact = Annotated[Path, file_option("--artifact", "-a", help="Folder written by `fasterce fit`.")]
-Rows = Annotated[str, file_option("--rows", "-r", help="CSV or Parquet file of rows; - reads CSV from stdin.")]
+
+# One flag for rows, in two spellings that every command takes.
+TABLE_FLAGS = ("--rows", "--data", "-r", "-d")
+Rows = Annotated[str, file_option(*TABLE_FLAGS, help="CSV or Parquet file of rows; - reads CSV from stdin.")]
 RequiredModel = Annotated[str, MODEL_SOURCE]
 Trusted = Annotated[
     list[str] | None, model_option("--trusted", help="A type a .skops file may use, such as my_code.MyScaler (repeat).")
@@ -83,6 +86,10 @@ class CsvOptions:
         str | None, file_option("--separator", help="Between the cells of a CSV file; detected if left out.")
     ] = None
     encoding: Annotated[str | None, file_option("--encoding", help="Of a CSV file; utf-8 if left out.")] = None
+    decimal: Annotated[str, file_option("--decimal", help="Decimal mark of the numbers in a CSV file: . or ,")] = "."
+    thousands: Annotated[
+        str | None, file_option("--thousands", help="Mark between thousands in a CSV file, such as . , ' or a space.")
+    ] = None
 
 
 @dataclass(frozen=True)

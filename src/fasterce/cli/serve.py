@@ -11,7 +11,8 @@ from fasterce.cli.console import say
 from fasterce.cli.exits import guarded
 from fasterce.cli.options import Classes, Trusted, in_panel, model_option, parameters_of, with_options
 from fasterce.errors import InputError, MissingExtraError, unknown
-from fasterce.serve.settings import LOCAL, ServedArtifact, Settings
+from fasterce.options import LARGEST_N
+from fasterce.serve.settings import LOCAL, REQUIRABLE, ServedArtifact, Settings
 from fasterce.serve.workers.spawner import start_fork_server
 
 network_option, limit_option, record_option = map(in_panel, ("Network", "Limits", "Records and keys"))
@@ -19,17 +20,26 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 # Fields of `Settings` that are options of the same name.
 SETTINGS = {
     "wording": typer.Option("--wording", help="File of the texts in records and letters, JSON or YAML; see docs/records.md."),
+    "letter": typer.Option(
+        "--letter", help="TOML file of the words of letters: sender, contact and sentences; see docs/serve-page.md."
+    ),
     "host": network_option("--host", help="Address to listen on."),
     "port": network_option("--port", min=0, max=65535, help="0 takes a free one."),
     "workers": limit_option("--workers", min=1, max=256, help="Worker processes; one spare is added."),
     "deadline_ms": limit_option("--deadline-ms", min=1, help="Deadline of requests that have none."),
+    "most_deadline_ms": limit_option("--most-deadline-ms", min=1, help="Longest deadline a request may have."),
     "most_rows": limit_option("--most-rows", min=1, help="Largest number of rows per request."),
+    "most_n": limit_option("--most-n", min=1, max=LARGEST_N, help="Largest number of counterfactuals per row."),
+    "most_cost": limit_option("--most-cost", min=1, help="Largest estimated cost of a request, in default rows."),
     "most_waiting": limit_option("--most-waiting", min=1, help="Rows queued or being explained before status 429."),
+    "most_connections": limit_option("--most-connections", min=1, help="Open connections."),
+    "most_connections_per_address": limit_option("--most-connections-per-address", min=1, help="Those of one address."),
     "grace": limit_option("--grace", min=0, max=3600, help="Seconds to finish accepted work after SIGTERM."),
     "records": record_option("--records", help="sqlite:///FILE, postgresql://…, or none.", envvar="FASTERCE_RECORDS"),
     "retention_days": record_option("--retention-days", min=1, help="Delete records after this number of days."),
     "keys": record_option("--keys", help="File of API keys, see `fasterce keys`."),
     "log_level": typer.Option("--log-level", help="debug, info, warning or error."),
+    "log_address": typer.Option("--log-address", help="Addresses of clients in the log: truncated, full or none."),
 }
 
 
@@ -53,6 +63,15 @@ def serve(
     origin: Annotated[
         list[str] | None, network_option("--origin", help="Another site whose pages may send requests, https://… (repeat).")
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        record_option(
+            "--require", help="Keep no record without subjects, decision_ids, row_ids or constraints_by: a,b (or repeat)."
+        ),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None, network_option("--proxy", help="Address of a proxy whose X-Forwarded-For is believed (repeat).")
+    ] = None,
     no_page: Annotated[bool, network_option("--no-page", help="Serve the routes only.")] = False,
     no_keys: Annotated[
         bool, record_option("--no-keys", help="Serve everyone who can reach it, also from other machines.")
@@ -60,20 +79,25 @@ def serve(
     **given: Any,
 ) -> None:
     """Serve explanations over HTTP, with a page; see docs/serve.md."""
-    host, log_level, deadline = given["host"], given["log_level"], given["deadline_ms"]
+    host, log_level = given["host"], given["log_level"]
     if given["keys"] is None and not no_keys and host not in LOCAL:
         raise InputError("cli.keys_required", option="host", received=host)
     if log_level not in LOG_LEVELS:
         raise InputError(unknown("cli.unknown_log_level", log_level, LOG_LEVELS, option="log_level"))
     if given["records"] == "none":
         given["records"] = None
+    required = tuple(name.strip() for names in require or () for name in names.split(","))
+    for name in required:
+        if name not in REQUIRABLE:
+            raise InputError(unknown("cli.unknown_requirement", name, REQUIRABLE, option="require"))
     named = served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)
     settings = Settings(
         artifacts=tuple(named),
         origins=tuple(origin or ()),
+        required=required,
+        proxies=tuple(proxy or ()),
         page=not no_page,
-        most_deadline_ms=max(Settings.most_deadline_ms, deadline),
-        **given,
+        **given | {"most_deadline_ms": max(given["most_deadline_ms"], given["deadline_ms"])},
     )
     # Workers import their modules while this process imports its own.
     server = start_fork_server(settings)

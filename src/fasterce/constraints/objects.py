@@ -1,5 +1,6 @@
 """Constraints as the user states them: small frozen classes, independent of any table."""
 
+import datetime
 import math
 import re
 from abc import ABC, abstractmethod
@@ -17,6 +18,9 @@ from fasterce.errors import SchemaError
 from fasterce.typing import Category
 
 Name = Hashable
+# An end of a range: a number, or a date, time or duration, which is kept as its text.
+End = float | str | datetime.date | datetime.timedelta
+_NUMBER = re.compile(r"\s*[-+]?[\d.]*\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +120,14 @@ class _OnOneColumn(Constraint):
 class Between:
     """A range; None or an infinite number is an open end."""
 
-    low: float | None
-    high: float | None
+    low: End | None
+    high: End | None
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
             raise SchemaError("constraints.no_end")
-        if self.low is not None and self.high is not None and self.low > self.high:
+        numbers = [end for end in (self.low, self.high) if isinstance(end, (int, float))]
+        if len(numbers) == 2 and numbers[0] > numbers[1]:
             raise SchemaError("constraints.ends_reversed", received=(self.low, self.high))
 
     def __str__(self) -> str:
@@ -135,13 +140,16 @@ class Between:
 
 @dataclass(frozen=True)
 class Range(_OnOneColumn):
-    """The value of the counterfactual lies within low and high; a query outside is moved in."""
+    """The value of the counterfactual lies within low and high; a query outside is moved in.
 
-    low: float | None = None
-    high: float | None = None
+    The ends are numbers, or for a column of dates, times or durations such values or their text: "2024-01-31", "3 days".
+    """
+
+    low: End | None = None
+    high: End | None = None
 
     def _check(self) -> None:
-        self._set(low=_number(self.low, "low"), high=_number(self.high, "high"))
+        self._set(low=_end(self.low, "low"), high=_end(self.high, "high"))
         Between(self.low, self.high)  # raises if there is no end, or they are reversed
 
     def __str__(self) -> str:
@@ -376,8 +384,18 @@ KINDS: dict[str, type[Constraint]] = {
 }
 
 
-def _number_text(value: float) -> str:
-    return f"{value:.15g}"
+def _number_text(value: End) -> str:
+    return f"{value:.15g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _end(value: object, option: str) -> End | None:
+    """Return the end of a range: a number, or the text of a date, time or duration."""
+    if isinstance(value, (datetime.date, np.datetime64)):
+        moment = pd.Timestamp(value)
+        return str(moment.date()) if moment.tz is None and moment == moment.normalize() else str(moment)
+    if isinstance(value, (datetime.timedelta, np.timedelta64, pd.Period)):
+        return str(value if isinstance(value, pd.Period) else pd.Timedelta(value))
+    return value if isinstance(value, str) and not _NUMBER.fullmatch(value) else _number(value, option)
 
 
 def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
@@ -419,7 +437,7 @@ def _condition(value: object, option: str) -> Condition:
     if isinstance(value, Between):
         return value
     if isinstance(value, tuple) and len(value) == 2 and not any(isinstance(end, (str, bool)) for end in value):
-        return Between(_number(value[0], option), _number(value[1], option))
+        return Between(_end(value[0], option), _end(value[1], option))
     if isinstance(value, (list, tuple, set, frozenset)):
         listed = sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
         if not listed:

@@ -1,5 +1,6 @@
 """Check that constraints fit the columns they are about."""
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
@@ -66,6 +67,9 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
             column = columns[constraint.feature]
             if not column.numeric:
                 raise wrong(constraint, "needs_number", column=column.name)
+            _check_ends(
+                constraint, column, (constraint.low, constraint.high) if isinstance(constraint, objects.Range) else ()
+            )
             if isinstance(constraint, objects.Step) and column.integer and constraint.size != round(constraint.size):
                 raise wrong(constraint, "step_not_whole", column=column.name, received=constraint.size)
         case objects.Allowed(categories=named) | objects.Order(categories=named):
@@ -83,6 +87,17 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
             categorical = [column.name for column in columns.values() if not column.numeric]
             if categorical:
                 raise wrong(constraint, "formula_of_categories", received=categorical)
+
+
+def _check_ends(constraint: Constraint, column: "Feature", ends: tuple[objects.End | None, ...]) -> None:
+    """Check that an end that is no number is a date, time or duration of the column, and that the ends are in order."""
+    given = [end for end in ends if end is not None]
+    numbers = [column.bound(end) for end in given]
+    for end, number in zip(given, numbers, strict=True):
+        if math.isnan(number):
+            raise wrong(constraint, "end_of_another_type", column=column.name, expected=column.value_type, received=end)
+    if len(numbers) == 2 and numbers[0] > numbers[1]:
+        raise wrong(constraint, "ends_reversed", column=column.name, received=tuple(given))
 
 
 def _check_ordered(constraint: Constraint, columns: "Mapping[Hashable, Feature]", ordered: set[Hashable]) -> None:
@@ -105,7 +120,9 @@ def _check_condition(constraint: Constraint, column: "Feature", condition: objec
         if isinstance(condition, objects.Between):
             raise wrong(constraint, "range_of_categories", column=column.name)
         _check_categories(constraint, column, condition)
-    elif not isinstance(condition, objects.Between) and any(isinstance(value, (str, bool)) for value in condition):
+    elif isinstance(condition, objects.Between):
+        _check_ends(constraint, column, (condition.low, condition.high))
+    elif any(isinstance(value, (str, bool)) for value in condition):
         raise wrong(constraint, "values_not_numbers", column=column.name, received=condition)
 
 

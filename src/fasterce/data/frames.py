@@ -4,9 +4,11 @@ Polars and PyArrow tables come back as their own kind; any other eager table tha
 A missing value is null there and NaN or NA here. An ordered categorical is a Polars Enum, any other a Categorical.
 """
 
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fasterce.errors import InputError, SchemaError
@@ -19,16 +21,29 @@ def kind_of(frame: object) -> TableKind:
     return next((kind for kind in TABLE_KINDS if kind == library), "pandas")
 
 
-def as_pandas(frame: object, option: str = "X") -> pd.DataFrame:
+def as_pandas(frame: object, option: str = "X", names: Sequence[Hashable] | None = None) -> pd.DataFrame:
     """Return a table as pandas, column by column in types that hold the same values.
+
+    A row may also be a pandas Series or a dictionary, rows a list of dictionaries, and a table a NumPy array.
+
+    Parameters
+    ----------
+    frame : object
+    option : str, default="X"
+        Its name in messages.
+    names : sequence, optional
+        The columns of a NumPy array; x0, x1, … by default.
 
     Raises
     ------
     InputError
-        If it is no table, or a lazy one; `option` is its name in the message.
+        If it is no table, or a lazy one.
     """
     if isinstance(frame, pd.DataFrame):
         return frame
+    rows = _from_rows(frame, option, names)
+    if rows is not None:
+        return rows
     if type(frame).__name__ == "LazyFrame":
         raise InputError("data.lazy_table", option=option)
     nw = import_module("narwhals")
@@ -42,13 +57,32 @@ def as_pandas(frame: object, option: str = "X") -> pd.DataFrame:
     return pd.DataFrame({name: _column(nw, table[name]) for name in table.columns})
 
 
+def _from_rows(rows: object, option: str, names: Sequence[Hashable] | None) -> pd.DataFrame | None:
+    """Return a Series, a dictionary, a list of dictionaries or a NumPy array as a table, None for anything else."""
+    if isinstance(rows, pd.Series):
+        return rows.to_frame().T.infer_objects()
+    if isinstance(rows, Mapping):
+        is_row = all(isinstance(value, str) or not isinstance(value, Iterable) for value in rows.values())
+        return pd.DataFrame([dict(rows)] if is_row else dict(rows))
+    if isinstance(rows, (list, tuple)) and rows and all(isinstance(row, (Mapping, pd.Series)) for row in rows):
+        return pd.concat([as_pandas(row) for row in rows]) if isinstance(rows[0], pd.Series) else pd.DataFrame(list(rows))
+    if not isinstance(rows, np.ndarray) or rows.ndim not in (1, 2) or rows.dtype.names is not None:
+        return None
+    matrix = np.atleast_2d(rows)
+    columns = [f"x{j}" for j in range(matrix.shape[1])] if names is None else list(names)
+    if matrix.shape[1] != len(columns):
+        raise InputError("data.array_width", option=option, expected=len(columns), received=matrix.shape[1])
+    frame = pd.DataFrame(matrix, columns=pd.Index(columns, tupleize_cols=False))
+    return frame.infer_objects() if matrix.dtype == object else frame
+
+
 def _column(nw: Any, column: Any) -> Any:
     dtype, has_nulls = column.dtype, column.null_count() > 0
     if dtype.is_integer() or dtype == nw.Boolean:
         name = "boolean" if dtype == nw.Boolean else str(dtype)
         return pd.array(column.to_list(), dtype=name) if has_nulls else column.to_numpy()
-    if dtype.is_float() or dtype == nw.Decimal:
-        return column.to_numpy().astype(str(dtype).lower() if dtype.is_float() else "float64")
+    if dtype.is_float():
+        return column.to_numpy().astype(str(dtype).lower())
     if dtype in (nw.Enum, nw.Categorical):
         known = _order(column)
         values = column.to_list()

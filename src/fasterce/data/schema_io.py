@@ -2,21 +2,22 @@
 
 import json
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import get_args
 
 from fasterce.constraints import io
-from fasterce.data.schema import Direction, Feature, Schema, check_boolean, check_decimals
+from fasterce.data.schema import MEANING, OUTCOMES, Direction, Feature, Schema, check_boolean, check_decimals
+from fasterce.data.value_types import NUMBER
 from fasterce.errors import InputError, SchemaError, unknown
 from fasterce.io import documents
 from fasterce.typing import Category, Json, JsonObject
 
 CHANGES = (*get_args(Direction), "never")
 ENTRIES = {
-    "numeric": ("kind", "whole", "decimals", "range", "observed", "change", "missing"),
-    "categorical": ("kind", "categories", "ordered", "change", "missing"),
+    "numeric": ("kind", "type", "whole", "decimals", "range", "observed", "change", "missing", *MEANING),
+    "categorical": ("kind", "categories", "ordered", "change", "missing", *MEANING),
 }
 HEAD = """\
 # The columns and how they may change. Edit, then: fasterce fit --schema THIS_FILE ...
@@ -24,8 +25,14 @@ HEAD = """\
 #   change       any, up, down (ordered categories and numbers) or never
 #   observed     lowest and highest value in the data: where counterfactuals are searched
 #   range        the same as a promise: a row outside it is invalid input; replaces observed
+#   type         date, datetime, timedelta[D], timedelta[s], period[M] or decimal; a number if left out
 #   whole        true for whole numbers; decimals is the precision of other numbers
 #   missing      never, stay (a missing value may stay or be filled) or may_appear
+#   passthrough  columns that are no features (ids, free text): the model gets them as they are
+#   label, unit, help, format
+#                words for people: "duration of the credit", "month|months", a sentence, ",.2f"
+#   preferred    lower or higher, the person's interest: a change the other way costs against_cost times as much (3)
+#   target       the wanted class, or [low, high] of a number; unwanted: [classes]; outcomes: words for classes
 #   constraints  between columns, as in docs/constraints.md, for instance
 #                - {constraint: require, formula: "credit_amount / duration <= 800"}
 """
@@ -62,8 +69,11 @@ def describe(schema: Schema) -> JsonObject:
     for name in schema.names:
         if not isinstance(name, (str, int)):
             raise SchemaError("data.unwritable_name", received=name)
+    passed = {"passthrough": list(schema.passthrough)} if schema.passthrough else {}
     return {
+        **schema.outcomes_to_dict(),
         "columns": {feature.name: _described(feature) for feature in schema.features},
+        **passed,
         "constraints": io.to_dict(schema.constraints),
     }
 
@@ -72,11 +82,16 @@ def restore(content: Json) -> Schema:
     """Return the schema that `describe` described."""
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
         raise SchemaError("data.not_a_schema", received=content)
+    known = (*OUTCOMES, "columns", "passthrough", "constraints")
     for entry in content:
-        if entry not in ("columns", "constraints"):
-            raise SchemaError(unknown("data.unknown_entry", entry, ("columns", "constraints")))
+        if entry not in known:
+            raise SchemaError(unknown("data.unknown_entry", entry, known))
     features = tuple(_restored(name, about) for name, about in content["columns"].items())
-    return Schema(features, io.from_dict(content.get("constraints") or ()))
+    passed = content.get("passthrough") or ()
+    if isinstance(passed, str) or not isinstance(passed, Sequence) or not all(isinstance(one, (str, int)) for one in passed):
+        raise SchemaError("data.names_not_a_list", received=passed)
+    outcomes = {name: content[name] for name in OUTCOMES if content.get(name) is not None}
+    return Schema(features, io.from_dict(content.get("constraints") or ()), tuple(passed), **outcomes)
 
 
 def _described(feature: Feature) -> JsonObject:
@@ -85,15 +100,19 @@ def _described(feature: Feature) -> JsonObject:
         about["categories"] = list(feature.categories)
         about |= {"ordered": True} if feature.ordered else {}
     else:
+        about |= {} if feature.value_type == NUMBER else {"type": feature.value_type}
         about |= {"whole": True} if feature.integer else {"decimals": feature.decimals}
         about["range" if feature.declared else "observed"] = [_end(feature.lower, feature), _end(feature.upper, feature)]
     about["change"] = feature.direction if feature.mutable else "never"
-    return about | ({"missing": feature.missing} if feature.nullable else {})
+    about |= {"missing": feature.missing} if feature.nullable else {}
+    return about | {name: getattr(feature, name) for name, usual in MEANING.items() if getattr(feature, name) != usual}
 
 
-def _end(bound: float, feature: Feature) -> float | int | None:
+def _end(bound: float, feature: Feature) -> float | int | str | None:
     if math.isinf(bound):
         return None
+    if feature.is_time:
+        return str(feature.value(bound))
     return int(bound) if feature.integer and bound == round(bound) else bound
 
 
@@ -111,6 +130,7 @@ def _restored(name: Hashable, about: Json) -> Feature:
     mutable = change != "never"
     direction: Direction = change if mutable else "any"
     values = _numeric(name, about) if kind == "numeric" else _categorical(name, about)
+    values |= {entry: about[entry] for entry in MEANING if entry in about}
     return Feature(name, kind, direction=direction, mutable=mutable, missing=about.get("missing", "never"), **values)
 
 
@@ -121,12 +141,16 @@ def _numeric(name: Hashable, about: Mapping[str, Json]) -> JsonObject:
     declared = "range" in about
     entry = "range" if declared else "observed"
     ends: Json = about.get(entry)
+    value_type = about.get("type", NUMBER)
+    typed = Feature(name, "numeric", value_type=value_type)
+    kinds = (str,) if typed.is_time else (int, float)
     is_pair = isinstance(ends, list) and len(ends) == 2
-    if not is_pair or any(isinstance(end, bool) or not isinstance(end, (int, float, type(None))) for end in ends):
+    if not is_pair or any(isinstance(end, bool) or not isinstance(end, (*kinds, type(None))) for end in ends):
         raise SchemaError("data.entry_not_a_range", column=name, entry=entry, received=ends)
-    lower = -math.inf if ends[0] is None else float(ends[0])
-    upper = math.inf if ends[1] is None else float(ends[1])
-    return {"integer": whole, "decimals": decimals, "lower": lower, "upper": upper, "declared": declared}
+    lower = -math.inf if ends[0] is None else typed.number(ends[0])
+    upper = math.inf if ends[1] is None else typed.number(ends[1])
+    bounds = {"lower": lower, "upper": upper, "declared": declared}
+    return {"integer": whole, "decimals": decimals, "value_type": value_type, **bounds}
 
 
 def _categorical(name: Hashable, about: Mapping[str, Json]) -> JsonObject:

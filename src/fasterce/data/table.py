@@ -4,7 +4,7 @@ Frames for the model are built column by column in the dtypes seen in `fit`; bad
 """
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fasterce.data import dtypes
+from fasterce.data import dtypes, value_types
 from fasterce.data.dtypes import Column, Dtype
 from fasterce.data.frames import as_kind, as_pandas, kind_of
 from fasterce.data.schema import MISSING, Feature, Schema, check_table
 from fasterce.errors import InputError, Problem, suggestion
-from fasterce.typing import TABLE_KINDS, Category, Floats, JsonObject, Mask, Objects, TableKind
+from fasterce.typing import TABLE_KINDS, Category, Floats, Indices, JsonObject, Mask, Objects, TableKind
 
 # Up to so many rows, looking categories up one by one is faster than building an index.
 FEW_ROWS = 8
@@ -38,6 +38,39 @@ class TableReading:
 
 
 @dataclass(frozen=True)
+class PassthroughColumn:
+    """A column that is no feature.
+
+    Parameters
+    ----------
+    name : hashable
+    dtype : dtype
+        The dtype seen in `fit`.
+    value : object
+        The value the model gets in rows made by the search, unless `read`.
+    read : bool, default=False
+        Whether the model was seen to depend on it. Then every row is explained with its own value, and must have one.
+    """
+
+    name: Hashable
+    dtype: Dtype
+    value: Any = None
+    read: bool = False
+
+    @property
+    def neutral(self) -> Any:
+        """A value of nobody's: empty text, zero, or a missing value."""
+        if pd.api.types.is_numeric_dtype(self.dtype):
+            return 0
+        return "" if isinstance(self.value, str) else None
+
+    def column(self, rows: int) -> pd.Series:
+        """Return the value once per row, in the column's dtype; zeros where the dtype has no missing value."""
+        no_missing = isinstance(self.dtype, np.dtype) and self.dtype.kind in "biu"
+        return pd.Series([0 if self.value is None and no_missing else self.value] * rows, dtype=self.dtype)
+
+
+@dataclass(frozen=True)
 class Table:
     """The schema and column types seen in `fit`.
 
@@ -50,18 +83,24 @@ class Table:
         What marks a missing value in each object column, None or NaN.
     kind : {"pandas", "polars", "pyarrow"}
         The library whose table `fit` got.
+    passthrough : tuple of PassthroughColumn
+        The columns that are no features.
+    columns : tuple
+        The names of all columns in the order of `fit`; those of the features if empty.
     """
 
     schema: Schema
     dtypes: tuple[Dtype, ...]
     missing_markers: tuple[float | None, ...] = ()
     kind: TableKind = "pandas"
+    passthrough: tuple[PassthroughColumn, ...] = ()
+    columns: tuple[Hashable, ...] = ()
 
     @classmethod
     def like(cls, X: object, schema: Schema) -> "Table":
         """Return a table with the column types of `X`."""
         kind, frame = kind_of(X), as_pandas(X)
-        check_columns(frame, schema, "X")
+        check_columns(frame, schema, "X", schema.passthrough)
         types = tuple(frame[name].dtype for name in schema.names)
         features = []
         for feature, dtype in zip(schema.features, types, strict=True):
@@ -74,17 +113,40 @@ class Table:
             else:
                 features.append(feature)
         markers = tuple(dtypes.missing_marker(frame[name]) for name in schema.names)
-        return cls(replace(schema, features=tuple(features)), types, markers, kind)
+        passed = tuple(PassthroughColumn(name, frame[name].dtype, _typical(frame[name])) for name in schema.passthrough)
+        named = replace(schema, features=tuple(features))
+        return cls(named, types, markers, kind, passed, tuple(frame.columns) if passed else ())
+
+    @property
+    def read_passthrough(self) -> list[Hashable]:
+        """The passthrough columns the model depends on, which every row must have."""
+        return [column.name for column in self.passthrough if column.read]
+
+    def with_values_of(self, row: pd.Series) -> "Table":
+        """Return the table whose passthrough columns have the values of a row, for the columns the model reads."""
+        passed = tuple(replace(one, value=row[one.name]) if one.read else one for one in self.passthrough)
+        return replace(self, passthrough=passed)
+
+    def groups(self, rows: pd.DataFrame) -> list[Indices]:
+        """Return the positions of rows that have the same values in the passthrough columns the model reads."""
+        names = self.read_passthrough
+        if not names or not set(names) <= set(rows.columns) or len(rows) < 2:
+            return [np.arange(len(rows))]
+        keys = [tuple(map(repr, values)) for values in zip(*(rows[name].tolist() for name in names), strict=True)]
+        places: dict[tuple[str, ...], list[int]] = {}
+        for place, key in enumerate(keys):
+            places.setdefault(key, []).append(place)
+        return [np.array(group, dtype=np.intp) for group in places.values()]
 
     def read(self, rows: object) -> TableReading:
         """Return the codes of the rows and the problems of those that cannot be used."""
         frame = as_pandas(rows, "rows")
-        check_columns(frame, self.schema, "rows")
+        check_columns(frame, self.schema, "rows", self.read_passthrough)
         codes = np.zeros((len(frame), len(self.schema)))
         problems: dict[int, Problem] = {}
         for j, feature in enumerate(self.schema.features):
             column = frame[feature.name]
-            values, bad = _numbers(column) if feature.numeric else _category_codes(column, self._known[j])
+            values, bad = _numbers(column, feature) if feature.numeric else _category_codes(column, self._known[j])
             cells = _Cells(feature, column, problems)
             codes[:, j] = cells.check(values, bad, self.dtypes[j])
         codes[list(problems)] = 0.0
@@ -97,7 +159,8 @@ class Table:
             values = self.column(j, codes[:, j])
             # pandas infers a text dtype for objects; a model fitted on objects should go on seeing them.
             columns[name] = pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
-        return pd.DataFrame(columns, columns=list(self.schema.names))
+        columns |= {one.name: one.column(len(codes)) for one in self.passthrough}
+        return pd.DataFrame(columns, columns=list(self.columns or self.schema.names))
 
     def native(self, frame: pd.DataFrame) -> Any:
         """Return a pandas frame as the kind of table the model saw in training."""
@@ -107,6 +170,9 @@ class Table:
         """Return one typed column from its codes."""
         feature = self.schema.features[j]
         missing = codes == feature.missing_code if feature.nullable else None
+        if feature.value_type != value_types.NUMBER:
+            blank = self.missing_markers[j] if self.missing_markers else np.nan
+            return value_types.to_column(codes, missing, self.dtypes[j], feature.value_type, blank)
         if missing is not None and missing.any():
             return self._column_with_missing(j, codes, missing)
         if feature.numeric:
@@ -143,20 +209,23 @@ class Table:
         }
 
     def value(self, j: int, code: float) -> Any:
-        """Return one cell as a dtypes.plain Python value, None if it is missing."""
+        """Return one cell as a plain Python value, None if it is missing."""
         feature = self.schema.features[j]
         if feature.nullable and code == feature.missing_code:
             return None
         if not feature.numeric:
             return feature.categories[int(code)]
-        if feature.integer and code == round(code):
-            return int(code)
+        if feature.value_type != value_types.NUMBER or (feature.integer and code == round(code)):
+            return feature.value(code)
         return float(str(np.float32(code))) if dtypes.is_single(self.dtypes[j]) else float(code)
 
     def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
         """Return `rows` with the changed cells replaced; index, order and, where values fit, dtypes are kept."""
         columns = {}
         for name in rows.columns:
+            if name in self.schema.passthrough:
+                columns[name] = rows[name]
+                continue
             j = self.schema.position(name)
             changed = before[:, j] != after[:, j]
             columns[name] = rows[name] if not changed.any() else self._rewrite_column(rows[name], j, after[:, j], changed)
@@ -182,11 +251,19 @@ class Table:
         return merged.rename(column.name)
 
     def as_returned(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
-        """Return the model's frame of rewritten rows; unchanged numbers that the query holds more precisely are kept."""
+        """Return the model's frame of rewritten rows, with their own passthrough values; unchanged numbers and times that
+        the query holds more precisely are kept."""
         frame = self.frame(after)
-        for j, name in enumerate(self.schema.names):
-            if dtypes.is_single(self.dtypes[j]):
-                given = _numbers(rows[name])[0]
+        for one in self.passthrough:
+            if one.name in rows.columns:
+                frame[one.name] = _as_dtype(rows[one.name], one.dtype)
+        for j, feature in enumerate(self.schema.features):
+            name = feature.name
+            if feature.value_type == value_types.DATETIME and rows[name].dtype == self.dtypes[j]:
+                kept = before[:, j] == after[:, j]
+                frame[name] = frame[name].where(~kept, rows[name].reset_index(drop=True))
+            elif dtypes.is_single(self.dtypes[j]):
+                given = _numbers(rows[name], feature)[0]
                 present = after[:, j] != MISSING
                 finer = (given != before[:, j]) & (before[:, j] == after[:, j]) & present
                 if finer.any():
@@ -194,11 +271,15 @@ class Table:
         return frame
 
     def to_dict(self) -> list[JsonObject]:
-        """Return the column types as dtypes.plain data for JSON."""
+        """Return the column types as plain data for JSON: those of the features, then those of passthrough columns."""
         described = [dtypes.describe_dtype(dtype) for dtype in self.dtypes]
         for about, marker in zip(described, self.missing_markers, strict=False):
             if marker is None:
                 about["blank"] = "None"
+        for one in self.passthrough:
+            place, value = self.columns.index(one.name), dtypes.plain(one.value)
+            kept = value if isinstance(value, (str, int, float, bool)) and not pd.isna(value) else None
+            described.append({**dtypes.describe_dtype(one.dtype), "place": place, "value": kept, "read": one.read})
         return described
 
     @classmethod
@@ -207,8 +288,15 @@ class Table:
         known = next((one for one in TABLE_KINDS if one == kind), None)
         if known is None:
             raise InputError("data.unknown_table_kind", expected=TABLE_KINDS, received=kind)
-        markers = tuple(None if dtype.get("blank") == "None" else np.nan for dtype in described)
-        return cls(schema, tuple(dtypes.restore_dtype(dtype) for dtype in described), markers, known)
+        types = tuple(dtypes.restore_dtype(dtype) for dtype in described)
+        own = described[: len(schema)]
+        markers = tuple(None if dtype.get("blank") == "None" else np.nan for dtype in own)
+        about = list(zip(schema.passthrough, types[len(schema) :], described[len(schema) :], strict=False))
+        passed = tuple(PassthroughColumn(name, dtype, one["value"], one["read"]) for name, dtype, one in about)
+        columns = list(schema.names)
+        for name, _, one in sorted(about, key=lambda entry: entry[2]["place"]):
+            columns.insert(one["place"], name)
+        return cls(schema, types[: len(schema)], markers, known, passed, tuple(columns) if passed else ())
 
 
 @dataclass(frozen=True)
@@ -229,7 +317,9 @@ class _Cells:
             values = np.where(too_large, 0.0, values)
         if bad.any():
             missing = self.column.isna().to_numpy(dtype=bool)
-            if feature.numeric:
+            if feature.numeric and value_types.is_time(feature.value_type):
+                self._add(bad & ~missing, "data.not_a_value", feature.value_type)
+            elif feature.numeric:
                 self._add(bad & ~missing, "data.not_finite")
             else:
                 self._add(bad & ~missing, "data.unknown_category", feature.categories)
@@ -245,7 +335,8 @@ class _Cells:
         lower, upper = self.feature.lower, self.feature.upper
         self._add(good & (values == MISSING), "data.reserved_number")
         if self.feature.declared:
-            self._add(good & ((values < lower) | (values > upper)), "data.out_of_range", (lower, upper))
+            ends = tuple(self.feature.text(end) for end in (lower, upper)) if self._is_time else (lower, upper)
+            self._add(good & ((values < lower) | (values > upper)), "data.out_of_range", ends)
         if dtypes.is_integer(dtype):
             self._add(good & (values != np.round(values)), "data.not_whole")
             low, high = dtypes.exact_limits(dtype)
@@ -255,20 +346,24 @@ class _Cells:
             else:
                 self._add(beyond, "data.whole_too_large")
 
+    @property
+    def _is_time(self) -> bool:
+        return value_types.is_time(self.feature.value_type)
+
     def _add(self, bad: Mask, code: str, expected: object = None) -> None:
         for row in map(int, np.flatnonzero(bad)):
             if row not in self.problems:
                 cell = dtypes.plain(self.column.iloc[row])
                 is_missing = pd.api.types.is_scalar(cell) and pd.isna(cell)
-                received = None if is_missing else cell
+                received = None if is_missing else str(cell) if self._is_time else cell
                 self.problems[row] = Problem(code, self.feature.name, row, expected, received)
 
 
-def check_columns(X: pd.DataFrame, schema: Schema, option: str) -> None:
-    """Check that a table has exactly the columns of the schema."""
+def check_columns(X: pd.DataFrame, schema: Schema, option: str, required: Sequence[Hashable] = ()) -> None:
+    """Check that a table has the columns of the schema and no others; of passthrough columns only `required` ones must be."""
     check_table(X, option)
-    missing = [name for name in schema.names if name not in X.columns]
-    extra = [name for name in X.columns if name not in schema.names]
+    missing = [name for name in (*schema.names, *required) if name not in X.columns]
+    extra = [name for name in X.columns if name not in schema.names and name not in schema.passthrough]
     if missing and extra:
         raise InputError("data.missing_and_extra_columns", option=option, expected=missing, extra=extra)
     if missing:
@@ -276,6 +371,21 @@ def check_columns(X: pd.DataFrame, schema: Schema, option: str) -> None:
     if extra:
         fields = {"option": option, "column": extra[0], "expected": schema.names, "extra": extra}
         raise InputError("data.extra_column", **fields, suggestion=suggestion(extra[0], schema.names))
+
+
+def _typical(column: pd.Series) -> Any:
+    """Return the first value that is not missing."""
+    present = column.dropna()
+    return None if present.empty else dtypes.plain(present.iloc[0])
+
+
+def _as_dtype(column: pd.Series, dtype: Dtype) -> pd.Series:
+    """Return a column in a dtype where its values allow that, without its index."""
+    plain_index = column.reset_index(drop=True)
+    try:
+        return plain_index if column.dtype == dtype else plain_index.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return plain_index
 
 
 def _check_can_be_missing(feature: Feature, dtype: Dtype) -> None:
@@ -286,9 +396,11 @@ def _check_can_be_missing(feature: Feature, dtype: Dtype) -> None:
         )
 
 
-def _numbers(column: pd.Series) -> tuple[Floats, Mask]:
+def _numbers(column: pd.Series, feature: Feature) -> tuple[Floats, Mask]:
     """Return values as floats, and which of them are no finite number. Text is not read as a number."""
-    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
+    if value_types.is_time(feature.value_type):
+        values = value_types.to_numbers(column, feature.value_type)
+    elif pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         values = np.array([_as_float(value) for value in column.astype(object)], dtype=np.float64)

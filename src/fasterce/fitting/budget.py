@@ -50,7 +50,8 @@ class TableSize:
             return rows + config.compiled.reference_rows
         bends = config.surrogate.bend_model_rows * self.scored
         examples = min(self.rows - evaluated, max(0, config.fit.example_rows - evaluated))
-        return rows + bends + config.surrogate.edited_rows(self.features) + examples
+        probes = len(config.fit.probe_rows) * config.fit.probe_model_rows
+        return rows + bends + config.surrogate.edited_rows(self.features) + examples + probes
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,27 @@
 """The stages of `fit`, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce.config import Config
+from fasterce.data import detect
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
+from fasterce.data.review import review
 from fasterce.data.schema import Schema
+from fasterce.data.table import Table
 from fasterce.errors import ModelError
 from fasterce.fitting.budget import TableSize, choose_max_rows, limit_sizes
 from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.fitting.state import FittedState, SearchState
 from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts, reconstruction_losses
+from fasterce.fitting.unread import find_unread, mark_read
 from fasterce.fitting.validate import MIN_ROWS, check_missing_accepted, custom_autoencoder, read_training_rows
 from fasterce.io.progress import Progress, ShowDone
 from fasterce.latent import prototypes
@@ -93,10 +100,12 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     """Run the stages one after another; random numbers are drawn in their order."""
     started = perf_counter()
     rng = np.random.default_rng(settings.random_state)
-    table, codes = read_training_rows(X, schema)
+    table, frame, codes = read_training_rows(X, schema)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
     with Progress(settings.progress) as progress:
-        context = FitContext(model, codec, Predictor(model, table), settings, rng, progress=progress)
+        predictor = Predictor(model, table)
+        predictor.table = mark_read(predictor, frame, settings.keep_rows, settings.tuning.fit)
+        context = FitContext(model, codec, predictor, settings, rng, progress=progress)
         context = with_budget(context, codes)
         evaluated = evaluate_rows(context, context.at_most(codes, context.config.fit.evaluated_rows))
         coder = train_autoencoder(context, codec.encode(context.at_most(codes, context.config.fit.training_rows)))
@@ -105,7 +114,26 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
         approximations = approximate_model(context, evaluated)
         examples = choose_examples(context, space, codes, approximations.fast_model)
         parts = LearnedParts(coder, space, *hyperplanes, approximations, examples)
-        return assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
+        state = assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
+    return replace(state, report=replace(state.report, **describe_columns(state.table, frame)))
+
+
+def describe_columns(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
+    """Return what the report says of the columns of the training table: those passed through and why, and advice."""
+    reasons = {
+        str(name): detect.REASONS.get(detect.reason(frame[name]) or "", "is declared") for name in table.schema.passthrough
+    }
+    read = {str(name): f"{reasons[str(name)]}; the model reads it" for name in table.read_passthrough}
+    return {"passthrough": reasons | read, "advice": [str(one) for one in review(frame, table.schema)]}
+
+
+def probe_features(context: FitContext, parts: "LearnedParts") -> Mask:
+    """Return which features the model never reads, as far as the model rows left allow to tell."""
+    config, fast_model = context.config.fit, parts.approximations.fast_model
+    own = fast_model is context.predictor
+    most = context.within_budget(config.probe_model_rows, fast_model) if own else config.probe_most_rows
+    evaluate = partial(context.evaluate, fast_model=fast_model)
+    return find_unread(evaluate, context.codec, parts.space.rows.codes, replace(config, probe_most_rows=most))
 
 
 def with_budget(context: FitContext, codes: Floats) -> FitContext:
@@ -358,6 +386,7 @@ class LearnedParts:
 def assemble(context: FitContext, parts: LearnedParts, statistics: TrainingStatistics, started: float) -> FittedState:
     """Return the state that consists of these parts and the report on them; `started` is when the work began."""
     search, report = search_state(context, parts), describe(context, parts, perf_counter() - started)
+    report = replace(report, unread=[str(context.codec.schema.names[j]) for j in np.flatnonzero(search.unread)])
     predictor, compiled = context.predictor, parts.approximations.compiled
     outputs = predictor.classes, predictor.use_scores
     return FittedState(predictor.table, search, report, *outputs, statistics, compiled, predictor.numbers)
@@ -384,6 +413,7 @@ def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
         lowest=parts.approximations.lowest,
         surrogate=parts.approximations.surrogate,
         config=context.settings.tuning,
+        unread=probe_features(context, parts),
     )
 
 

@@ -1,6 +1,6 @@
 """Quality of what `fit` learned: reconstruction, hyperplanes, agreement with the model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,9 @@ class FitReport:
     surrogate_agreement  share of edited rows not trained on for which the surrogate predicts the class of the model
     compiled             what compiled model there is, or why there is none
     max_fit_rows         the limit on model rows, given or chosen because the model is slow; None for the full plan
+    passthrough          columns that are no features, and why
+    unread               features the model was seen never to read
+    advice               what to look at before rows are explained (see `Schema.review`)
     """
 
     features: pd.DataFrame
@@ -45,6 +48,9 @@ class FitReport:
     surrogate_agreement: float | None = None
     compiled: str = ""
     max_fit_rows: int | None = None
+    passthrough: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         table = self.features.to_string(float_format=lambda value: f"{value:.2f}")
@@ -58,7 +64,15 @@ class FitReport:
             f"{self._surrogate()}; compiled model: {self.compiled or 'none'}\n"
             f"autoencoder: {self.latent} latent dimensions, {self.epochs} epochs; "
             f"{self.samples} latent samples; {self.calls} calls, {self.model_rows} model rows{limit}; {self.seconds:.1f} s"
+            f"{self._columns()}"
         )
+
+    def _columns(self) -> str:
+        lines = [f"passed through: {', '.join(f'{name} ({why})' for name, why in self.passthrough.items())}"]
+        lines = lines if self.passthrough else []
+        if self.unread:
+            lines.append(f"columns the model never reads: {', '.join(self.unread)}")
+        return "".join(f"\n{line}" for line in (*lines, *self.advice))
 
     def _surrogate(self) -> str:
         if self.surrogate_agreement is None:

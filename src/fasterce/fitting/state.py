@@ -18,7 +18,7 @@ from fasterce.search.distance import Distance
 from fasterce.search.levels import Levels
 from fasterce.surrogate.knots import extra_knots
 from fasterce.surrogate.runtime import NO_LIMIT, Surrogate
-from fasterce.typing import Floats, Floats32, Indices
+from fasterce.typing import Floats, Floats32, Indices, Mask
 
 if TYPE_CHECKING:
     from fasterce.data.table import Table
@@ -40,6 +40,7 @@ class SearchState:
     lowest       scores below this count as this: a forest's chance of nothing is no more than a small one
     surrogate    the network that approximates the model, None where it could not be trained
     config       tuning constants
+    unread       for each feature whether the model was seen never to read it; empty where that was not measured
     """
 
     codec: Codec
@@ -56,6 +57,12 @@ class SearchState:
     lowest: float = NO_LIMIT
     surrogate: Surrogate | None = None
     config: Config = field(default_factory=Config)
+    unread: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    @cached_property
+    def read(self) -> Mask:
+        """Which features the model reads, as far as known: all of them where that was not measured."""
+        return ~self.unread if len(self.unread) else np.ones(len(self.codec.schema), dtype=bool)
 
     @cached_property
     def coarse_levels(self) -> Levels:

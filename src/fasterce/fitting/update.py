@@ -16,6 +16,7 @@ from fasterce.errors import InputError
 from fasterce.fitting import pipeline
 from fasterce.fitting.drift import Compared, compare_reconstruction, compare_surrogate
 from fasterce.fitting.pipeline import EvaluatedRows, FitContext
+from fasterce.fitting.report import FitReport
 from fasterce.fitting.state import FittedState
 from fasterce.fitting.statistics import (
     TrainingStatistics,
@@ -114,7 +115,7 @@ def update(
     parts = pipeline.LearnedParts(coder, space, *hyperplanes, approximations, examples)
     statistics = merge_statistics(context, before.statistics, new, coder, new_outputs)
     after = pipeline.assemble(context, parts, statistics, started)
-    after = replace(after, report=replace(after.report, epochs=before.report.epochs + coder.epochs))
+    after = replace(after, report=_report(before, after, coder.epochs))
     if not settings.keep_rows:
         after = replace(after, search=replace(after.search, groups=before.search.groups))
     return after, UpdateReport(
@@ -131,6 +132,12 @@ def update(
         model_rows=after.report.model_rows,
         seconds=after.report.seconds,
     )
+
+
+def _report(before: FittedState, after: FittedState, epochs: int) -> FitReport:
+    """Return the report with what was said of the columns in `fit` and all epochs since."""
+    known = before.report
+    return replace(after.report, epochs=known.epochs + epochs, passthrough=known.passthrough, advice=known.advice)
 
 
 def widened(table: Table, new: Floats) -> Table:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from fasterce.data.codec import Codec
 from fasterce.data.frames import as_pandas, kind_of
-from fasterce.data.schema import MISSING, Schema, check_table
+from fasterce.data.schema import MISSING, Schema, check_table, infer
 from fasterce.data.table import Table
 from fasterce.errors import InputError, ModelError
 from fasterce.latent.runtime import Callables
@@ -19,15 +20,15 @@ MIN_ROWS = 10
 LARGEST_NUMBER = 1e30
 
 
-def read_training_rows(X: object, schema: Schema | None) -> tuple[Table, Floats]:
-    """Return the table of `X` and the codes of its rows."""
-    frame = as_pandas(X)
+def read_training_rows(X: object, schema: Schema | None) -> tuple[Table, pd.DataFrame, Floats]:
+    """Return the table of `X`, its rows in pandas, and their codes."""
+    frame = as_pandas(X, names=schema.names if isinstance(schema, Schema) else None)
     check_table(frame, "X")
     if schema is not None and not isinstance(schema, Schema):
         raise InputError("fitting.not_a_schema", option="schema", type=type(schema).__name__)
     _check_count(len(frame), "X", MIN_ROWS)
-    table = replace(Table.like(frame, schema or Schema.infer(frame)), kind=kind_of(X))
-    return table, read_rows(table, frame, "X", "fitting.unusable_rows", MIN_ROWS)
+    table = replace(Table.like(frame, schema or infer(frame)), kind=kind_of(X))
+    return table, frame, read_rows(table, frame, "X", "fitting.unusable_rows", MIN_ROWS)
 
 
 def read_rows(table: Table, rows: object, option: str, unusable: str, least: int) -> Floats:

@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from fasterce.data.dtypes import EXACT, Dtype, as_single, is_single
 from fasterce.data.schema import MISSING, Feature
 from fasterce.data.table import Table
+from fasterce.data.value_types import to_numbers
 from fasterce.errors import InputError, Problem
+from fasterce.io.delimited import CsvFormat
 from fasterce.typing import Floats, Mask, Objects
 
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
@@ -23,6 +25,7 @@ BOOLEANS = {"true": True, "false": False}
 THOUSANDS = r"[+-]?[0-9]{1,3}([ ,'\u00a0\u202f][0-9]{3})+(\.[0-9]*)?"
 DECIMAL_COMMA = r"[+-]?[0-9.' \u00a0\u202f]*,[0-9]*"
 LONGEST_CELL = 60
+PLAIN = CsvFormat()
 # Characters; a longer whole number is read as a float: no category equals it.
 LONGEST_WHOLE = 400
 
@@ -53,7 +56,13 @@ class MalformedLine(UnreadCell):
         return str(self.problem).rstrip(".")
 
 
-def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, Problem] | None = None) -> pd.DataFrame:
+def to_frame(
+    table: Table,
+    columns: Sequence[pa.Array],
+    malformed: Mapping[int, Problem] | None = None,
+    passed: Mapping[Hashable, pa.Array] | None = None,
+    csv: CsvFormat = PLAIN,
+) -> pd.DataFrame:
     """Return a frame like those of `fit`.
 
     Parameters
@@ -64,6 +73,10 @@ def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, 
         One per feature; a column with cells that do not fit becomes one of objects.
     malformed : mapping, optional
         The problems of lines that could not be split into cells, by position.
+    passed : mapping, optional
+        Passthrough columns that the file has.
+    csv : CsvFormat, optional
+        How numbers are written.
     """
     rows = len(columns[0])
     if malformed:
@@ -74,7 +87,7 @@ def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, 
     exceptions: dict[int, Objects] = {}
     for j, (feature, array) in enumerate(zip(table.schema.features, columns, strict=True)):
         plain = array.cast(pa.string()) if pa.types.is_null(array.type) else decoded(array)
-        codes[:, j], given = (_read_numbers if feature.numeric else _read_categories)(feature, table.dtypes[j], plain)
+        codes[:, j], given = _read_column(feature, table.dtypes[j], plain, csv)
         if given is not None:
             exceptions[j] = given
     if malformed:
@@ -83,9 +96,65 @@ def to_frame(table: Table, columns: Sequence[pa.Array], malformed: Mapping[int, 
         for row, problem in malformed.items():
             exceptions[0][row] = MalformedLine("", problem)
     frame = table.frame(codes)
+    for one in table.passthrough:
+        if one.name in (passed or {}):
+            frame[one.name] = _passed((passed or {})[one.name], one.dtype, csv)
     for j, given in exceptions.items():
         frame[table.schema.names[j]] = pd.Series(given, dtype=object)
     return frame
+
+
+def _passed(array: pa.Array, dtype: Dtype, csv: CsvFormat) -> pd.Series:
+    """Return a passthrough column in its dtype, missing values where a cell does not fit."""
+    if not is_text(array.type):
+        values = pd.Series(array.to_pandas())
+    elif pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
+        values = pd.Series(pc.if_else(pa.array(is_missing(array)), pa.scalar(None, pa.string()), array).to_pandas())
+    else:
+        exact = [_exact(text) for text in csv.numbers(array).to_pylist()]
+        whole = pd.api.types.is_integer_dtype(dtype) and not any(value is None for value in exact)
+        values = pd.Series(exact, dtype=dtype if whole else np.float64)
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        values = pd.to_datetime(values, errors="coerce", utc=getattr(dtype, "tz", None) is not None)
+    try:
+        return values.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return values
+
+
+def _exact(text: str | None) -> float | None:
+    try:
+        return int(text or "")
+    except ValueError:
+        return float(text) if text and re.fullmatch(NUMBER, text) else None
+
+
+def _read_column(feature: Feature, dtype: Dtype, array: pa.Array, csv: CsvFormat) -> tuple[Floats, Objects | None]:
+    if not feature.numeric:
+        return _read_categories(feature, dtype, array)
+    if feature.is_time:
+        return _read_times(feature, array)
+    return _read_numbers(feature, dtype, csv.numbers(as_text(array)) if is_text(array.type) else array)
+
+
+def _read_times(feature: Feature, array: pa.Array) -> tuple[Floats, Objects | None]:
+    """Read dates, times, durations or periods: ISO text, or values of an Arrow type."""
+    if is_text(array.type):
+        encoded = as_text(array).dictionary_encode()
+        known = np.array([feature.number(text.strip()) for text in encoded.dictionary.to_pylist()] + [np.nan])
+        values, missing = known[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], is_missing(as_text(array))
+    else:
+        values = to_numbers(pd.Series(array.to_pandas()), feature.value_type)
+        missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False))
+    good = np.isfinite(values) & ~missing
+    if (good | (missing & feature.nullable)).all():
+        return np.where(missing, feature.missing_code, values), None
+    given = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        given[row] = feature.value(float(value)) if good[row] else None
+        if not good[row] and not missing[row]:
+            given[row] = UnreadCell(str(array[row].as_py()))
+    return np.zeros(len(values)), given
 
 
 def numbers_of(array: pa.Array) -> tuple[Floats, Mask]:
@@ -96,6 +165,10 @@ def numbers_of(array: pa.Array) -> tuple[Floats, Mask]:
         values = np.full(len(texts), np.nan)
         values[good] = np.fromiter(map(float, texts.filter(pa.array(good)).to_pylist()), np.float64, int(good.sum()))
         return values, good
+    if pa.types.is_decimal(array.type):
+        # Arrow's own cast is not correctly rounded.
+        values = np.array([np.nan if value is None else float(value) for value in array.to_pylist()], dtype=np.float64)
+        return values, ~np.isnan(values)
     is_number = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
     numbers = array if is_number else array.cast(pa.float64())
     values = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -147,13 +220,14 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def check_types(names: Sequence[Hashable], fields: pa.Schema, places: Sequence[int], source: str) -> None:
-    """Raise for a column of dates or nested values: cells are text, numbers or booleans."""
-    for name, place in zip(names, places, strict=True):
+def check_types(features: Sequence[Feature], fields: pa.Schema, places: Sequence[int], source: str) -> None:
+    """Raise for a column of dates that should be none, or of nested values."""
+    for feature, place in zip(features, places, strict=True):
         type = fields.field(place).type
-        if kind_of(type) in ("date", "other"):
-            code = "io.date_column" if kind_of(type) == "date" else "io.column_type"
-            raise InputError(code, column=name, source=source, type=str(type))
+        kind = kind_of(type)
+        if kind == "other" or (kind == "date" and not feature.is_time):
+            code = "io.date_column" if kind == "date" else "io.column_type"
+            raise InputError(code, column=feature.name, source=source, type=str(type))
 
 
 def _read_numbers(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floats, Objects | None]:

@@ -3,6 +3,7 @@
 import codecs
 import csv
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from itertools import chain, islice
 from typing import IO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fasterce.errors import InputError, Problem
 from fasterce.io import locations
@@ -29,6 +31,47 @@ GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 # The csv module tells its errors apart by text only: the ones that spoil a single record, by a part of it.
 RECORD_ERRORS = {"expected after": "io.text_after_quote", "new-line": "io.bare_carriage_return"}
 CELL_TOO_LONG = "limit"
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How a CSV file is written.
+
+    Parameters
+    ----------
+    separator, encoding : str, optional
+        None detects the separator and expects UTF-8.
+    decimal : str, default="."
+        The decimal mark of numbers.
+    thousands : str, optional
+        What separates the thousands of numbers; by default nothing does.
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+
+    def __post_init__(self) -> None:
+        for option, value, known in (
+            ("decimal", self.decimal, ".,"),
+            ("thousands", self.thousands or "'", ".,'_ \u00a0\u202f"),
+        ):
+            if not isinstance(value, str) or len(value) != 1 or value not in known:
+                raise InputError("io.bad_mark", option=option, expected=list(known), received=value)
+        if self.decimal == self.thousands:
+            raise InputError("io.same_marks", option="thousands", received=self.decimal)
+
+    def numbers(self, texts: pa.Array) -> pa.Array:
+        """Return the texts of numbers as Python writes them."""
+        if self.thousands is not None:
+            marks = [self.thousands] if self.thousands != " " else [" ", "\u00a0", "\u202f"]
+            bare = pc.utf8_trim_whitespace(texts)
+            for mark in marks:
+                bare = pc.replace_substring_regex(bare, rf"(\d){re.escape(mark)}(\d)", r"\1\2")
+                bare = pc.replace_substring_regex(bare, rf"(\d){re.escape(mark)}(\d)", r"\1\2")
+            texts = bare
+        return texts if self.decimal == "." else pc.replace_substring(texts, self.decimal, ".", max_replacements=1)
 
 
 @dataclass(frozen=True)
@@ -68,16 +111,17 @@ class DelimitedFile:
     metadata = None
     group_rows: tuple[int, ...] = ()
 
-    def __init__(self, source: Source, separator: str | None, encoding: str | None, known: Sequence[str]) -> None:
+    def __init__(self, source: Source, csv_format: CsvFormat, known: Sequence[str]) -> None:
+        self.format = csv_format
         self.name, self.is_stdin = locations.display_name(source), str(source) == "-"
         self.bytes = open_bytes(source)
-        lines = TextLines(self.bytes, self.name, encoding).decode()
+        lines = TextLines(self.bytes, self.name, csv_format.encoding).decode()
         head = list(islice(lines, SAMPLED_LINES))
         if not head or not "".join(head).strip():
             raise InputError("io.empty_file", source=self.name)
         if head[0].startswith(PARQUET.decode()):
             raise InputError("io.parquet_in_pipe", source=self.name)
-        chosen = _choose_separator(head, separator, known, self.name)
+        chosen = _choose_separator(head, csv_format.separator, known, self.name)
         self._reader = csv.reader(chain(head, lines), delimiter=chosen, strict=True)
         try:
             self.fields = pa.schema([(name, pa.string()) for name in next(filter(None, self._reader))])

@@ -4,13 +4,15 @@ import csv
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from io import BytesIO, StringIO
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,9 +23,10 @@ COPY_BYTES = 2**20
 
 
 class Format(ABC):
-    """A file format for chunks, which are Arrow tables of lines (for `Records`: lists of records)."""
+    """A file format for chunks, which are Arrow tables of lines, or lists of records where `of_records`."""
 
     suffix: str
+    of_records = False
 
     @abstractmethod
     def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[Any]) -> None:
@@ -83,9 +86,43 @@ class Records(TextFormat):
     """One JSON object per line, for chunks that are lists of records."""
 
     suffix = ".jsonl"
+    of_records = True
 
     def write_part(self, file: IO[bytes], chunk: Iterable[Mapping[str, object]]) -> None:
         file.write(_json_lines(chunk))
+
+
+class JsonArray(Format):
+    """One JSON document: an array of the objects that another format writes line by line."""
+
+    suffix = ".jsonl"
+
+    def __init__(self, lines: TextFormat) -> None:
+        self.lines, self.of_records = lines, lines.of_records
+
+    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[Any]) -> None:
+        def parts() -> Iterator[bytes]:
+            for chunk in chunks:
+                written = BytesIO()
+                self.lines.write_part(written, chunk)
+                yield written.getvalue()
+
+        self._write(file, parts())
+
+    def write_part(self, file: IO[bytes], chunk: Any) -> None:
+        self.lines.write_part(file, chunk)
+
+    def join(self, file: IO[bytes], fields: pa.Schema, parts: Iterable[Path]) -> None:
+        self._write(file, (part.read_bytes() for part in parts))
+
+    def _write(self, file: IO[bytes], parts: Iterable[bytes]) -> None:
+        before = b"[\n"
+        for lines in filter(None, parts):
+            # A line break within a JSON string is escaped, so each one ends an object.
+            file.write(before + lines.rstrip(b"\n").replace(b"\n", b",\n"))
+            before = b",\n"
+            file.flush()
+        file.write(b"[]\n" if before == b"[\n" else b"\n]\n")
 
 
 class Parquet(Format):
@@ -117,14 +154,15 @@ def write_group(writer: pq.ParquetWriter, lines: pa.Table) -> None:
     writer.write_table(lines.combine_chunks(), row_group_size=max(len(lines), 1))
 
 
-FORMATS: dict[str, Format] = {"parquet": Parquet(), "csv": Csv(), "jsonl": JsonLines()}
+FORMATS: dict[str, Format] = {"parquet": Parquet(), "csv": Csv(), "jsonl": JsonLines(), "json": JsonArray(JsonLines())}
+RECORDS: dict[str, Format] = {"jsonl": Records(), "json": JsonArray(Records())}
 SUFFIXES = {
     ".csv": "csv",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".json": "jsonl",
+    ".json": "json",
 }
 
 
@@ -152,13 +190,19 @@ def _csv_values(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if pa.types.is_floating(kind):
         values = [None if value is None or np.isnan(value) else value for value in values]
+    if pa.types.is_duration(kind):
+        values = [None if value is None else str(pd.Timedelta(value)) for value in values]
     if pa.types.is_float32(kind):
         values = [None if value is None else str(np.float32(value)) for value in values]
     return values
 
 
 def _json_lines(objects: Iterable[Mapping[str, object]]) -> bytes:
-    return "".join(json.dumps(one, ensure_ascii=False, default=str, allow_nan=False) + "\n" for one in objects).encode()
+    return "".join(json.dumps(one, ensure_ascii=False, default=_as_json, allow_nan=False) + "\n" for one in objects).encode()
+
+
+def _as_json(value: object) -> str:
+    return str(pd.Timedelta(value) if isinstance(value, timedelta) else value)
 
 
 def _json_line(line: JsonObject) -> JsonObject:

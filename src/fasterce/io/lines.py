@@ -6,12 +6,14 @@ depend on the explainer, the target and the columns kept, never on the rows.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from fasterce.data import value_types
 from fasterce.data.dtypes import Dtype, is_single
 from fasterce.data.schema import Feature
 from fasterce.data.table import Table
@@ -100,6 +102,7 @@ def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extr
         pa.field("target", _target_type(explainer, given, prediction)),
         pa.field("rank", pa.int32()),
         pa.field("method", pa.string()),
+        pa.field("new_prediction", prediction),
         pa.field("n_changed", pa.int32()),
         *(pa.field(name, pa.float64()) for name in MEASURES),
         pa.field("changes", pa.string()),
@@ -127,9 +130,10 @@ def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table 
     per_counterfactual = {
         "rank": arrays.rank,
         "method": arrays.method,
+        "new_prediction": _rounded(np.array(found.new_prediction)) if not found.classes else found.new_prediction,
         "n_changed": arrays.changed.sum(axis=1),
         "distance": arrays.distance,
-        "new_score": _rounded(arrays.score),
+        "new_score": _rounded(found.new_score),
         "nn_ratio": arrays.nn_ratio,
         "robust": arrays.robust,
         "ensemble_agreement": arrays.ensemble_agreement,
@@ -169,19 +173,31 @@ def _rounded(values: Objects) -> Objects:
 
 
 def _changes(found: Explanation) -> list[str]:
-    """Return what each counterfactual changes, as JSON: [{"feature": …, "from": …, "to": …}, …]."""
+    """Return what each counterfactual changes, as JSON: [{"feature": …, "from": …, "to": …}, …].
+
+    A change against the person's interest has "against": true.
+    """
     table, arrays = found.table, found.arrays
     changes: list[list[JsonObject]] = [[] for _ in range(len(arrays))]
     for k, j in zip(*(places.tolist() for places in np.nonzero(arrays.changed)), strict=True):
         before, after = table.value(j, arrays.before[k, j]), table.value(j, arrays.codes[k, j])
-        changes[k].append({"feature": table.schema.names[j], "from": before, "to": after})
-    return [json.dumps(one, ensure_ascii=False, default=str) for one in changes]
+        change: JsonObject = {"feature": table.schema.names[j], "from": before, "to": after}
+        against = table.schema.features[j].is_against(arrays.before[k, j], arrays.codes[k, j])
+        changes[k].append(change | {"against": True} if against else change)
+    return [json.dumps(one, ensure_ascii=False, default=_plain) for one in changes]
+
+
+def _plain(value: object) -> float | str:
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
     """Return an Arrow array of a given type, with null for missing values."""
     if pa.types.is_string(kind):
         return pa.array([None if pd.isna(value) else str(value) for value in values], kind)
+    if pa.types.is_temporal(kind) or (pa.types.is_float64(kind) and getattr(values, "dtype", None) == np.dtype(object)):
+        given = pd.Series(list(values))
+        return pa.array(given.astype(float) if pa.types.is_floating(kind) else given, from_pandas=True).cast(kind, safe=False)
     return pa.array(values, kind, from_pandas=True)
 
 
@@ -203,9 +219,24 @@ def _type_of(values: Sequence[Any]) -> pa.DataType:
 def _feature_type(feature: Feature, dtype: Dtype) -> pa.DataType:
     if not feature.numeric:
         return _type_of(feature.categories)
+    if feature.value_type != value_types.NUMBER:
+        return _time_type(feature.value_type, dtype)
     if pd.api.types.is_integer_dtype(dtype):
         return pa.int64()
     return pa.float32() if is_single(dtype) else pa.float64()
+
+
+def _time_type(value_type: str, dtype: Dtype) -> pa.DataType:
+    """Return the Arrow type of dates, times, durations and decimals; a period is text."""
+    zone = getattr(dtype, "tz", None)
+    known = {
+        value_types.DECIMAL: pa.float64(),
+        value_types.DATE: pa.date32(),
+        value_types.DATETIME: pa.timestamp("us", None if zone is None else str(zone)),
+        value_types.DAYS: pa.duration("us"),
+        value_types.SECONDS: pa.duration("us"),
+    }
+    return known.get(value_type, pa.string())
 
 
 def _target_type(explainer: "FasterCE", options: Mapping[str, Any], prediction: pa.DataType) -> pa.DataType:

@@ -13,7 +13,7 @@ from fasterce.errors import InputError
 from fasterce.io import locations
 from fasterce.io.atomic import cause
 from fasterce.io.cells import column
-from fasterce.io.delimited import PARQUET, RawRows
+from fasterce.io.delimited import PARQUET, CsvFormat, RawRows
 from fasterce.io.locations import Source, first_line
 
 # Bytes read ahead per column: large row groups must not fill the memory.
@@ -48,6 +48,8 @@ def read_errors(source: Source) -> Iterator[None]:
 
 class ParquetFile:
     """A Parquet file that is read page by page."""
+
+    format = CsvFormat()
 
     def __init__(self, source: Source) -> None:
         self.name = str(source)

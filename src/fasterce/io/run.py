@@ -43,7 +43,7 @@ class Output:
     @property
     def of_records(self) -> bool:
         """Whether it holds records instead of lines."""
-        return isinstance(self.format, formats.Records)
+        return self.format.of_records
 
     def part(self, number: int) -> str:
         """Return the name of one chunk."""
@@ -93,6 +93,8 @@ def run(
     keep: Sequence[str] = (),
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
     limit: int | None = None,
     resume: bool = True,
     progress: Progress | None = None,
@@ -112,7 +114,7 @@ def run(
         A file, or "-" for standard output, which is written chunk by chunk and cannot be resumed either.
     options : mapping, optional
         Arguments of `explain`; a `deadline` holds for each chunk.
-    format : {"parquet", "csv", "jsonl"}, optional
+    format : {"parquet", "csv", "json", "jsonl"}, optional
         None chooses by the suffix of the target.
     chunk_rows : int, default=5000
         Rows explained at a time; the result does not depend on it.
@@ -120,8 +122,8 @@ def run(
         A column that names the rows: `id` in the output.
     keep : sequence of str, optional
         Columns to copy to the output.
-    separator, encoding : str, optional
-        Of a CSV source; None detects the separator and expects UTF-8.
+    separator, encoding, decimal, thousands : str, optional
+        Of a CSV source, as for `open_rows`.
     limit : int, optional
         Explain the first `limit` rows only.
     resume : bool, default=True
@@ -131,7 +133,7 @@ def run(
     records : str or path, optional
         Where to write audit records too, as JSON lines, made by `record_maker(explainer, explanation, ids=...)`.
     record_maker : callable, optional
-        Such as `fasterce.records.make`. With JSON lines as the format and no `records`, its records are the target's lines.
+        Such as `fasterce.records.make`. With a format of JSON and no `records`, the target holds its records.
     model_digest : str, optional
         What identifies the model; a run is resumed only with the same model and the same explainer.
 
@@ -153,8 +155,8 @@ def run(
     chosen = formats.choose(format, target)
     _check_files(source, target, records, record_maker)
     lines.check_options(explainer, given)
-    only_records = chosen == "jsonl" and record_maker is not None and records is None
-    outputs = [Output(Path(target), formats.Records() if only_records else formats.FORMATS[chosen])]
+    only_records = chosen in formats.RECORDS and record_maker is not None and records is None
+    outputs = [Output(Path(target), formats.RECORDS[chosen] if only_records else formats.FORMATS[chosen])]
     if records is not None:
         outputs.append(Output(Path(records), formats.Records(), f"{RECORDS}/"))
     job = FileJob(explainer, given, outputs, record_maker, progress)
@@ -162,6 +164,8 @@ def run(
         "chunk_rows": chunk_rows,
         "separator": separator,
         "encoding": encoding,
+        "decimal": decimal,
+        "thousands": thousands,
         "ids": id_column,
         "keep": keep,
         "limit": limit,

@@ -1,8 +1,8 @@
 """Rows of a CSV or Parquet file, chunk by chunk, in the types the explainer was fitted with."""
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Self
@@ -16,7 +16,7 @@ from fasterce.config import BatchConfig
 from fasterce.data.table import Table
 from fasterce.errors import InputError, suggestion, unknown
 from fasterce.io import cells, locations, parquet
-from fasterce.io.delimited import DelimitedFile, RawRows
+from fasterce.io.delimited import CsvFormat, DelimitedFile, RawRows
 from fasterce.io.locations import Source
 from fasterce.typing import Mask
 
@@ -25,29 +25,30 @@ ROWS = BatchConfig().chunk_rows
 Positions = NDArray[np.int64]
 Columns = Sequence[tuple[str, pa.Array]]
 TableFile = DelimitedFile | parquet.ParquetFile
-# Separator and encoding; None for what is detected.
-CsvFormat = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True)
 class ColumnPositions:
-    """The positions of the features, the id and the columns kept in the header of a file."""
+    """The positions of the features, the id, the columns kept and the passthrough columns in the header of a file."""
 
     features: tuple[int, ...]
     identity: int | None
     kept: tuple[int, ...]
+    passthrough: Mapping[Hashable, int] = field(default_factory=dict)
 
     @property
     def used(self) -> list[int]:
         extra = [] if self.identity is None else [self.identity]
-        return sorted({*self.features, *extra, *self.kept})
+        return sorted({*self.features, *extra, *self.kept, *self.passthrough.values()})
 
 
 def find_columns(
-    header: Sequence[str], features: Sequence[Hashable], identity: str | None, keep: Sequence[str], source: str
+    header: Sequence[str], table: Table, identity: str | None, keep: Sequence[str], source: str
 ) -> ColumnPositions:
-    """Return the positions of all columns needed; other columns are ignored."""
-    names = [str(name) for name in features]
+    """Return the positions of all columns needed; other columns are ignored, and passthrough columns the model does not
+    read may be missing."""
+    wanted = [*table.schema.names, *table.read_passthrough]
+    names = [str(name) for name in wanted]
     if same := repeated(names):
         raise InputError("io.same_column_text", received=same)
     others = [*keep, *([] if identity is None else [identity])]
@@ -67,7 +68,9 @@ def find_columns(
         raise InputError("io.repeated_columns", source=source, received=unclear)
     place = {name: among.index(name) for name, among in columns.items()}
     kept = tuple(place[name] for name in keep)
-    return ColumnPositions(tuple(place[name] for name in names), None if identity is None else place[identity], kept)
+    passed = {name: bare.index(str(name)) for name in table.schema.passthrough if str(name) in bare}
+    own = tuple(place[name] for name in names[: len(table.schema)])
+    return ColumnPositions(own, None if identity is None else place[identity], kept, passed)
 
 
 def repeated(names: Sequence[str]) -> list[str]:
@@ -176,10 +179,10 @@ class Rows:
     ) -> None:
         self.source, self.table, self.size, self.limit = source, table, size, limit
         self._opened = self._stamp()
-        self.file = file = open_table(source, *csv, table.schema.names)
+        self.file = file = open_table(source, csv, table.schema.names)
         self.total = None if file.metadata is None else int(min(file.count(), limit))
-        self.places = find_columns(file.fields.names, table.schema.names, ids, keep, file.name)
-        cells.check_types(table.schema.names, file.fields, self.places.features, file.name)
+        self.places = find_columns(file.fields.names, table, ids, keep, file.name)
+        cells.check_types(table.schema.features, file.fields, self.places.features, file.name)
         types = [cells.plain_type(field.type) for field in file.fields]
         self.identity = None if self.places.identity is None else types[self.places.identity]
         self.extra = pa.schema([(name, types[place]) for name, place in zip(keep, self.places.kept, strict=True)])
@@ -216,7 +219,9 @@ class Rows:
                 return
 
     def _chunk(self, first: int, raw: RawRows) -> Chunk:
-        frame = cells.to_frame(self.table, [raw.columns[place] for place in self.places.features], raw.malformed)
+        passed = {name: raw.columns[place] for name, place in self.places.passthrough.items()}
+        columns = [raw.columns[place] for place in self.places.features]
+        frame = cells.to_frame(self.table, columns, raw.malformed, passed, self.file.format)
         ids = None if self.places.identity is None else raw.columns[self.places.identity]
         kept = [(name, raw.columns[place]) for name, place in zip(self.extra.names, self.places.kept, strict=True)]
         return Chunk.make(first, frame, ids, kept)
@@ -238,7 +243,7 @@ class Rows:
         self.close()
 
 
-def open_table(source: Source, separator: str | None, encoding: str | None, known: Sequence[Hashable] = ()) -> TableFile:
+def open_table(source: Source, csv: CsvFormat, known: Sequence[Hashable] = ()) -> TableFile:
     """Open a CSV or Parquet file; the separator is one by which the header has the known names."""
     path = Path(source)
     if str(source) != "-" and not locations.is_address(source) and path.exists() and not (path.is_file() or path.is_dir()):
@@ -246,7 +251,7 @@ def open_table(source: Source, separator: str | None, encoding: str | None, know
         raise InputError("io.not_a_regular_file", path=source)
     if parquet.is_parquet(source):
         return parquet.ParquetFile(source)
-    return DelimitedFile(source, separator, encoding, [str(name) for name in known])
+    return DelimitedFile(source, csv, [str(name) for name in known])
 
 
 def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The batch") -> pd.DataFrame:
@@ -262,9 +267,10 @@ def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The b
         How messages name the batch.
     """
     whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-    places = find_columns(whole.column_names, table.schema.names, None, (), where).features
-    cells.check_types(table.schema.names, whole.schema, places, where)
-    return cells.to_frame(table, [cells.column(whole, place) for place in places])
+    places = find_columns(whole.column_names, table, None, (), where)
+    cells.check_types(table.schema.features, whole.schema, places.features, where)
+    passed = {name: cells.column(whole, place) for name, place in places.passthrough.items()}
+    return cells.to_frame(table, [cells.column(whole, place) for place in places.features], passed=passed)
 
 
 def open_rows(
@@ -274,6 +280,8 @@ def open_rows(
     chunk_rows: int = ROWS,
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
     ids: str | None = None,
     keep: Sequence[str] = (),
     limit: int | None = None,
@@ -290,6 +298,8 @@ def open_rows(
         Rows per `Chunk`; the last chunk has what is left.
     separator, encoding : str, optional
         Of a CSV file; None detects the separator and expects UTF-8.
+    decimal, thousands : str, optional
+        The marks in the numbers of a CSV file: "1.234,5" has decimal="," and thousands=".".
     ids : str, optional
         A column that names the rows.
     keep : sequence of str, optional
@@ -312,7 +322,8 @@ def open_rows(
     if limit is not None:
         check_count("limit", limit)
     most = math.inf if limit is None else int(limit)
-    return Rows(source, table, size=int(chunk_rows), ids=ids, keep=keep, limit=most, csv=(separator, encoding))
+    csv = CsvFormat(separator, encoding, decimal, thousands)
+    return Rows(source, table, size=int(chunk_rows), ids=ids, keep=keep, limit=most, csv=csv)
 
 
 def check_count(option: str, value: object, least: int = 1) -> None:

@@ -1,6 +1,6 @@
 """Read a whole table at once: training data for `inspect` and `fit`."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import closing
 
 import numpy as np
@@ -8,11 +8,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fasterce.data import value_types
 from fasterce.data.dtypes import Dtype
 from fasterce.data.schema import Feature, Schema
-from fasterce.data.table import Table
-from fasterce.errors import InputError
+from fasterce.data.table import PassthroughColumn, Table
+from fasterce.errors import InputError, unknown
 from fasterce.io import cells, parquet
+from fasterce.io.delimited import CsvFormat
 from fasterce.io.locations import Source
 from fasterce.io.source import TableFile, find_columns, open_table, repeated
 from fasterce.typing import Objects
@@ -26,7 +28,14 @@ BOOLEAN = r"^\s*([Tt]rue|[Ff]alse|TRUE|FALSE)\s*$"
 
 
 def read_table(
-    path: Source, *, separator: str | None = None, encoding: str | None = None, schema: Schema | Table | None = None
+    path: Source,
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    schema: Schema | Table | None = None,
+    dates: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read a CSV or Parquet file into a DataFrame.
 
@@ -39,32 +48,48 @@ def read_table(
         A file, also gzipped, an address, or "-" for CSV on standard input.
     separator, encoding : str, optional
         Of a CSV file; None detects the separator and expects UTF-8.
+    decimal, thousands : str, optional
+        The marks in the numbers of a CSV file.
     schema : Schema or Table, optional
         Read its columns only, in its types.
+    dates : sequence of str, optional
+        Without a schema: columns of a CSV file that are dates or times.
 
     Raises
     ------
     InputError
         If the file cannot be read, or a cell does not fit the schema.
     """
+    csv = CsvFormat(separator, encoding, decimal, thousands)
     if schema is None:
-        return _guessed(path, separator, encoding)
+        return _guessed(path, csv, dates)
     features = schema.schema if isinstance(schema, Table) else schema
-    with closing(open_table(path, separator, encoding, features.names)) as file:
-        places = find_columns(file.fields.names, features.names, None, (), file.name).features
-        cells.check_types(features.names, file.fields, places, file.name)
-        columns = _columns(file, places)
-    # The types pandas would give the columns if it knew the schema.
-    table = schema if isinstance(schema, Table) else Table(schema, tuple(map(_dtype, schema.features, columns)))
-    frame = cells.to_frame(table, columns)
+    unknown_types = (np.dtype(object),) * len(features)
+    with closing(open_table(path, csv, features.names)) as file:
+        known = schema if isinstance(schema, Table) else Table(features, unknown_types)
+        places = find_columns(file.fields.names, known, None, (), file.name)
+        cells.check_types(features.features, file.fields, places.features, file.name)
+        columns = _columns(file, [*places.features, *places.passthrough.values()])
+    own, others = columns[: len(features)], columns[len(features) :]
+    passed = dict(zip(places.passthrough, others, strict=True))
+    table = schema if isinstance(schema, Table) else _table(schema, own, passed, file.format)
+    frame = cells.to_frame(table, own, passed=passed, csv=file.format)
     problem = table.read(frame).first_problem
     if problem is not None and problem.row is not None:
         raise InputError("io.bad_row", source=file.name, position=problem.row + 1, fault=problem.without_row())
     return frame
 
 
-def _guessed(path: Source, separator: str | None, encoding: str | None) -> pd.DataFrame:
-    with closing(open_table(path, separator, encoding)) as file:
+def _table(schema: Schema, columns: Sequence[pa.Array], passed: Mapping[Hashable, pa.Array], csv: CsvFormat) -> Table:
+    """Return the types pandas would give the columns if it knew the schema."""
+    types = tuple(_dtype(feature, array, csv) for feature, array in zip(schema.features, columns, strict=True))
+    guessed = {name: pd.Series(_guess(array, csv)) for name, array in passed.items()}
+    others = tuple(PassthroughColumn(name, values.dtype) for name, values in guessed.items())
+    return Table(schema, types, passthrough=others, columns=(*schema.names, *guessed))
+
+
+def _guessed(path: Source, csv: CsvFormat, dates: Sequence[str]) -> pd.DataFrame:
+    with closing(open_table(path, csv)) as file:
         if isinstance(file, parquet.ParquetFile):
             with parquet.read_errors(path):
                 found = file.file.read()
@@ -74,7 +99,11 @@ def _guessed(path: Source, separator: str | None, encoding: str | None) -> pd.Da
         columns = _columns(file, range(len(names)))
     if same := repeated(names):
         raise InputError("io.repeated_columns", source=file.name, received=same)
-    return pd.DataFrame({name: _guess(array) for name, array in zip(names, columns, strict=True)}, columns=names)
+    for name in dates:
+        if name not in names:
+            raise InputError(unknown("io.unknown_column", name, names, source=file.name))
+    guessed = {name: _guess(array, csv, name in dates) for name, array in zip(names, columns, strict=True)}
+    return pd.DataFrame(guessed, columns=names)
 
 
 def _columns(file: TableFile, places: Sequence[int]) -> list[pa.Array]:
@@ -89,9 +118,13 @@ def _columns(file: TableFile, places: Sequence[int]) -> list[pa.Array]:
     return [pa.concat_arrays(column) for column in pieces]
 
 
-def _guess(texts: pa.Array) -> pd.Series | Objects:
+def _guess(given: pa.Array, csv: CsvFormat, as_dates: bool = False) -> pd.Series | Objects:
     """Return a column of text as what all its cells are."""
-    missing = cells.is_missing(texts)
+    if not cells.is_text(given.type):
+        return given.to_pandas()
+    missing, texts = cells.is_missing(given), csv.numbers(given)
+    if as_dates:
+        return pd.Series(pd.to_datetime(pd.Series(given.to_pandas()).where(~missing), format="ISO8601"))
     there = texts.filter(pa.array(~missing))
     if _all(there, BOOLEAN):
         values = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(texts)), "true").to_numpy(zero_copy_only=False)
@@ -100,15 +133,18 @@ def _guess(texts: pa.Array) -> pd.Series | Objects:
         return np.fromiter(map(int, texts.to_pylist()), np.int64, len(texts))
     if _all(there, cells.NUMBER) and not pc.any(pc.match_substring_regex(there, NOT_A_QUANTITY)).as_py():
         return cells.numbers_of(texts)[0]
-    return pd.Series(pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), texts).to_pandas(), dtype=TEXT)
+    return pd.Series(pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), given).to_pandas(), dtype=TEXT)
 
 
 def _all(texts: pa.Array, pattern: str) -> bool:
     return len(texts) > 0 and bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def _dtype(feature: Feature, array: pa.Array) -> Dtype:
-    text = cells.is_text(array.type)
+def _dtype(feature: Feature, given: pa.Array, csv: CsvFormat) -> Dtype:
+    if feature.value_type != value_types.NUMBER:
+        return value_types.usual_dtype(feature.value_type)
+    text = cells.is_text(given.type)
+    array = csv.numbers(cells.as_text(given)) if text and feature.numeric else given
     missing = array.null_count > 0 or (text and bool(cells.is_missing(cells.as_text(array)).any()))
     if feature.numeric:
         whole = _all(cells.as_text(array), PLAIN_WHOLE) if text else pa.types.is_integer(array.type)

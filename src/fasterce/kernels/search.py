@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
 from fasterce.kernels.arrays import TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
-from fasterce.kernels.edits import at_precision, change_cost, list_edits, total_cost
+from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
+from fasterce.kernels.edits import at_precision, change_cost, list_edits
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace, correction_of, profile, row_margin, target_margin, workspace
 from fasterce.kernels.score import MISSING, add_entry, network_outputs
@@ -28,7 +28,7 @@ SHARES = (0.5, 0.75, 0.9)
 # A candidate this many times as dear as the best may become cheaper once its numbers are at the boundary.
 PROMISING = 1.2
 # Share of the estimated cost of the missing margin: features may gain more together than by themselves.
-OPTIMISM = 0.9
+OPTIMISM = 0.5
 # Factor of this estimate when states are ordered: above 1, states near the target come first.
 DEPTH = 1.7
 # Halvings of an interval: enough for the precision of a double.
@@ -42,6 +42,7 @@ class Memory(NamedTuple):
     pool_codes: Floats
     pool_cost: Floats
     pool_margin: Floats
+    pool_expected: Floats
     pool_changes: Int64s
     pool_key: Words
     """Candidates that reach the target, the cheapest for each set of changed features."""
@@ -83,6 +84,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         pool_codes=np.zeros((effort.pool, features)),
         pool_cost=np.zeros(effort.pool),
         pool_margin=np.zeros(effort.pool),
+        pool_expected=np.zeros(effort.pool),
         pool_changes=np.zeros(effort.pool, np.int64),
         pool_key=np.zeros(effort.pool, np.uint64),
         best=np.zeros(features + 2),
@@ -180,8 +182,13 @@ def dispensable(memory: Memory, count: int, changes: int, cost: float) -> int:
 
 
 @compiled
-def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost: float, margin: float) -> int:
-    """Keep a candidate if it is the cheapest with its changes; return its position, or -1."""
+def add_candidate(
+    space: Space, memory: Memory, row: Floats, codes: Floats, cost: float, margin: float, expected: float
+) -> int:
+    """Keep a candidate if it is the cheapest with its changes; return its position, or -1.
+
+    `expected` is about what it costs once its numbers are at the boundary.
+    """
     if not allowed_count(space, codes, row):
         return -1
     key, count = set_key(memory, codes, row), memory.counts[POOL]
@@ -190,7 +197,7 @@ def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost
         if memory.pool_key[k] == key:
             place = k
             break
-    if place >= 0 and memory.pool_cost[place] <= cost + LEAST:
+    if place >= 0 and memory.pool_cost[place] <= cost + LEAST and memory.pool_expected[place] <= expected + LEAST:
         return -1
     changes = changes_of(codes, row)
     if place < 0:
@@ -202,7 +209,7 @@ def add_candidate(space: Space, memory: Memory, row: Floats, codes: Floats, cost
             if place < 0:
                 return -1
     copy_to(memory.pool_codes[place], codes)
-    memory.pool_changes[place] = changes
+    memory.pool_changes[place], memory.pool_expected[place] = changes, expected
     memory.pool_cost[place], memory.pool_margin[place], memory.pool_key[place] = cost, margin, key
     for size in range(changes, len(memory.best)):
         memory.best[size] = min(memory.best[size], cost)
@@ -317,19 +324,19 @@ def replaced_cost(space: Space, memory: Memory, j: int, part: float) -> float:
 
 @compiled
 def take_edit(
-    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, expected: float
 ) -> None:  # fmt: skip
     """Keep the state in `memory.state` with an edit as a candidate."""
     copy_to(memory.trial, memory.state)
     memory.trial[j] = work.edits.value[e]
-    add_candidate(space, memory, queries.row[q], memory.trial, cost, work.margin[e])
+    add_candidate(space, memory, queries.row[q], memory.trial, cost, work.margin[e], expected)
 
 
 @compiled
 def consider_state(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, size: int
 ) -> None:  # fmt: skip
-    """Keep the state with an edit that does not reach the target, if something beyond it may be cheaper than what is known."""
+    """Keep the state with an edit that does not reach the target, if something beyond it may be the cheapest."""
     guess = estimate(space, memory, j, work.edits.cost[e], -work.margin[e], queries.base[q])
     if cost + OPTIMISM * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]:
         copy_to(memory.trial, memory.state)
@@ -340,30 +347,39 @@ def consider_state(
 @compiled
 def scan(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, first: int, end: int, own: float,
-    tolerance: float, size: int, states: bool,
+    tolerance: float, size: int, states: bool, graded: bool,
 ) -> None:  # fmt: skip
     """Go through edits of a feature in the order of their cost: keep the cheapest that reaches the target, and, before it,
-    each that comes nearer to it than all cheaper ones."""
+    each that comes nearer to it than all cheaper ones.
+
+    Between values of a number that is `graded` margins are interpolated.
+    """
     edits = work.edits
     step = 1 if end >= first else -1
-    highest = own
+    highest, before, part = own, own, memory.parts[j]
     for e in range(first, end, step):
         margin = work.margin[e]
         if margin > highest:
             highest = margin
             cost = replaced_cost(space, memory, j, edits.cost[e])
             if margin > tolerance:
-                take_edit(space, queries, q, work, memory, j, e, cost)
+                if graded and before < tolerance:
+                    part += (edits.cost[e] - part) * (tolerance - before) / (margin - before)
+                else:
+                    part = edits.cost[e]
+                take_edit(space, queries, q, work, memory, j, e, cost, replaced_cost(space, memory, j, part))
                 return
             if states and cost < memory.best[min(size + 1, len(memory.best) - 1)]:
                 consider_state(space, queries, q, work, memory, j, e, cost, size)
+        before, part = margin, edits.cost[e]
     memory.highest[0] = max(memory.highest[0], highest)
 
 
 @compiled
 def collect(
-    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, own: float, tolerance: float, states: bool
-) -> None:
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, own: float, tolerance: float, states: bool,
+    graded: bool,
+) -> None:  # fmt: skip
     """Keep candidates and states among the scored edits of the features of `memory.state` that are changing."""
     edits, base = work.edits, queries.base[q]
     size = changes_of(memory.state, queries.row[q])
@@ -377,15 +393,15 @@ def collect(
             last = end
             if end > first and edits.value[end - 1] == MISSING:
                 last = end - 1
-                scan(space, queries, q, work, memory, j, last, end, own, tolerance, with_j, states)
+                scan(space, queries, q, work, memory, j, last, end, own, tolerance, with_j, states, False)
             middle = first
             while middle < last and edits.value[middle] < base[j]:
                 middle += 1
-            scan(space, queries, q, work, memory, j, middle, last, own, tolerance, with_j, states)
-            scan(space, queries, q, work, memory, j, middle - 1, first - 1, own, tolerance, with_j, states)
+            scan(space, queries, q, work, memory, j, middle, last, own, tolerance, with_j, states, graded)
+            scan(space, queries, q, work, memory, j, middle - 1, first - 1, own, tolerance, with_j, states, graded)
         else:
             for e in range(first, end):
-                scan(space, queries, q, work, memory, j, e, e + 1, own, tolerance, with_j, states)
+                scan(space, queries, q, work, memory, j, e, e + 1, own, tolerance, with_j, states, False)
 
 
 @compiled
@@ -400,7 +416,7 @@ def expand(
     if memory.counts[SEGMENTS] == 0 and own <= tolerance:
         add_segments(space, queries, q, work, memory, own)
     memory.highest[0] = max(memory.highest[0], own)
-    collect(space, queries, q, work, memory, own, tolerance, states)
+    collect(space, queries, q, work, memory, own, tolerance, states, scorer.kind != TREES)
     return own
 
 
@@ -431,9 +447,7 @@ def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspac
 
 
 @compiled
-def value_margin(
-    scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float
-) -> float:
+def value_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float) -> float:
     """Return the margin if feature j of the state the workspace was prepared for had another value (networks only)."""
     hidden = work.trial_hidden
     for h in range(len(hidden)):
@@ -445,7 +459,15 @@ def value_margin(
 
 @compiled
 def to_boundary(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, bad: float, tolerance: float
+    scorer: Scorer,
+    space: Space,
+    queries: Queries,
+    q: int,
+    work: Workspace,
+    memory: Memory,
+    j: int,
+    bad: float,
+    tolerance: float,
 ) -> None:
     """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not.
 
@@ -463,7 +485,7 @@ def to_boundary(
             share = min(max(above / (above - below), 0.01), 0.99)
         guess = good + share * (bad - good)
         middle = at_precision(space, queries, q, j, guess)
-        if middle == good or middle == bad:
+        if middle in (good, bad):
             middle = at_precision(space, queries, q, j, middle + (unit if (middle == good) == (bad > good) else -unit))
         if not min(good, bad) < middle < max(good, bad):
             break
@@ -492,7 +514,7 @@ def tighten_feature(
         if work.margin[e] > tolerance and edits.cost[e] < cost - LEAST:
             best, cost = edits.value[e], edits.cost[e]
     memory.other[j] = best
-    if scorer.kind != TREES and space.numeric[j] and best != MISSING and base != MISSING:
+    if scorer.kind != TREES and space.numeric[j] and MISSING not in (best, base):
         bad = base
         for e in range(edits.first[j], edits.first[j + 1]):
             between = min(base, best) < edits.value[e] < max(base, best)
@@ -533,7 +555,7 @@ def keep_tightened(
     if margin <= tolerance:
         return -1
     cost = write_parts(space, memory, memory.other, queries.row[q])
-    return add_candidate(space, memory, queries.row[q], memory.other, cost, margin)
+    return add_candidate(space, memory, queries.row[q], memory.other, cost, margin, cost)
 
 
 @compiled
@@ -556,7 +578,7 @@ def cheapest_from(
                     cost = replaced_cost(space, memory, j, edits.cost[e])
                     if cost < lowest - LEAST:
                         lowest, pick, feature = cost, e, j
-    collect(space, queries, q, work, memory, own, tolerance, False)
+    collect(space, queries, q, work, memory, own, tolerance, False, scorer.kind != TREES)
     if pick >= 0:
         copy_to(memory.other, memory.state)
         memory.other[feature] = edits.value[pick]
@@ -633,7 +655,7 @@ def tighten_pool(
     depend on how many that are.
     """
     row = queries.row[q]
-    sort_order(memory.pool_cost, memory.counts[POOL], memory.order)
+    sort_order(memory.pool_expected, memory.counts[POOL], memory.order)
     count = min(memory.counts[POOL], effort.returned)
     sparsest_first(memory, effort.tightened)
     copy_to(memory.chosen, memory.order[:count])
@@ -652,10 +674,11 @@ def tighten_pool(
             if cost < memory.pool_cost[place]:
                 copy_to(memory.pool_codes[place], memory.other)
                 memory.pool_margin[place], memory.pool_cost[place] = margin, cost if cost >= least else math.inf
+            memory.pool_expected[place] = memory.pool_cost[place]
         else:
-            memory.pool_cost[place] = math.inf
+            memory.pool_cost[place] = memory.pool_expected[place] = math.inf
             if changes_of(memory.other, row) > 0 and margin > tolerance and cost >= least:
-                add_candidate(space, memory, row, memory.other, cost, margin)
+                add_candidate(space, memory, row, memory.other, cost, margin, cost)
 
 
 @compiled
@@ -674,7 +697,8 @@ def search_query(
     first_seen(memory, base)
     own = expand(scorer, space, queries, q, work, memory, tolerance, True)
     if own > tolerance and changes_of(base, row) > 0:
-        add_candidate(space, memory, row, base, write_parts(space, memory, base, row), own)
+        cost = write_parts(space, memory, base, row)
+        add_candidate(space, memory, row, base, cost, own, cost)
     ended = False
     for _ in range(effort.expansions):
         if memory.counts[OPEN] == 0:
@@ -703,7 +727,7 @@ def improve_best(
     """Improve the cheapest candidates, and the cheapest of those with the fewest changes."""
     count = memory.counts[POOL]
     order = memory.order
-    sort_order(memory.pool_cost, count, order)
+    sort_order(memory.pool_expected, count, order)
     fewest, sparsest = len(memory.state) + 1, -1
     for k in order[:count]:
         if memory.pool_changes[k] < fewest:

@@ -137,6 +137,12 @@ class Predictor:
         """Return whether the model returns labels for these rows; `failure` says why not."""
         return self._attempt(self._labels, self.table.frame(codes)) is not None
 
+    def outputs(self, frame: pd.DataFrame) -> Objects | None:
+        """Return what the model returns for a frame, probabilities where it has them; None if it fails."""
+        name = find_scores(self.model)
+        function = self._predict if name is None else getattr(self.model, name)
+        return self._attempt(lambda rows: self._call(function, rows), frame)
+
     def learn_numbers(self, codes: Floats) -> Predictions:
         """Evaluate training rows with a regression model and note the median and the spread of its predictions."""
         values = self._values(self.table.frame(codes))

@@ -1,5 +1,6 @@
 """Values of a table as JSON, and back; a value that JSON cannot hold is kept as its text."""
 
+import datetime
 import math
 from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
@@ -13,6 +14,8 @@ from fasterce.data.dtypes import plain
 from fasterce.typing import Json
 
 PLAIN_TYPES = (str, bool, type(None))
+# Dates and durations are read back from their text.
+TEXT_TYPES = (str, datetime.date, datetime.timedelta, pd.Period)
 LONGEST_TEXT = 100
 MOST_BITS = 13_000  # Python writes no whole number longer than 4300 digits.
 
@@ -20,7 +23,7 @@ Cell = None | bool | int | float | str | dict[str, str]
 
 
 def cell(value: Any) -> Cell:
-    """Return a plain JSON value, null if it is missing; anything else as {"type": ..., "text": ...}."""
+    """Return a plain JSON value, null if it is missing, a date as its text; anything else as {"type": ..., "text": ...}."""
     if type(value) in PLAIN_TYPES:
         return value  # type: ignore[no-any-return]
     value = plain(value)
@@ -32,7 +35,7 @@ def cell(value: Any) -> Cell:
         return float(value)
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return None
-    return str(value) if isinstance(value, str) else _as_text(value)
+    return str(value) if isinstance(value, TEXT_TYPES) else _as_text(value)
 
 
 def _as_text(value: object) -> dict[str, str]:

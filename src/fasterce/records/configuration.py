@@ -56,10 +56,12 @@ def _permitted(schema: Schema, column: Any, given: Any) -> JsonObject:
     return {"values": [cell(value) for value in _listed("permitted_range", given)]}
 
 
-def _bound(end: Any) -> float | int | None:
+def _bound(end: Any) -> float | int | str | None:
     """Return one end of an interval, null if it is open."""
     value = plain(end)
-    return None if value is None or math.isinf(value) else value
+    if isinstance(value, (int, float)):
+        return None if math.isinf(value) else value
+    return None if value is None else str(value)
 
 
 def restored(options: JsonObject, cls: type = ExplainOptions) -> dict[str, Any]:

@@ -42,10 +42,11 @@ def write(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
 
 
 def read(path: str | os.PathLike[str]) -> list[Record]:
-    """Return the records of a file of JSON lines, in order."""
+    """Return the records of a file of JSON lines, or of a JSON array with one record per line, in order."""
     try:
         with Path(path).open(encoding="utf-8", newline="\n") as file:
-            return [_line(path, number, line) for number, line in enumerate(file, start=1) if line.strip()]
+            lines = [(number, line.strip().removesuffix(",")) for number, line in enumerate(file, start=1)]
+        return [_line(path, number, line) for number, line in lines if line not in ("", "[", "]", "[]")]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("records.unreadable_file", path=os.fspath(path), reason=str(error)) from error
 

@@ -252,4 +252,5 @@ def explanation(
         seconds=seconds,
         compiled=compiled,
         infeasible=infeasible,
+        classes=predictor.classes if predictor.numbers is None else (),
     )

@@ -21,7 +21,7 @@ from fasterce.errors import FasterCEError, InputError
 from fasterce.serve.messages import Json
 
 FORMAT, VERSION = "fasterce-keys", 1
-SCOPES = ("explain", "records", "metrics", "admin")
+SCOPES = ("explain", "applicants", "records", "metrics", "admin")
 PREFIX = "fce_"
 TOKEN = re.compile(r"fce_[A-Za-z0-9_-]{43}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ @-]{0,99}")
@@ -40,10 +40,14 @@ class KeysError(InputError):
 class KeyRejected(FasterCEError):
     """A request is not permitted; the text says why and does not repeat the key.
 
-    `status` and `code` are those of the HTTP response.
+    `status` and `code` are those of the HTTP response, `key` the name of the key if it is known.
     """
 
     status, code = 401, "wrong_key"
+
+    @property
+    def key(self) -> str | None:
+        return self.problem.details.get("key")
 
 
 class NoKey(KeyRejected):
@@ -90,8 +94,8 @@ class Keys:
         self._by_hash = {key.sha256: key for key in read(self._path)}
         self._checked = time.monotonic()
 
-    def check(self, token: str | None, scope: str) -> str:
-        """Return the name of the key if it is valid for the scope; raises KeyRejected."""
+    def check(self, token: str | None, *scopes: str) -> Key:
+        """Return the key if it is valid and has the scopes; raises KeyRejected."""
         self._read_changes()
         if not token:
             raise NoKey("serve.no_key")
@@ -100,10 +104,11 @@ class Keys:
         if key is None:
             raise WrongKey("serve.wrong_key")
         if key.expired(datetime.now(UTC).date()):
-            raise ExpiredKey("serve.expired_key", expires=key.expires)
-        if scope not in key.scopes:
-            raise MissingScope("serve.missing_scope", expected=scope, scopes=", ".join(key.scopes))
-        return key.name
+            raise ExpiredKey("serve.expired_key", expires=key.expires, key=key.name)
+        for scope in scopes:
+            if scope not in key.scopes:
+                raise MissingScope("serve.missing_scope", expected=scope, scopes=", ".join(key.scopes), key=key.name)
+        return key
 
     def _read_changes(self) -> None:
         now = time.monotonic()
@@ -128,6 +133,8 @@ def new_key(path: Path, name: str, scopes: Sequence[str], expires: str | None = 
     created = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     given = {"name": name, "sha256": _hash(token), "scopes": list(dict.fromkeys(scopes)), "expires": expires}
     key = _key(given | {"created": created}, path)
+    if key.expired(datetime.now(UTC).date()):
+        raise KeysError("serve.key_expired_already", received=expires)
     with _changing(path) as keys:
         if any(known.name == name for known in keys):
             raise KeysError("serve.key_name_taken", received=name, path=str(path))

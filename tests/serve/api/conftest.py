@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from fastapi.testclient import TestClient
 
-from fasterce.errors import make_problem
+from fasterce.errors import Problem, make_problem
 from fasterce.serve.api import create_app
 from fasterce.serve.api.applicants import Applicants
 from fasterce.serve.api.state import AppState
@@ -63,12 +63,15 @@ ROW = {"duration": 24, "amount": 3500.5, "housing": "own"}
 class ScriptedDispatcher:
     """Says of every row what `status` is, or raises what `fails` is."""
 
+    most_waiting = Settings.most_waiting
+
     def __init__(self) -> None:
         self.ready = True
         self.usage: list[WorkerRequest] = []
         self.fails: Exception | None = None
         self.status = "found"
         self.rows_inside = 0
+        self.model_problems: dict[str, Problem] = {}
         self.digest = "sha256:" + "a" * 64
 
     def names(self) -> list[str]:
@@ -84,6 +87,9 @@ class ScriptedDispatcher:
         self.usage.append(question)
         if self.fails is not None:
             raise self.fails
+        if question.action == "predict":
+            usage, predictions = BatchUsage(1, 1, 1), ("bad",) * len(question.rows)
+            return WorkerResponse((), self.describe(None), usage, predictions=predictions)
         records = tuple(self.record(question) for _ in question.rows)
         invalid = self.status == "invalid_input" and len(records) == 1
         problem = make_problem("data.missing_value", column="duration", received="SECRET") if invalid else None
@@ -95,8 +101,20 @@ class ScriptedDispatcher:
             {"ids": {"record": identity}, "status": self.status, "reason": "Because.", "counterfactuals": [{"values": ROW}]}
         )
         return StoredRecord(
-            identity, question.request_id, None, None, "credit", self.status, "2026-11-16T00:00:00Z", None, body
+            identity,
+            question.request_id,
+            None,
+            None,
+            "credit",
+            self.status,
+            "2026-11-16T00:00:00Z",
+            None,
+            body,
+            key=question.key,
         )
+
+    def permits(self, client: str) -> bool:
+        return self.rows_inside < self.most_waiting
 
     def load(self) -> PoolLoad:
         return PoolLoad(self.rows_inside, 0, 1, 0, True, 0, 1)

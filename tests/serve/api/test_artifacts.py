@@ -1,3 +1,4 @@
+from fasterce.errors import make_problem
 from fasterce.serve.messages import ReloadError
 from tests.serve.api.conftest import FEATURES, ROW, error_of
 
@@ -32,6 +33,11 @@ def test_reload(client, dispatcher):
     dispatcher.fails = ReloadError("serve.database_damaged")
     answer = client.post("/v1/reload")
     assert (answer.status_code, error_of(answer)["message"]) == (409, "the file is damaged.")
+    inside = make_problem("models.http_timeout", seconds=3)
+    dispatcher.fails = ReloadError("models.http_unavailable", url="http://scoring.internal/x", cause=inside, count=4)
+    answer = client.post("/v1/reload")
+    assert "scoring.internal" not in answer.text
+    assert error_of(answer)["message"] == "the remote model did not answer within 3 s (tried 4 times)."
 
 
 def test_openapi_has_a_model_of_a_row(client):
@@ -48,6 +54,26 @@ def test_a_new_version_has_a_new_model_of_a_row(client, dispatcher):
     dispatcher.digest = "sha256:" + "b" * 64
     assert client.get("/v1/schema").json()["digests"]["artifact"] == dispatcher.digest
     assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
+
+
+def test_ready_says_why_not(make_client, dispatcher, tmp_path):
+    client = make_client()
+    state = client.app.state.service
+    assert client.get("/v2/health/ready").status_code == 200
+    dispatcher.model_problems = {"credit": make_problem("models.http_hangs")}
+    answer = client.get("/v2/health/ready")
+    assert (answer.status_code, answer.json()) == (503, {"error": "Not ready: the model of 'credit' does not respond."})
+    assert client.get("/v2/models/credit/ready").status_code == 503
+    assert client.get("/v1/models/credit").status_code == 503
+    dispatcher.model_problems = {}
+    with state.store._database.writer.connect() as connection:
+        connection.exec_driver_sql("PRAGMA query_only=ON")
+    state._store_checked = 0.0
+    answer = client.get("/v2/health/ready")
+    assert answer.status_code == 503
+    assert answer.json()["error"].startswith("Not ready: records cannot be stored: ")
+    assert str(tmp_path) not in answer.text
+    assert client.get("/v2/health/live").status_code == 200
 
 
 def test_health(make_client, dispatcher):

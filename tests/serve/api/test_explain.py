@@ -117,6 +117,18 @@ def test_a_wrong_option_is_told_by_its_field(client, dispatcher, changed, field)
     assert not dispatcher.usage
 
 
+def test_what_costs_too_much_is_refused_before_it_is_begun(make_client, dispatcher):
+    client = make_client(most_cost=100)
+    assert client.post("/v1/explain", json={"rows": [ROW] * 5, "n": 10}).status_code == 200
+    answer = client.post("/v1/explain", json={"rows": [ROW] * 5, "n": 100, "method": "all", "robust": 1})
+    assert (answer.status_code, error_of(answer)["code"]) == (413, "too_costly")
+    few = make_client(most_n=3)
+    answer = few.post("/v1/explain", json={**ASK, "n": 4})
+    assert [one["field"] for one in error_of(answer)["fields"]] == ["n"]
+    assert few.get("/v1/schema").json()["limits"]["n"] == 3
+    assert len(dispatcher.usage) == 1
+
+
 def test_too_many_rows(client):
     answer = client.post("/v1/explain", json={"rows": [ROW] * 6})
     assert (answer.status_code, error_of(answer)["code"]) == (413, "too_many_rows")

@@ -1,12 +1,15 @@
 import asyncio
 import json
+import re
 from dataclasses import replace
 
 import pytest
+from fastapi.testclient import TestClient
 
 from fasterce.serve.api import create_app
-from fasterce.serve.api.middleware import RequestMiddleware, is_local
+from fasterce.serve.api.middleware import is_local
 from fasterce.serve.api.state import AppState
+from fasterce.serve.keys import Keys, new_key
 from tests.serve.api.conftest import ROW, error_of
 
 ASK = {"rows": [ROW]}
@@ -131,8 +134,8 @@ def test_metrics_count_and_name_no_one(client):
 POST = [(b"host", b"localhost"), (b"content-type", b"application/json")]
 
 
-def sent_by(middleware_, *parts, headers=()):
-    """What the gate answers to a client that sends these parts of a body, and after them no more."""
+def sent_by(state, *parts, headers=(), path="/v1/explain"):
+    """What is answered to a client that sends these parts of a body, and after them no more."""
     sent = []
 
     async def receive():
@@ -144,22 +147,33 @@ def sent_by(middleware_, *parts, headers=()):
         sent.append(message)
 
     waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
-    scope = {"type": "http", "method": "POST", "path": "/v1/explain", "headers": [*POST, *headers]}
-    asyncio.run(middleware_(scope, receive, send))
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": [*POST, *headers]}
+    asyncio.run(create_app(state)(scope, receive, send))
     return sent[0]["status"], dict(sent[0]["headers"])
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(dispatcher, settings):
     hasty = replace(settings, body_seconds=0.05)
-    status, headers = sent_by(RequestMiddleware(None, AppState(hasty, dispatcher, None, None)), b"{", b'"rows"')  # type: ignore[arg-type]
+    status, headers = sent_by(AppState(hasty, dispatcher, None, None), b"{", b'"rows"')
     assert (status, headers[b"connection"]) == (408, b"close")
 
 
 def test_not_more_bodies_are_read_than_can_be_of_use(dispatcher, settings):
-    middleware_ = RequestMiddleware(None, AppState(settings, dispatcher, None, None))  # type: ignore[arg-type]
-    middleware_.posts = settings.most_waiting + settings.extra_requests
-    assert sent_by(middleware_)[0] == 429
-    assert middleware_.posts == settings.most_waiting + settings.extra_requests
+    state = AppState(settings, dispatcher, None, None)
+    with state.open_requests.hold("address ", settings.most_waiting + settings.extra_requests):
+        assert sent_by(state)[0] == 429
+        with state.open_requests.hold("address of another"):
+            pass
+    assert not state.open_requests.held
+
+
+def test_strangers_are_answered_before_they_have_sent_a_body(dispatcher, settings, tmp_path):
+    new_key(tmp_path / "keys.json", "bank", ["explain"])
+    state = AppState(settings, dispatcher, None, Keys(tmp_path / "keys.json"))
+    for path, status in (("/v1/explain", 401), ("/v2/models/credit/infer", 401), ("/nowhere", 404), ("/v1/reload", 401)):
+        assert sent_by(state, path=path)[0] == status
+    wrong = (b"authorization", b"Bearer fce_" + b"A" * 43)
+    assert sent_by(state, headers=[wrong])[0] == 401
 
 
 def test_pages_of_other_sites_cannot_even_send(client, make_client):
@@ -168,6 +182,136 @@ def test_pages_of_other_sites_cannot_even_send(client, make_client):
     assert client.post("/v1/reload", headers={"sec-fetch-site": "same-origin"}).status_code == 200
     assert client.post("/v1/reload").status_code == 200
     assert make_client(origins=("https://other.example",)).post("/v1/reload", headers=elsewhere).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/explain"), ("POST", "/v1/reload"), ("DELETE", "/v1/records?subject=x")]
+)
+def test_the_origin_of_whatever_changes_something_is_checked(client, make_client, method, path):
+    sent = {"json": ASK} if path == "/v1/explain" else {}
+    for origin in ("https://other.example", "null", "http://localhost:99"):
+        answer = client.request(method, path, headers={"origin": origin}, **sent)
+        assert (answer.status_code, error_of(answer)["code"]) == (403, "other_site")
+    assert client.request(method, path, headers={"origin": "https://localhost"}, **sent).status_code == 200
+    named = make_client(origins=("https://other.example",))
+    assert named.request(method, path, headers={"origin": "https://other.example"}, **sent).status_code == 200
+    assert client.get("/v1/artifacts", headers={"origin": "https://other.example"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/explain", "POST"),
+        ("/v1/records", "DELETE, GET, HEAD"),
+        ("/v1/artifacts", "GET, HEAD"),
+        ("/v2/models/credit/infer", "POST"),
+        ("/v2/health/live", "GET, HEAD"),
+    ],
+)
+def test_a_wrong_method_is_told_the_right_ones(client, path, allowed):
+    answer = client.request("PATCH", path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_head_is_get_without_the_body(client):
+    for path in ("/", "/page/theme.css", "/v1/artifacts", "/v1/schema", "/metrics", "/v2/health/ready", "/openapi.json"):
+        head, get = client.head(path), client.get(path)
+        assert (head.status_code, head.content, head.headers["content-type"]) == (200, b"", get.headers["content-type"])
+    assert client.head("/nowhere").status_code == 404
+    assert client.head("/v1/explain").status_code == 405
+
+
+@pytest.fixture
+def keyed(make_client, tmp_path):
+    """A client without a key, and the headers of keys by their scopes."""
+    file = tmp_path / "keys.json"
+    tokens = {scope: new_key(file, f"{scope} key", [scope]) for scope in ("explain", "metrics", "records", "applicants")}
+    client = make_client(keys=Keys(file), people=[{"duration": "12", "amount": "", "housing": "rent"}])
+    return client, {scope: {"authorization": f"Bearer {token}"} for scope, token in tokens.items()}
+
+
+def test_refusals_are_counted_under_their_route_with_reason_and_key(keyed, dispatcher):
+    client, keys = keyed
+    client.post("/v1/explain", json=ASK)
+    client.post("/v1/explain", json=ASK, headers=keys["metrics"])
+    dispatcher.rows_inside = dispatcher.most_waiting
+    client.post("/v1/explain", json=ASK, headers=keys["explain"])
+    client.post("/v2/models/credit/infer", json={}, headers=keys["explain"] | {"origin": "https://other.example"})
+    client.post("/no/such/path")
+    text = client.get("/metrics", headers=keys["metrics"]).text
+    for route, reason, key in (
+        ("/v1/explain", "wrong_key", ""),
+        ("/v1/explain", "missing_scope", "metrics key"),
+        ("/v1/explain", "busy", "explain key"),
+        ("/v2/models/{name}/infer", "other_site", ""),
+        ("other", "not_found", ""),
+    ):
+        assert f'fasterce_refused_total{{key="{key}",reason="{reason}",route="{route}"}} 1.0' in text
+
+
+@pytest.mark.parametrize(("how", "shown"), [("truncated", "203.0.113.0/24"), ("full", "203.0.113.77"), ("none", None)])
+def test_log_lines_have_route_key_and_as_much_of_the_address_as_is_wanted(keyed, capfd, how, shown):
+    from fasterce.serve.api import logs
+
+    client, keys = keyed
+    app = client.app
+    app.state.service.settings = replace(app.state.service.settings, log_address=how)
+    logs.set_up("info")
+    there = TestClient(app, base_url="http://localhost", client=("203.0.113.77", 5000))
+    there.post("/v1/explain", json=ASK, headers=keys["explain"])
+    there.post("/v1/explain", json=ASK, headers=keys["metrics"])
+    asked, refused = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert (asked["route"], asked["key"], asked["address"]) == ("/v1/explain", "explain key", shown)
+    assert (refused["key"], refused["refused"], refused["address"]) == ("metrics key", "missing_scope", shown)
+
+
+def test_an_address_of_the_sixth_version_is_truncated_too():
+    from fasterce.serve.api.logs import shown_address
+
+    assert shown_address(("2001:db8:1:2::3", 1), "truncated") == "2001:db8:1::/48"
+    assert shown_address(("::ffff:203.0.113.77", 1), "truncated") == "203.0.113.0/24"
+    assert shown_address(("testclient", 1), "truncated") is None
+
+
+def test_applicants_are_for_keys_that_may_see_them(keyed):
+    client, keys = keyed
+    assert client.get("/v1/applicants", headers=keys["explain"]).status_code == 403
+    assert client.get("/v1/applicants", headers=keys["applicants"]).json()["total"] == 1
+
+
+def test_a_key_reads_back_what_it_made_and_nothing_else(keyed):
+    client, keys = keyed
+    made = client.post("/v1/explain", json=ASK, headers=keys["explain"]).json()["records"][0]
+    path = f"/v1/records/{made['ids']['record']}"
+    assert client.get(path, headers=keys["explain"]).json() == made
+    assert client.get(path, headers=keys["records"]).json() == made
+    assert client.get(path, headers=keys["metrics"]).status_code == 403
+    assert client.get("/v1/records?request=x", headers=keys["explain"]).status_code == 403
+    other = {"authorization": f"Bearer {new_key(client.app.state.service.keys._path, 'other', ['explain'])}"}
+    client.app.state.service.keys._checked = 0.0
+    assert client.get(path, headers=other).status_code == 404
+    found = client.get("/v1/records", params={"request": made["ids"].get("request") or ""}, headers=keys["records"])
+    assert found.status_code == 200
+
+
+def test_the_interface_says_which_scope_a_route_needs(keyed, client):
+    there, keys = keyed
+    paths = there.get("/openapi.json", headers=keys["explain"]).json()["paths"]
+    assert paths["/v1/explain"]["post"]["security"] == [{"key": ["explain"]}]
+    assert paths["/v1/records"]["delete"]["security"] == [{"key": ["records", "admin"]}]
+    assert "security" not in paths["/v2/health/ready"]["get"]
+    assert "security" not in client.get("/openapi.json").json()["paths"]["/v1/explain"]["post"]
+
+
+def test_path_parameters_are_never_null(client):
+    paths = client.get("/openapi.json").json()["paths"]
+    assert "/v2/models/{name}/versions/{version}/infer" in paths
+    for path, operations in paths.items():
+        for operation in operations.values():
+            names = [one for one in operation.get("parameters", ()) if one["in"] == "path"]
+            assert {one["name"] for one in names} == set(re.findall(r"{(\w+)}", path))
+            assert all(one["required"] and one["schema"].get("type") == "string" for one in names)
+            assert not [one for one in operation.get("parameters", ()) if one["name"] == "version" and one["in"] == "query"]
 
 
 def test_a_client_who_leaves_takes_the_question_along(dispatcher, settings):

@@ -21,7 +21,7 @@ def old_database(url: str, count: int) -> None:
     with engine.begin() as connection:
         migrate.upgrade(connection, "0001")
         made = [vars(record(k, subject=f"s{k % 2}", retain_until="2020-01-01" if k < 3 else None)) for k in range(count)]
-        connection.execute(insert(records), made)
+        connection.execute(insert(records), [{name: value for name, value in one.items() if name != "key"} for one in made])
     engine.dispose()
 
 
@@ -61,7 +61,7 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(url: str, monkeypatch: 
     run(open_store(url).close())
 
 
-@pytest.mark.parametrize("version", ["0003", "1000", "abc"])
+@pytest.mark.parametrize("version", ["0004", "1000", "abc"])
 def test_a_database_from_the_future_is_refused_and_not_touched(url: str, version: str) -> None:
     run(open_store(url).close())
     engine = engine_of(url)

@@ -155,7 +155,7 @@ def test_whoever_has_given_up_is_not_written_for(file: Path) -> None:
                 await second
             await first
             await held
-            assert await store.check()
+            assert await store.check() is None
             assert await ids(store) == ["first"]
 
     run(work())

@@ -88,12 +88,58 @@ def test_questions_asked_alike_are_asked_together(up: Running) -> None:
     assert asked == ["closest", "sparse"] * 4
 
 
-def test_a_question_of_many_rows_is_not_split(up: Running) -> None:
+def test_a_question_of_many_rows_is_cut_and_answered_as_one(up: Running) -> None:
     many = replace(question(0), rows=tuple(ROWS[k % len(ROWS)] for k in range(100)))
     (answer,) = up.ask(many)
     assert isinstance(answer, WorkerResponse)
     assert len(answer.records) == answer.usage.batch_rows == 100
     assert len({one.id for one in answer.records}) == 100
+    singles = [content(one) for one in up.ask(*(question(k) for k in range(3)))]
+    bodies = [json.loads(one.body) for one in answer.records]
+    assert [body["ids"]["row"] for body in bodies] == list(range(100))
+    for k, single in enumerate(singles):
+        for place in (k, k + 40, k + 80):
+            assert {part: value for part, value in bodies[place].items() if part not in APART} == single
+
+
+def test_small_requests_go_between_the_pieces_of_a_large_one(up: Running) -> None:
+    large = replace(question(0), rows=tuple(ROWS[k % len(ROWS)] for k in range(256)), client="large", queue="large")
+
+    async def both() -> list[str]:
+        done: list[str] = []
+
+        async def run(request: Any, name: str) -> None:
+            await up.dispatcher.explain(request)
+            done.append(name)
+
+        tasks = [asyncio.ensure_future(run(large, "large"))]
+        await asyncio.sleep(0.01)
+        for k in range(3):
+            await run(replace(question(k), client="small", queue="small"), "small")
+        await asyncio.gather(*tasks)
+        return done
+
+    up.whole()
+    assert up.run(both()) == ["small"] * 3 + ["large"]
+
+
+def test_one_client_cannot_fill_the_queue_for_another(folder: Path) -> None:
+    with running(folder, most_waiting=8) as few:
+        few.whole()
+        greedy = [replace(question(k, mood="slow"), client="greedy", queue="greedy") for k in range(30)]
+        answers = few.ask(*greedy, *(replace(question(k), client="modest", queue="modest") for k in range(3)))
+        assert statuses(answers[:30]).count("Overloaded") == 22
+        assert statuses(answers[30:]) == ["found"] * 3
+
+
+def test_predictions_without_explanations(up: Running) -> None:
+    wanted = replace(question(0), rows=tuple(ROWS[:3]), action="predict")
+    (answer,) = up.ask(wanted)
+    assert isinstance(answer, WorkerResponse)
+    assert (answer.predictions, answer.records) == (("bad",) * 3, ())
+    (wrong,) = up.ask(replace(wanted, rows=(ROWS[0], ROWS[1] | {"age": "x"})))
+    assert isinstance(wrong, InvalidRequest)
+    assert wrong.field == "instances[1]"
 
 
 @pytest.mark.parametrize("mood", ["raises", "nan", "shape", "count", "lies", "eats"])

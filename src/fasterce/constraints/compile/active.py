@@ -17,11 +17,19 @@ PermittedRange = Mapping[Hashable, Sequence[Any]]
 Origin = Literal["schema", "features_to_vary", "permitted_range", "constraints"]
 
 
+@dataclass(frozen=True)
 class DeclaredRange(objects.Range):
-    """A range with both ends stated; an infinite end is open."""
+    """A range with both ends stated as numbers; an infinite end is open. `shown` are the ends as text if they are dates."""
 
-    low: float
-    high: float
+    low: float = -np.inf
+    high: float = np.inf
+    shown: tuple[str, str] | None = None
+
+    def __str__(self) -> str:
+        if self.shown is None:
+            return super().__str__()
+        low, high = (None if np.isinf(end) else text for end, text in zip((self.low, self.high), self.shown, strict=True))
+        return f"{self.feature} {objects.Between(low, high)}"
 
     def _check(self) -> None:
         """Take the ends as they are: the schema or `permitted_range` has checked them."""
@@ -116,7 +124,7 @@ def _of_feature(feature: Feature) -> list[Constraint]:
     if feature.direction != "any":
         constraints.append(objects.OnlyUp(feature.name) if feature.direction == "up" else objects.OnlyDown(feature.name))
     if feature.declared and feature.numeric:
-        constraints.append(DeclaredRange(feature.name, feature.lower, feature.upper))
+        constraints.append(_declared_range(feature, feature.lower, feature.upper))
     return constraints
 
 
@@ -167,9 +175,11 @@ def _permitted(schema: Schema, ranges: PermittedRange, override: bool) -> list[A
 def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> DeclaredRange:
     where = {"option": "permitted_range", "column": feature.name, "received": limits}
     try:
-        low, high = (float(limit) for limit in limits)
+        low, high = (feature.number(limit) for limit in limits)
     except (TypeError, ValueError):
         raise InputError("constraints.permitted_not_a_pair", **where) from None
+    if any(np.isnan(number) and not isinstance(limit, float) for number, limit in zip((low, high), limits, strict=True)):
+        raise InputError("constraints.permitted_not_a_pair", **where)
     if feature.declared:
         low, high = max(low, feature.lower), min(high, feature.upper)
     if not low <= high or (feature.integer and np.ceil(low) > np.floor(high)):
@@ -177,7 +187,12 @@ def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> DeclaredRange
         if feature.declared:
             raise InputError(f"constraints.permitted_no_{kind}_in_schema", expected=(feature.lower, feature.upper), **where)
         raise InputError(f"constraints.permitted_no_{kind}", **where)
-    return DeclaredRange(feature.name, low, high)
+    return _declared_range(feature, low, high)
+
+
+def _declared_range(feature: Feature, low: float, high: float) -> DeclaredRange:
+    """Return a range in numbers whose text shows dates and times as such."""
+    return DeclaredRange(feature.name, low, high, shown=(feature.text(low), feature.text(high)) if feature.is_time else None)
 
 
 def _permitted_categories(feature: Feature, values: Sequence[Any]) -> objects.Allowed:

@@ -165,7 +165,7 @@ class _Binding:
         feature = self.bounds[j].feature
         if isinstance(condition, Between):
             low, high = condition.low, condition.high
-            return Clause(j, -np.inf if low is None else float(low), np.inf if high is None else float(high))
+            return Clause(j, -np.inf if low is None else feature.bound(low), np.inf if high is None else feature.bound(high))
         if feature.numeric:
             numbers = np.array(condition, dtype=np.float64)
             return Clause(j, values=tuple(as_single(numbers) if is_single(self.table.dtypes[j]) else numbers))

@@ -105,9 +105,11 @@ def _add(bounds: FeatureBounds, one: ActiveConstraint, dtype: Dtype) -> None:
             _one_way(bounds, up=False)
         case Range(low=low, high=high):
             if low is not None:
-                bounds.low = max(-math.inf if bounds.low is None else bounds.low, representable(float(low), dtype))
+                low = representable(bounds.feature.bound(low), dtype)
+                bounds.low = max(-math.inf if bounds.low is None else bounds.low, low)
             if high is not None:
-                bounds.high = min(math.inf if bounds.high is None else bounds.high, representable(float(high), dtype))
+                high = representable(bounds.feature.bound(high), dtype)
+                bounds.high = min(math.inf if bounds.high is None else bounds.high, high)
             bounds.required |= not (isinstance(one.constraint, DeclaredRange) and one.origin == "schema")
         case Near():
             bounds.nears.append(one.constraint)

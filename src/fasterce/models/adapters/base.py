@@ -218,6 +218,15 @@ def _floats(column: pd.Series, library: str) -> Floats:
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
+def model_name(model: object) -> str:
+    """Return the type of a model for people; a pipeline names its last step, and a function itself."""
+    steps = getattr(model, "steps", None)
+    if isinstance(steps, list) and steps:
+        return f"{type(model).__name__} ({model_name(steps[-1][1])})"
+    name = getattr(model, "__qualname__", "") if callable(model) and not hasattr(model, "predict") else ""
+    return str(name or type(model).__name__)
+
+
 def type_names(model: object) -> set[tuple[str, str]]:
     """Return (package, class) of a model's type and its bases: to recognise a model without importing its library."""
     return {(base.__module__.split(".")[0], base.__name__) for base in type(model).__mro__}

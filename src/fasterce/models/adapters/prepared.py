@@ -76,7 +76,8 @@ def predicts_numbers(model: object) -> bool:
     if getattr(model, "predicts_numbers", False) is True:
         return True
     try:
-        return bool(is_regressor(model))
+        # scikit-learn 1.7 warns about objects without tags, later versions raise.
+        return hasattr(model, "__sklearn_tags__") and bool(is_regressor(model))
     except (AttributeError, TypeError):
         return False
 

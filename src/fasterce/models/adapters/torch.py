@@ -11,7 +11,7 @@ import pandas as pd
 
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
-from fasterce.data.schema import Schema
+from fasterce.data.schema import Schema, infer
 from fasterce.data.table import Table
 from fasterce.errors import InputError, ModelError, import_extra
 from fasterce.models.adapters import base
@@ -116,7 +116,7 @@ class CodecMatrix:
     """
 
     def __init__(self, X: pd.DataFrame, schema: Schema | None = None) -> None:
-        self.table = Table.like(X, schema or Schema.infer(X))
+        self.table = Table.like(X, schema or infer(X))
         codes = self._codes(X)
         self.codec = Codec(self.table.schema, Profile.measure(codes, self.table.schema))
         self.width = self.codec.width

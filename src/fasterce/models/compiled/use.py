@@ -22,6 +22,8 @@ def make(
         raise InputError("options.unknown_choice", option="compile", expected=("auto", "never"), received=option)
     if option == "never":
         return None, "none wanted"
+    if predictor.table.read_passthrough:
+        return None, "none for a model that reads columns passed through"
     known = predictor.table, predictor.classes, codes, predictor.use_scores
     compiled, problem = build(model, *known, config, predictor.numbers, predictor.usage)
     if compiled is None:

@@ -3,17 +3,18 @@
 from importlib.metadata import version
 from pathlib import Path
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
-from fasterce.serve.api import artifacts, explain, inference, records
+from fasterce.serve.api import artifacts, explain, inference, kserve, records
 from fasterce.serve.api.middleware import RequestMiddleware
-from fasterce.serve.api.problems import HANDLED, http_problem
+from fasterce.serve.api.problems import HANDLED, respond
+from fasterce.serve.api.route import ServiceRoute, needs
 from fasterce.serve.api.rows import RowValidator
-from fasterce.serve.api.state import EXPLAIN, AppState, requires
+from fasterce.serve.api.state import EXPLAIN, AppState
 from fasterce.serve.messages import Json
 
 PAGE = Path(__file__).parent.parent / "static"
@@ -24,15 +25,18 @@ SUMMARY = "Counterfactual explanations: what would have had to be different?"
 def create_app(state: AppState) -> FastAPI:
     app = FastAPI(title=TITLE, summary=SUMMARY, version=version("fasterce"), openapi_url=None, docs_url=None, redoc_url=None)
     app.state.service = state
-    for part in (explain, records, artifacts, inference):
+    app.router.route_class = ServiceRoute
+    parts = (explain, records, artifacts, inference, kserve)
+    for part in parts:
         app.include_router(part.router)
+    app.state.known_routes = [route for part in parts for route in part.router.routes]
     if state.settings.page:
         app.mount("/page", StaticFiles(directory=PAGE), name="page")
         app.add_api_route("/", index, include_in_schema=False)
     for kind in HANDLED:
-        app.add_exception_handler(kind, respond)
+        app.add_exception_handler(kind, handle)
     app.openapi = lambda: openapi(app, state)  # type: ignore[method-assign]
-    app.add_api_route("/openapi.json", interface, include_in_schema=False, dependencies=[Depends(requires(EXPLAIN))])
+    app.add_api_route("/openapi.json", interface, include_in_schema=False, openapi_extra=needs(EXPLAIN))
     app.add_middleware(RequestMiddleware, state=state)
     if state.settings.origins:
         # Outermost: a page of a permitted site must be able to read why its request was rejected.
@@ -40,7 +44,7 @@ def create_app(state: AppState) -> FastAPI:
             CORSMiddleware,
             allow_origins=state.settings.origins,
             allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type", "x-request-id"],
+            allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
             expose_headers=["x-request-id", "retry-after"],
         )
     return app
@@ -55,8 +59,8 @@ async def interface(request: Request) -> JSONResponse:
     return JSONResponse(request.app.openapi())
 
 
-async def respond(request: Request, error: Exception) -> Response:
-    return http_problem(error).response(request.url.path, request.state.request_id)
+async def handle(request: Request, error: Exception) -> Response:
+    return respond(request, error)
 
 
 def openapi(app: FastAPI, state: AppState) -> dict[str, Json]:
@@ -67,7 +71,9 @@ def openapi(app: FastAPI, state: AppState) -> dict[str, Json]:
     schemas |= {validator.name: validator.json_schema() for validator in validators}
     rows = [{"$ref": f"#/components/schemas/{validator.name}"} for validator in validators]
     schemas["ExplainRequest"]["properties"]["rows"] |= {"items": {"anyOf": rows}, "maxItems": state.settings.most_rows}
-    found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     if state.keys is not None:
-        found["security"] = [{"key": []}]
+        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        return found
+    for operation in (one for path in found["paths"].values() for one in path.values()):
+        operation.pop("security", None)
     return found

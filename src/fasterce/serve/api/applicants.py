@@ -66,6 +66,8 @@ def cell(value: Json, feature: Mapping[str, Json]) -> Json:
         return None
     if feature["kind"] == "numeric":
         return number(value)
+    if feature["kind"] == "time":
+        return str(value)
     return next((known for known in feature["categories"] if str(known) == str(value)), str(value))
 
 

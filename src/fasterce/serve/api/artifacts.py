@@ -2,35 +2,44 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 
-from fasterce.options import LARGEST_N
 from fasterce.serve.api import metrics
 from fasterce.serve.api.applicants import MAX_PAGE
 from fasterce.serve.api.problems import HTTPProblem, documented
+from fasterce.serve.api.records import pseudonym_key
+from fasterce.serve.api.route import ServiceRoute, needs
 from fasterce.serve.api.schemas import LONGEST_NAME, ApplicantPage, Artifacts, SchemaInfo
-from fasterce.serve.api.state import ADMIN, EXPLAIN, METRICS, State, requires
+from fasterce.serve.api.state import ADMIN, APPLICANTS, EXPLAIN, METRICS, State
+from fasterce.serve.letter import load_words
 
 Artifact = Annotated[str | None, Query(max_length=LONGEST_NAME)]
-router = APIRouter(tags=["about"])
+router = APIRouter(tags=["about"], route_class=ServiceRoute)
 
 
-@router.get("/v1/artifacts", dependencies=[Depends(requires(EXPLAIN))], responses=documented(401, 403, 503))
+@router.get("/v1/artifacts", openapi_extra=needs(EXPLAIN), responses=documented(401, 403, 503))
 async def artifacts(state: State) -> Artifacts:
     """The artifacts that are served."""
     return Artifacts(artifacts=[state.info(state.dispatcher.describe(name)) for name in state.dispatcher.names()])
 
 
-@router.get("/v1/schema", dependencies=[Depends(requires(EXPLAIN))], responses=documented(401, 403, 404, 422, 503))
+@router.get("/v1/schema", openapi_extra=needs(EXPLAIN), responses=documented(401, 403, 404, 422, 503))
 async def schema(state: State, artifact: Artifact = None) -> SchemaInfo:
     """The columns of an artifact, what may change, and which targets there are."""
     found, settings = state.dispatcher.describe(artifact), state.settings
-    limits = {"rows": settings.most_rows, "n": LARGEST_N, "deadline_ms": settings.most_deadline_ms}
+    limits = {"rows": settings.most_rows, "n": settings.most_n, "deadline_ms": settings.most_deadline_ms}
     digests = {"artifact": found.artifact_digest, "model": found.model_digest}
-    return SchemaInfo.model_validate({**found.schema, "limits": limits, "digests": digests})
+    words = load_words(settings.letter)
+    records = {
+        "kept": state.store is not None,
+        "required": list(settings.required),
+        "subjects": bool(pseudonym_key(state)),
+        "letter": {name: words[name] for name in ("sender", "contact", "recipient")},
+    }
+    return SchemaInfo.model_validate({**found.schema, "limits": limits, "digests": digests, "records": records})
 
 
-@router.get("/v1/applicants", dependencies=[Depends(requires(EXPLAIN))], responses=documented(401, 403, 404, 422))
+@router.get("/v1/applicants", openapi_extra=needs(APPLICANTS), responses=documented(401, 403, 404, 422))
 async def applicants(
     state: State,
     artifact: Artifact = None,
@@ -46,13 +55,14 @@ async def applicants(
     return ApplicantPage(total=total, first=first, people=people)
 
 
-@router.post("/v1/reload", dependencies=[Depends(requires(ADMIN))], responses=documented(401, 403, 409, 503))
+@router.post("/v1/reload", openapi_extra=needs(ADMIN), responses=documented(401, 403, 409, 503))
 async def reload(state: State) -> Artifacts:
     """Load the artifacts' folders again; the current versions stay in service until the new ones are ready."""
     return Artifacts(artifacts=[state.info(one) for one in await state.dispatcher.reload()])
 
 
-@router.get("/metrics", dependencies=[Depends(requires(METRICS))], responses={200: {"content": {"text/plain": {}}}})
+@router.get("/metrics", openapi_extra=needs(METRICS), responses={200: {"content": {"text/plain": {}}}})
 async def prometheus(state: State) -> Response:
     """Metrics for Prometheus."""
-    return Response(state.metrics.text(state.dispatcher.load()), media_type=metrics.TYPE)
+    text = state.metrics.text(state.dispatcher.load(), len(state.connections.open), state.connections.closed)
+    return Response(text, media_type=metrics.TYPE)

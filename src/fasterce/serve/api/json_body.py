@@ -3,45 +3,12 @@ would mean one thing here and another where the record is read."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine
-
-from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
 from fasterce.serve.api.problems import HTTPProblem
 from fasterce.serve.messages import Json
 
 ESCAPE = "\\u"
 MAX_DIGITS = 19
-
-
-class StrictJSONRequest(Request):
-    async def body(self) -> bytes:
-        """Return the body, which the middleware has read."""
-        body: bytes = self.state.body
-        return body
-
-    async def json(self) -> Json:
-        if not hasattr(self, "_json"):
-            self._json = parse(self.state.body)
-        return self._json
-
-
-class StrictJSONRoute(APIRoute):
-    """For routes with a body."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
-        handler = super().get_route_handler()
-
-        async def strict(request: Request) -> Response:
-            if request.method != "POST":
-                return await handler(request)
-            parsed = StrictJSONRequest(request.scope, request.receive)
-            if await parsed.body():
-                await parsed.json()
-            return await handler(parsed)
-
-        return strict
 
 
 def parse(body: bytes) -> Json:

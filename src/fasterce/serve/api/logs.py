@@ -1,5 +1,6 @@
 """Logs as lines of JSON: what happened to which request, and nothing of a person's data."""
 
+import ipaddress
 import json
 import logging
 import sys
@@ -41,3 +42,17 @@ def set_up(level: str) -> None:
 
 def log_event(event: str, level: int = logging.INFO, exc_info: BaseException | None = None, **fields: object) -> None:
     log.log(level, event, extra={"fields": fields}, exc_info=exc_info)
+
+
+def shown_address(client: tuple[str, int] | None, how: str) -> str | None:
+    """Return the address of a client for a log line: none, full, or only its network."""
+    if client is None or how == "none":
+        return None
+    if how == "full":
+        return client[0]
+    try:
+        address = ipaddress.ip_address(client[0])
+    except ValueError:
+        return None
+    address = getattr(address, "ipv4_mapped", None) or address
+    return str(ipaddress.ip_network((address, 24 if address.version == 4 else 48), strict=False))

@@ -17,6 +17,9 @@ class Metrics:
         self.requests = Counter("fasterce_requests_total", "Requests", ["route", "code"], registry=registry)
         self.seconds = Histogram("fasterce_request_seconds", "Time to respond", ["route"], buckets=SECONDS, registry=registry)
         self.in_flight = Gauge("fasterce_requests_in_flight", "Requests being served", registry=registry)
+        self.refused = Counter(
+            "fasterce_refused_total", "Requests refused, by reason and key", ["route", "reason", "key"], registry=registry
+        )
         self.rows = Counter("fasterce_explanations_total", "Rows explained", ["artifact", "status"], registry=registry)
         self.batch = Histogram("fasterce_batch_rows", "Rows of one call of explain", buckets=ROWS, registry=registry)
         self.calls = Counter("fasterce_model_calls_total", "Calls of the model", ["artifact"], registry=registry)
@@ -25,6 +28,8 @@ class Metrics:
         self.store_failures = Counter(
             "fasterce_store_failures_total", "Responses withheld because records could not be stored", registry=registry
         )
+        self.connections = Gauge("fasterce_connections", "Open connections", registry=registry)
+        self.closed = Gauge("fasterce_connections_closed", "Connections closed since there were too many", registry=registry)
         self.queue = Gauge("fasterce_rows", "Rows waiting or running", ["where"], registry=registry)
         self.workers = Gauge("fasterce_workers", "Worker processes", ["state"], registry=registry)
         self.restarts = Gauge("fasterce_worker_restarts", "Workers replaced after a hang or a crash", registry=registry)
@@ -39,7 +44,9 @@ class Metrics:
         self.usage.labels(name).inc(usage.rows * share)
         self.batch.observe(usage.batch_rows)
 
-    def text(self, load: PoolLoad) -> bytes:
+    def text(self, load: PoolLoad, connections: int, closed: int) -> bytes:
+        self.connections.set(connections)
+        self.closed.set(closed)
         self.queue.labels("waiting").set(load.waiting_rows)
         self.queue.labels("running").set(load.running_rows)
         self.workers.labels("alive").set(load.workers)

@@ -1,21 +1,23 @@
-"""Middleware around all routes: request ids, limits that need no reading of the body, headers, the log line and metrics."""
+"""Middleware around all routes: request ids, hosts and origins, headers of responses, the log line and metrics."""
 
-import asyncio
 import logging
 import re
 from time import perf_counter
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fasterce.serve.api import logs
-from fasterce.serve.api.problems import HANDLED, HTTPProblem, http_problem
-from fasterce.serve.api.state import EXPLAIN, AppState, key_name
+from fasterce.serve.api.problems import HANDLED, HTTPProblem, matching_routes, respond
+from fasterce.serve.api.state import AppState
 from fasterce.serve.settings import LOCAL
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-EXPLAIN_PATHS = re.compile(r"/v1/explain|/v2/models/[^/]+(/versions/[^/]+)?/infer")
+# Methods that change nothing.
+SAFE = ("GET", "HEAD", "OPTIONS")
 PAGE = "/page/"
 NOT_LOGGED = ("/v2/health/", "/metrics", PAGE)
 HEADERS = {
@@ -37,86 +39,49 @@ class RequestMiddleware:
     def __init__(self, app: ASGIApp, state: AppState) -> None:
         self.app, self.state = app, state
         self.local_only = state.settings.host in LOCAL
-        self.posts = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            # A route that is read is read without the body as well.
+            scope, send = {**scope, "method": "GET"}, without_body(send)
         tracked = TrackedRequest(scope, send)
-        is_post = scope["method"] == "POST"
-        self.posts += is_post
         self.state.metrics.in_flight.inc()
         try:
             self.check_headers(scope)
-            if is_post:
-                scope["state"]["body"] = await self.read_body(receive)
             await self.app(scope, receive, tracked.send)
         except Exception as error:
             if not isinstance(error, HANDLED):
                 logs.log_event("unforeseen", level=logging.ERROR, exc_info=error, request_id=tracked.id)
             if not tracked.status:
-                await http_problem(error).response(scope["path"], tracked.id)(scope, receive, tracked.send)
+                await respond(Request(scope), error)(scope, receive, tracked.send)
         finally:
-            self.posts -= is_post
             self.state.metrics.in_flight.dec()
             self.log_request(tracked)
 
     def check_headers(self, scope: Scope) -> None:
-        """Reject what can be rejected before the body is read."""
-        headers, method = Headers(scope=scope), scope["method"]
-        if self.local_only and not is_local(headers.get("host", "")):
+        """Reject requests for another host, and those a page of another site sends."""
+        headers, origins = Headers(scope=scope), self.state.settings.origins
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self.local_only and not is_local(host):
             raise HTTPProblem(421, "wrong_host", "serve.wrong_host")
-        # Pages of other sites send requests without a preflight, which browsers mark.
-        elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
-        if method in ("POST", "DELETE") and elsewhere and headers.get("origin") not in self.state.settings.origins:
+        if scope["method"] in SAFE or origin in origins:
+            return
+        # Some requests of other sites are sent without a preflight. Browsers mark them by one header or the other.
+        is_other = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+        if is_other or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise HTTPProblem(403, "other_site", "serve.other_site")
-        length = headers.get("content-length", "0")
-        if method == "POST" and length.isdecimal() and int(length) > self.state.settings.most_body:
-            raise self.too_large()
-        if method == "POST" and EXPLAIN_PATHS.fullmatch(scope["path"]):
-            if self.state.keys is not None:
-                # Before the body is read: it is held in memory only for clients with a key.
-                name = key_name(self.state.keys, headers.get("authorization", ""), EXPLAIN)
-                scope["state"] |= {"key": name, "key_scope": EXPLAIN}
-            if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-                raise HTTPProblem(415, "media_type", "serve.media_type")
-            self.check_capacity()
-
-    def check_capacity(self) -> None:
-        if self.state.closing:
-            raise HTTPProblem(503, "closing", "serve.closing")
-        load = self.state.dispatcher.load()
-        most = self.state.settings.most_waiting
-        if load.waiting_rows + load.running_rows >= most or self.posts > most + self.state.settings.extra_requests:
-            raise HTTPProblem(429, "busy", "serve.queue_full", rows=most)
-
-    def too_large(self) -> HTTPProblem:
-        return HTTPProblem(413, "too_large", "serve.body_too_large", bytes=f"{self.state.settings.most_body:,}")
-
-    async def read_body(self, receive: Receive) -> bytes:
-        """Return the body; HTTPProblem if it is too large, or takes too long to arrive."""
-        body, more, settings = bytearray(), True, self.state.settings
-        try:
-            async with asyncio.timeout(settings.body_seconds):
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise HTTPProblem(499, "gone", "serve.client_gone")
-                    body += message.get("body", b"")
-                    if len(body) > settings.most_body:
-                        raise self.too_large()
-                    more = message.get("more_body", False)
-        except TimeoutError:
-            close = {"Connection": "close"}
-            raise HTTPProblem(408, "slow", "serve.body_too_slow", headers=close, expected=settings.body_seconds) from None
-        return bytes(body)
 
     def log_request(self, tracked: "TrackedRequest") -> None:
         seconds, metrics = perf_counter() - tracked.started, self.state.metrics
         route, scope = tracked.route(), tracked.scope
+        found = scope["state"]
         metrics.requests.labels(route, tracked.status).inc()
         metrics.seconds.labels(route).observe(seconds)
+        if found.get("refused"):
+            metrics.refused.labels(route, found["refused"], found.get("key") or "").inc()
         if not scope["path"].startswith(NOT_LOGGED):
             logs.log_event(
                 "request",
@@ -125,8 +90,10 @@ class RequestMiddleware:
                 method=scope["method"],
                 status=tracked.status,
                 ms=round(seconds * 1e3, 1),
-                key=scope["state"].get("key"),
-                **scope["state"].get("log_fields", {}),
+                key=found.get("key"),
+                address=logs.shown_address(scope.get("client"), self.state.settings.log_address),
+                **({"refused": found["refused"]} if found.get("refused") else {}),
+                **found.get("log_fields", {}),
             )
 
 
@@ -142,7 +109,10 @@ class TrackedRequest:
 
     def route(self) -> str:
         """Return the pattern, not the path: a path may hold an id, and there are too many of them."""
-        return getattr(self.scope.get("route"), "path", None) or ("page" if self.scope["path"].startswith(PAGE) else "other")
+        if self.scope["path"].startswith(PAGE):
+            return "page"
+        matching = [self.scope["route"]] if "route" in self.scope else matching_routes(self.scope)
+        return next((path for one in matching if (path := getattr(one, "path", ""))), "other")
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -154,6 +124,13 @@ class TrackedRequest:
             cached = self.scope["path"].startswith(PAGE) and self.status < 400
             headers.setdefault("cache-control", "no-cache" if cached else "no-store")
         await self._send(message)
+
+
+def without_body(send: Send) -> Send:
+    async def head_only(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return head_only
 
 
 def is_local(host: str) -> bool:

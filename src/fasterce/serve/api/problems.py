@@ -5,16 +5,18 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from fastapi import Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from fasterce.errors import FasterCEError, Problem, make_problem
 from fasterce.options import names
 from fasterce.serve.api import logs
 from fasterce.serve.keys import KeyRejected
-from fasterce.serve.messages import InvalidRequest, Json, NoResponse
+from fasterce.serve.messages import InvalidRequest, Json, NoResponse, without_addresses
 from fasterce.serve.store import StoreError, UnstorableError
 
 RETRY_SECONDS = 1.0
@@ -102,10 +104,10 @@ class HTTPProblem(FasterCEError):
         return self.problem.text(names=names("http"))
 
     def response(self, path: str, request_id: str) -> Response:
-        """Return the response: in our shape, or in that of Open Inference under /v2."""
+        """Return the response: in our shape, or in that of the inference protocols under their paths."""
         fields = [{"field": where, "message": what} for where, what in self.fields]
         body = {"error": {"code": self.code, "message": self.message, "fields": fields}, "request_id": request_id}
-        if path.startswith("/v2"):
+        if path.startswith(("/v2", "/v1/models")):
             body = {"error": self.message}
         return Response(json.dumps(body), self.status, self.headers, "application/json")
 
@@ -127,6 +129,25 @@ HTTP_CODES = {400: "not_json", 404: "not_found", 405: "wrong_method"}
 HANDLED = (HTTPProblem, NoResponse, KeyRejected, StoreError, RequestValidationError, HTTPException)
 
 
+def respond(request: Request, error: Exception) -> Response:
+    """Return the response to an error, and note the reason for the log line and the metrics."""
+    found = http_problem(error)
+    if found.status == 405:
+        routes = matching_routes(request.scope)
+        methods = {method for route in routes for method in getattr(route, "methods", None) or ()}
+        found.headers["Allow"] = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+    state = request.scope["state"]
+    state["refused"] = found.code
+    if isinstance(error, KeyRejected) and error.key is not None:
+        state["key"] = error.key
+    return found.response(request.url.path, state["request_id"])
+
+
+def matching_routes(scope: Scope) -> list[BaseRoute]:
+    """Return the routes with the path of a request, whatever their methods."""
+    return [route for route in scope["app"].state.known_routes if route.matches(scope)[0] is not Match.NONE]
+
+
 def http_problem(error: Exception) -> HTTPProblem:
     """Return the response to one of the errors that are HANDLED; any other is unforeseen, and its text is not shown."""
     if isinstance(error, HTTPProblem):
@@ -138,7 +159,7 @@ def http_problem(error: Exception) -> HTTPProblem:
         return HTTPProblem(error.status_code, code, "serve.http_error", headers=error.headers, reason=reason)
     if isinstance(error, (NoResponse, KeyRejected, UnstorableError)):
         seconds = getattr(error, "retry_after", RETRY_SECONDS)
-        made = HTTPProblem(error.status, error.code, error.problem, retry_seconds=seconds)
+        made = HTTPProblem(error.status, error.code, without_addresses(error.problem), retry_seconds=seconds)
         if isinstance(error, InvalidRequest) and error.field:
             made.fields = [(error.field, made.message)]
         return made
@@ -201,6 +222,7 @@ DESCRIPTIONS = {
     404: "Not found",
     405: "Method not allowed",
     409: "The new version could not be loaded; the old one stays in service",
+    410: "The records of the reply have been erased",
     413: "Too large, or too many rows",
     415: "Not application/json",
     422: "Something in the request is not as expected; fields says what",

@@ -19,14 +19,19 @@ class RowValidator:
     def __init__(self, description: Description) -> None:
         self.name = f"Row_{description.name}"
         self.features: Mapping[str, Feature] = {one["name"]: one for one in description.schema["features"]}
+        passed = description.schema.get("passthrough", ())
+        self.passthrough: Mapping[str, bool] = {one["name"]: one["required"] for one in passed}
 
     def check(self, rows: Sequence[Mapping[str, Json]]) -> None:
         """Reject unknown columns in any row, and an invalid cell if there is one row only: in a batch it affects the status
         of its row alone."""
-        unknown = [(f"rows[{place}]", name) for place, row in enumerate(rows) for name in row if name not in self.features]
+        known = {*self.features, *self.passthrough}
+        unknown = [(f"rows[{place}]", name) for place, row in enumerate(rows) for name in row if name not in known]
         self.reject_unknown(unknown, "invalid_row")
         found = {name: cell_problem(rows[0], feature) for name, feature in self.features.items()} if len(rows) == 1 else {}
+        lacking = [name for name, needed in self.passthrough.items() if needed and len(rows) == 1 and name not in rows[0]]
         wrong = [(f"rows[0].{name}", problem) for name, problem in found.items() if problem]
+        wrong += [(f"rows[0].{name}", text("cell_not_given")) for name in lacking]
         if wrong:
             raise FieldsProblem("invalid_row", wrong)
 
@@ -48,15 +53,19 @@ class RowValidator:
         return {
             "title": self.name,
             "type": "object",
-            "properties": {name: cell_schema(feature) for name, feature in self.features.items()},
-            "required": [name for name, feature in self.features.items() if not feature["missing"]],
+            "properties": {name: cell_schema(feature) for name, feature in self.features.items()}
+            | {name: {"title": name, "description": "Passed through to the model."} for name in self.passthrough},
+            "required": [name for name, feature in self.features.items() if not feature["missing"]]
+            + [name for name, needed in self.passthrough.items() if needed],
             "additionalProperties": False,
         }
 
 
 def cell_schema(feature: Feature) -> dict[str, Json]:
     described: dict[str, Json] = {"enum": list(feature["categories"] or ())}
-    if feature["kind"] == "numeric":
+    if feature["kind"] == "time":
+        described = {"type": "string"} | ({"format": "date"} if feature["type"] == "date" else {})
+    elif feature["kind"] == "numeric":
         low, high = limits(feature)
         ends = {"minimum": low, "maximum": high}
         described = {"type": "integer" if feature["whole"] else "number"}
@@ -74,6 +83,8 @@ def limits(feature: Feature) -> tuple[float | None, float | None]:
 def cell_problem(row: Mapping[str, Json], feature: Feature) -> str | None:
     """Return what is wrong with one cell of a row, without what was sent; None if nothing is."""
     value = row.get(feature["name"])
+    if value is not None and feature["kind"] == "time":
+        return None if isinstance(value, str) else text("cell_not_a_time", type=feature["type"])
     if value is not None:
         return number_problem(value, feature) if feature["kind"] == "numeric" else category_problem(value, feature)
     if feature["missing"]:

@@ -44,6 +44,10 @@ class UnstorableError(StoreError):
     status, code = 422, "unstorable"
 
 
+class RepeatedKeyError(StoreError):
+    """Another request with the same idempotency key was answered first."""
+
+
 class Database:
     """A database with one connection for writing and one for reading.
 

@@ -19,7 +19,7 @@ from fasterce.serve.store.migrate import migrate
 from fasterce.serve.store.postgres import PostgreSQL
 from fasterce.serve.store.queue import Task, TaskQueue
 from fasterce.serve.store.sqlite import SQLite
-from fasterce.serve.store.tables import SUMMARY, check_rows, is_text, records, write_rows
+from fasterce.serve.store.tables import SUMMARY, check_rows, is_text, records, replies, try_to_write, write_reply, write_rows
 
 DEFAULT_URL = "sqlite:///fasterce-records.db"
 # Rows waiting to be written, queries waiting to be run, and rows of one query.
@@ -28,6 +28,8 @@ MAX_READERS = 256
 MAX_FOUND = 1000
 # Share of the timeout after which a transaction is aborted once somebody has waited for the whole timeout.
 STALLED_SHARE = 0.75
+# How long an reply is returned again to a request with the same idempotency key.
+REPLIES_KEPT = timedelta(days=1)
 # Records deleted in one transaction, and seconds between two, in which other servers can write to the same file.
 DELETE_STEP, DELETE_PAUSE = 50, 0.01
 
@@ -103,11 +105,29 @@ class Store:
         if rows:
             await self._submit(self._writer, Task(partial(write_rows, rows=rows), rows))
 
-    async def get(self, id: str) -> str | None:
-        """Return the JSON text of a record, or None."""
+    async def put_reply(self, records_to_store: Sequence[StoredRecord], reply: Mapping[str, str]) -> None:
+        """Store records and the reply they belong to; RepeatedKeyError, and nothing is stored, if its id has an reply."""
+        rows = check_rows([dict(vars(one)) for one in records_to_store])
+        await self._submit(self._writer, Task(partial(write_reply, rows=rows, reply=reply)))
+
+    async def get_reply(self, id: str) -> Mapping[str, str] | None:
+        """Return an reply, or None."""
+        found = select(replies).where(replies.c.id == id)
+        row = await self._submit(self._reader, Task(lambda connection: connection.execute(found).mappings().first()))
+        return None if row is None else dict(row)
+
+    async def get_bodies(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the JSON text of records by id, of those that are there."""
+        found = select(records.c.id, records.c.body).where(records.c.id.in_(ids))
+        return dict(await self._submit(self._reader, Task(lambda connection: list(map(tuple, connection.execute(found))))))
+
+    async def get(self, id: str, key: str | None = None) -> str | None:
+        """Return the JSON text of a record, or None; of one made with the key, if one is given."""
         if not is_text(id):
             return None
         found = select(records.c.body).where(records.c.id == id)
+        if key is not None:
+            found = found.where(records.c.key == key)
         body = await self._submit(self._reader, Task(lambda connection: connection.execute(found).scalar()))
         return None if body is None else str(body)
 
@@ -142,19 +162,21 @@ class Store:
     async def purge(self, now: datetime) -> int:
         """Delete records past the day they name, or without one, older than `retention_days`; return how many there were."""
         now = now.astimezone(UTC)
+        outdated = delete(replies).where(replies.c.time < (now - REPLIES_KEPT).isoformat(timespec="microseconds"))
+        await self._submit(self._writer, Task(lambda connection: connection.execute(outdated).rowcount))
         deleted = await self._delete(records.c.retain_until < now.date().isoformat())
         if self._retention_days is not None:
             before = (now - timedelta(days=self._retention_days)).isoformat(timespec="microseconds")
             deleted += await self._delete(records.c.retain_until.is_(None) & (records.c.time < before))
         return deleted
 
-    async def check(self) -> bool:
-        """Whether a record could be written now."""
+    async def check(self) -> StoreError | None:
+        """Return why a record could not be written now, or None."""
         try:
-            await self._submit(self._writer, Task(lambda connection: connection.execute(select(records.c.id).limit(1)).all()))
-        except StoreError:
-            return False
-        return True
+            await self._submit(self._writer, Task(try_to_write))
+        except StoreError as error:
+            return error
+        return None
 
     async def close(self) -> None:
         """Finish what is queued, then close the database."""

@@ -1,15 +1,16 @@
-"""The table of records in the newest version of the database, which `migrations/versions` creates, and how rows are written:
-all rows of a put or none."""
+"""The tables in the newest version of the database, which `migrations/versions` creates, and how rows are written: all rows
+of a put or none."""
 
 import re
 from collections.abc import Mapping, Sequence
+from uuid import uuid4
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, Text, insert, select
+from sqlalchemy import Column, Connection, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.exc import DataError, IntegrityError
 
-from fasterce.serve.store.database import UnstorableError
+from fasterce.serve.store.database import RepeatedKeyError, UnstorableError
 
-VERSION = "0002"
+VERSION = "0003"
 VERSION_TABLE = "fasterce_version"
 
 Row = Mapping[str, str | None]
@@ -39,6 +40,17 @@ records = Table(
     Column("time", text_type(), nullable=False),
     Column("retain_until", text_type()),
     Column("body", Text(), nullable=False),
+    Column("key", text_type()),
+)
+# What was answered to requests with an idempotency key: the ids of the records and the rest of the response, both as JSON.
+replies = Table(
+    "fasterce_replies",
+    records.metadata,
+    Column("id", text_type(), primary_key=True),
+    Column("fingerprint", text_type(), nullable=False),
+    Column("head", Text(), nullable=False),
+    Column("records", Text(), nullable=False),
+    Column("time", text_type(), nullable=False),
 )
 
 SUMMARY = tuple(column for column in records.c if column.name != "body")
@@ -58,6 +70,24 @@ def write_rows(connection: Connection, rows: Rows) -> None:
         raise UnstorableError(ID_TAKEN) from error
     except DataError as error:
         raise UnstorableError("serve.record_not_accepted") from error
+
+
+def write_reply(connection: Connection, rows: Rows, reply: Row) -> None:
+    """Insert an reply and its records; RepeatedKeyError if another reply has its id."""
+    if connection.execute(select(replies.c.id).where(replies.c.id == reply["id"])).first() is not None:
+        raise RepeatedKeyError("serve.key_repeated")
+    try:
+        connection.execute(insert(replies), [reply])
+    except IntegrityError as error:
+        raise RepeatedKeyError("serve.key_repeated") from error
+    write_rows(connection, rows)
+
+
+def try_to_write(connection: Connection) -> None:
+    """Write a row and delete it again, to find out whether rows can be written."""
+    row = dict.fromkeys(("fingerprint", "head", "records", "time"), "") | {"id": f"check {uuid4()}"}
+    connection.execute(insert(replies), [row])
+    connection.execute(delete(replies).where(replies.c.id == row["id"]))
 
 
 def check_rows(rows: Rows) -> list[Row]:

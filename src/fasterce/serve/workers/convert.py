@@ -28,6 +28,7 @@ class RowReader:
 
     def __init__(self, table: Table) -> None:
         self.columns = {str(name): name for name in table.schema.names}
+        self.passthrough = {str(name): name for name in table.schema.passthrough}
         self.converters = [
             _converter(feature, dtype) for feature, dtype in zip(table.schema.features, table.dtypes, strict=True)
         ]
@@ -36,7 +37,7 @@ class RowReader:
         """Raise InvalidRequest for unknown columns, which are an error of the request and not of a row."""
         for place, row in enumerate(rows):
             for column in row:
-                if column not in self.columns:
+                if column not in self.columns and column not in self.passthrough:
                     problem = unknown("serve.unknown_column", column, self.columns)
                     raise InvalidRequest(problem, f"rows[{place}].{column}"[:200])
 
@@ -47,11 +48,14 @@ class RowReader:
             name: pd.Series([convert(row.get(text, NOT_GIVEN)) for row in rows], labels, dtype=object)
             for (text, name), convert in zip(self.columns.items(), self.converters, strict=True)
         }
-        return pd.DataFrame(columns, index=labels, columns=pd.Index(list(self.columns.values()), tupleize_cols=False))
+        for text, name in self.passthrough.items():
+            if any(text in row for row in rows):
+                columns[name] = pd.Series([row.get(text) for row in rows], labels, dtype=object)
+        return pd.DataFrame(columns, index=labels, columns=pd.Index(list(columns), tupleize_cols=False))
 
 
 def _converter(feature: Feature, dtype: object) -> Convert:
-    if not feature.numeric:
+    if not feature.numeric or feature.is_time:
         return lambda value: value
     if pd.api.types.is_integer_dtype(dtype):
         return _integer
@@ -118,8 +122,12 @@ def _ranges(explainer: FasterCE, field: str, given: Json) -> dict[Hashable, Json
     found: dict[Hashable, Json] = {}
     for name, values in given.items():
         column = _column(explainer, field, name)
-        numeric = explainer.schema_[column].numeric
+        feature = explainer.schema_[column]
+        numeric = feature.numeric and not feature.is_time
         found[column] = _bounds(f"{field}.{name}", values) if numeric else list(values)
+        if feature.is_time:
+            open_ends = zip(values, (-math.inf, math.inf), strict=False)
+            found[column] = tuple(end if given is None else given for given, end in open_ends)
     return found or None
 
 

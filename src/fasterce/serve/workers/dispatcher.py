@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from time import monotonic
 
-from fasterce.errors import Problem
+from fasterce.errors import Problem, make_problem
 from fasterce.io.processes import ForkServer, Header
+from fasterce.serve.limits import FairShare
 from fasterce.serve.messages import (
     BatchUsage,
     DeadlineExceeded,
     Description,
     InvalidRequest,
+    Json,
     NotReady,
     Overloaded,
     PoolLoad,
@@ -24,7 +26,7 @@ from fasterce.serve.messages import (
 from fasterce.serve.settings import Settings
 from fasterce.serve.workers import wire
 from fasterce.serve.workers.pool import WorkerConnection, WorkerGoneError, WorkerPool
-from fasterce.serve.workers.queue import LatencyModel, PendingRequest, RequestQueue
+from fasterce.serve.workers.queue import LatencyModels, PendingRequest, Piece, RequestQueue
 
 # Seconds a worker gets beyond the last deadline: as long as its call usually takes, within these limits.
 LEAST_EXTRA, MOST_EXTRA = 0.1, 0.4
@@ -34,6 +36,8 @@ LEAST_RETRY, MOST_RETRY = 0.1, 10.0
 MAX_WAIT_SHARE = 0.8
 # Seconds: a request cut short by the deadline of another in its batch runs again if it has this much more time.
 MUCH_LATER = 0.1
+# Seconds after which a remote model counts as down.
+MODEL_SECONDS = 3.0
 # Seconds between two looks at whether all accepted requests are done.
 CLOSING_STEP = 0.01
 
@@ -53,10 +57,12 @@ class Dispatcher:
         self._queue = RequestQueue(settings.most_batch, settings.gather_ms / 1000)
         self._pool = WorkerPool(settings, self._dispatch, server)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._batches: dict[WorkerConnection, list[PendingRequest]] = {}
-        self._latency = LatencyModel()
+        self._batches: dict[WorkerConnection, list[Piece]] = {}
+        self._latency = LatencyModels(settings.most_batch, settings.piece_ms / 1e3)
+        self._share = FairShare(settings.most_waiting)
         self._timer: asyncio.TimerHandle | None = None
         self._started = self._closing = False
+        self.model_problems: dict[str, Problem] = {}
 
     async def start(self) -> None:
         """Return when requests can be served; raises StartError if the artifacts cannot be loaded."""
@@ -67,6 +73,22 @@ class Dispatcher:
     def ready(self) -> bool:
         """Whether a worker is ready."""
         return self._started and not self._closing and bool(self._pool.ready)
+
+    async def check_models(self) -> dict[str, Problem]:
+        """Find out why remote models do not respond, by artifact, as `model_problems` says from then on."""
+        remote = [name for name, one in self._pool.generation.descriptions.items() if one.is_remote]
+        if remote:
+            checking = asyncio.create_task(self._pool.check_models())
+            try:
+                await asyncio.wait([checking], timeout=MODEL_SECONDS)
+                if not checking.done():
+                    silent = make_problem("serve.model_silent", expected=MODEL_SECONDS)
+                    self.model_problems = dict.fromkeys(remote, silent)
+                found = await checking
+            finally:
+                checking.cancel()
+            self.model_problems = self.model_problems if found is None else found
+        return self.model_problems
 
     @property
     def _running_rows(self) -> int:
@@ -87,12 +109,19 @@ class Dispatcher:
 
     async def explain(self, request: WorkerRequest) -> WorkerResponse:
         """Return the response, or raise an error of `fasterce.serve.messages`, no later than `request.until`."""
-        self._check(request)
+        self._check_open(NotReady)
+        self._check_name(request.artifact)
         loop = asyncio.get_running_loop()
         try:
             pending = PendingRequest(request, loop.create_future())
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidRequest("serve.not_plain_json") from error
+        self._check_time(pending)
+        with self._share.hold(request.client, pending.cost):
+            return await self._response(pending)
+
+    async def _response(self, pending: PendingRequest) -> WorkerResponse:
+        request, loop = pending.request, asyncio.get_running_loop()
         self._queue.add(pending)
         self._queue.note_load(self._queue.rows + self._running_rows)
         self._dispatch()
@@ -115,23 +144,32 @@ class Dispatcher:
         if not self._started or self._closing:
             raise error("serve.closing" if self._closing else "serve.not_started")
 
-    def _check(self, request: WorkerRequest) -> None:
-        self._check_open(NotReady)
-        self._check_name(request.artifact)
-        if request.until <= monotonic():
+    def permits(self, client: str) -> bool:
+        """Whether a request of this client may wait."""
+        return self._share.permits(client)
+
+    def _check_time(self, pending: PendingRequest) -> None:
+        """Reject a request that must not wait, or would wait for too much of its time."""
+        left = pending.request.until - monotonic()
+        if left <= 0:
             raise DeadlineExceeded("serve.deadline_exceeded")
         rows = self._queue.rows + self._running_rows
-        wait = self._expected_wait(len(request.rows))
-        if rows >= self.settings.most_waiting or (rows and wait > MAX_WAIT_SHARE * (request.until - monotonic())):
+        wait = self._expected_wait(pending)
+        if not self.permits(pending.request.client) or (rows and wait > MAX_WAIT_SHARE * left):
             raise Overloaded("serve.overloaded", min(max(wait, LEAST_RETRY), MOST_RETRY), rows=rows)
 
-    def _expected_wait(self, rows: int) -> float:
-        """Return the seconds until `rows` more rows would be explained, behind all that are queued or running."""
-        workers, most = self.settings.workers, self.settings.most_batch
-        calls, rest = divmod(self._queue.rows + rows, most)
-        queued = calls * self._latency.predict(most) + (self._latency.predict(rest) if rest else 0.0)
-        running = self._latency.predict(self._running_rows / workers) if self._running_rows else 0.0
-        return running + queued / workers
+    def _expected_wait(self, pending: PendingRequest) -> float:
+        """Return the seconds until a request would be explained."""
+        self._latency.of(pending)
+        running = sum(self._usual_seconds(batch) for batch in self._batches.values())
+        queued = self._latency.total(self._queue.rows_before(pending))
+        return (running + queued) / self.settings.workers
+
+    def _usual_seconds(self, batch: Sequence[Piece]) -> float:
+        return self._latency.of(batch[0].pending).predict(sum(one.rows for one in batch))
+
+    def _most_rows(self, pending: PendingRequest) -> int:
+        return self._latency.most_rows(pending, self._queue.is_shared)
 
     async def reload(self) -> list[Description]:
         """Load what is on disk now, in workers beside those at work, which then take over; all or nothing."""
@@ -157,8 +195,8 @@ class Dispatcher:
         until = monotonic() + grace
         while (self._queue or self._tasks) and monotonic() < until:
             await asyncio.sleep(CLOSING_STEP)
-        for pending in self._queue.clear():
-            _fail(pending, NotReady("serve.closing"))
+        for piece in self._queue.clear():
+            _fail(piece.pending, NotReady("serve.closing"))
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -169,7 +207,7 @@ class Dispatcher:
     def _abandon(self, pending: PendingRequest) -> None:
         """Kill the worker of a cancelled request if no other request of its batch is waited for."""
         for worker, batch in self._batches.items():
-            if pending in batch and not any(one.open for one in batch):
+            if any(one.pending is pending for one in batch) and not any(one.open for one in batch):
                 self._pool.kill(worker)
                 return
 
@@ -183,22 +221,22 @@ class Dispatcher:
             if pause > 0:
                 self._timer = asyncio.get_running_loop().call_later(pause, self._dispatch)
                 return
-            self._start(self._pool.take(), self._queue.take())
+            self._start(self._pool.take(), self._queue.take(self._most_rows))
 
-    def _start(self, worker: WorkerConnection, batch: list[PendingRequest]) -> None:
+    def _start(self, worker: WorkerConnection, batch: list[Piece]) -> None:
         self._batches[worker] = batch
         task = asyncio.get_running_loop().create_task(self._run(worker, batch))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, worker: WorkerConnection, batch: list[PendingRequest]) -> None:
+    async def _run(self, worker: WorkerConnection, batch: list[Piece]) -> None:
         """Run one batch on one worker. A request without a response, and not expired, is tried once more."""
         began = monotonic()
         try:
-            message = wire.pack_requests([one.request for one in batch])
+            message = wire.pack_requests([one.request() for one in batch])
             reply = await self._pool.request(worker, message, self._time_limit(batch))
             if "outcomes" in reply:
-                self._latency.observe(sum(one.rows for one in batch), monotonic() - began)
+                self._latency.of(batch[0].pending).observe(sum(one.rows for one in batch), monotonic() - began)
                 self._deliver(worker, batch, reply)
             else:
                 self._retry(batch)
@@ -208,54 +246,67 @@ class Dispatcher:
             else:
                 self._requeue(batch)
         except asyncio.CancelledError:
-            for pending in batch:
-                _fail(pending, NotReady("serve.closing"))
+            for piece in batch:
+                _fail(piece.pending, NotReady("serve.closing"))
             raise
         except Exception:
-            for pending in batch:
-                _fail(pending, WorkerLost("serve.worker_reply_invalid"))
+            for piece in batch:
+                _fail(piece.pending, WorkerLost("serve.worker_reply_invalid"))
         finally:
             self._queue.note_done(self._queue.rows + self._running_rows, monotonic() - began)
             del self._batches[worker]
             self._pool.give_back(worker)
             self._dispatch()
 
-    def _time_limit(self, batch: Sequence[PendingRequest]) -> float:
+    def _time_limit(self, batch: Sequence[Piece]) -> float:
         """Return the seconds after which the worker is killed: when all requests have expired, or some have for long. Waiting
         for a worker that is about to finish is cheaper than replacing it."""
-        ends = [one.request.until for one in batch]
-        usual = self._latency.predict(sum(one.rows for one in batch))
-        extra = min(max(usual, LEAST_EXTRA), MOST_EXTRA)
+        ends = [one.until for one in batch]
+        extra = min(max(self._usual_seconds(batch), LEAST_EXTRA), MOST_EXTRA)
         return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0) + extra
 
-    def _deliver(self, worker: WorkerConnection, batch: Sequence[PendingRequest], reply: Header) -> None:
-        first_deadline = min(one.request.until for one in batch)
-        for pending, outcome in zip(batch, reply["outcomes"], strict=True):
+    def _deliver(self, worker: WorkerConnection, batch: Sequence[Piece], reply: Header) -> None:
+        first_deadline, usage = min(one.until for one in batch), BatchUsage(**reply["usage"])
+        for piece, outcome in zip(batch, reply["outcomes"], strict=True):
+            pending = piece.pending
             if "invalid" in outcome:
                 _fail(pending, InvalidRequest(Problem.from_dict(outcome["invalid"]), outcome["field"]))
-                continue
-            if reply["cut_short"] and not pending.alone and pending.request.until > first_deadline + MUCH_LATER:
-                self._requeue([pending], alone=True)
-            elif pending.open:
-                records = tuple(StoredRecord(**one) for one in outcome["records"])
-                description = worker.generation.descriptions[pending.request.artifact]
-                problem = None if outcome["problem"] is None else Problem.from_dict(outcome["problem"])
-                pending.future.set_result(WorkerResponse(records, description, BatchUsage(**reply["usage"]), problem))
+            elif reply["cut_short"] and not piece.alone and piece.until > first_deadline + MUCH_LATER:
+                self._requeue([piece], alone=True)
+            elif pending.versions - {worker.generation.number}:
+                # Another version has taken over since the first piece: all rows are explained again, by that one.
+                self._queue.drop(pending)
+                pending.restart()
+                self._queue.add(pending)
+            elif pending.open and piece.run == pending.run:
+                found = outcome.get("predictions") or [StoredRecord(**one) for one in outcome["records"]]
+                complete = pending.add(piece, tuple(found), usage, worker.generation.number)
+                if complete is not None:
+                    problem = outcome["problem"] if pending.rows == 1 else None
+                    pending.future.set_result(_response(worker, pending, complete, problem))
 
-    def _retry(self, batch: Sequence[PendingRequest]) -> None:
-        """Run each request alone, so that one cannot make the others fail twice."""
-        for pending in batch:
-            pending.attempts += 1
-            if pending.attempts > 1:
-                _fail(pending, WorkerLost("serve.worker_lost"))
+    def _retry(self, batch: Sequence[Piece]) -> None:
+        """Run each piece alone, so that one cannot make the others fail twice."""
+        for piece in batch:
+            piece.attempts += 1
+            if piece.attempts > 1:
+                _fail(piece.pending, WorkerLost("serve.worker_lost"))
         self._requeue(batch, alone=True)
 
-    def _requeue(self, batch: Sequence[PendingRequest], alone: bool = False) -> None:
-        """Queue requests again, before all others and in order."""
-        for pending in reversed(batch):
-            if pending.open:
-                pending.alone = pending.alone or alone
-                self._queue.add_first(pending)
+    def _requeue(self, batch: Sequence[Piece], alone: bool = False) -> None:
+        """Queue pieces again, before all others of their clients and in order."""
+        for piece in reversed(batch):
+            if piece.open:
+                piece.alone = piece.alone or alone
+                self._queue.add_again(piece)
+
+
+def _response(worker: WorkerConnection, pending: PendingRequest, found: tuple[Json, ...], problem: Json) -> WorkerResponse:
+    description = worker.generation.descriptions[pending.request.artifact]
+    invalid = None if problem is None else Problem.from_dict(problem)
+    if pending.request.action == "predict":
+        return WorkerResponse((), description, pending.usage, invalid, found)
+    return WorkerResponse(found, description, pending.usage, invalid)
 
 
 def _fail(pending: PendingRequest, error: Exception) -> None:

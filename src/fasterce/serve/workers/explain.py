@@ -11,25 +11,35 @@ import numpy as np
 import pandas as pd
 
 from fasterce import artifact, records
-from fasterce.errors import InputError, ModelError, Problem, make_problem
+from fasterce.errors import FasterCEError, InputError, ModelError, Problem, make_problem
 from fasterce.explainer import FasterCE
 from fasterce.explanation import INVALID_INPUT, MODEL_ERROR, CounterfactualArrays, Explanation
+from fasterce.models.predictions import FAILED
+from fasterce.pseudonyms import VARIABLE
 from fasterce.records import Wording
+from fasterce.records.cells import cell
 from fasterce.records.structure import Record
-from fasterce.serve.messages import BatchUsage, Description, InvalidRequest, StoredRecord, WorkerRequest
+from fasterce.serve.messages import (
+    NO_USAGE,
+    BatchUsage,
+    Description,
+    InvalidRequest,
+    Json,
+    StoredRecord,
+    WorkerRequest,
+    without_addresses,
+)
 from fasterce.serve.settings import ServedArtifact, Settings
 from fasterce.serve.workers.convert import RowReader, explain_arguments, invalid_option
 from fasterce.serve.workers.describe import schema_body
 
-PSEUDONYM_KEY = "FASTERCE_PSEUDONYM_KEY"
 # Time reserved for writing records: this many seconds, and at most this share of the time there is.
 RESERVED_SECONDS, MAX_RESERVED_SHARE = 0.05, 0.3
 LEAST_SECONDS = 0.001
 WARM_UP_SECONDS = 60.0
 
-NO_USAGE = BatchUsage(0, 0, 0)
 
-Outcome = tuple[StoredRecord, ...] | InvalidRequest
+Outcome = tuple[StoredRecord, ...] | tuple[Json, ...] | InvalidRequest
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,29 @@ class BatchExplainer:
             options = {"diagnose": False, "target": target}
             self.explain([WorkerRequest(name, (row,), options, monotonic() + WARM_UP_SECONDS, "warm-up")])
 
+    def run(self, requests: Sequence[WorkerRequest]) -> BatchResult:
+        """Explain or predict the rows of all requests, which have the same action."""
+        if requests[0].action == "explain":
+            return self.explain(requests)
+        loaded = self.artifacts[requests[0].artifact]
+        outcomes: list[Outcome] = [_check(loaded, request) or _predictions(loaded, request) for request in requests]
+        rows = sum(len(request.rows) for request in requests)
+        return BatchResult(outcomes, [None] * len(requests), BatchUsage(len(requests), rows, rows))
+
+    def model_problems(self) -> dict[str, Problem]:
+        """Return why remote models do not respond, by artifact."""
+        found = {}
+        for name, loaded in self.artifacts.items():
+            if loaded.description.is_remote:
+                examples = loaded.explainer.state_.search.examples[:1]
+                try:
+                    loaded.explainer.model.predict(loaded.explainer.state_.table.frame(examples))
+                except FasterCEError as error:
+                    found[name] = error.problem
+                except Exception as error:
+                    found[name] = make_problem("serve.model_failed", kind=type(error).__name__)
+        return found
+
     def explain(self, requests: Sequence[WorkerRequest]) -> BatchResult:
         """Call `explain` once for all requests; one that is invalid does not affect the others."""
         loaded = self.artifacts[requests[0].artifact]
@@ -122,6 +155,21 @@ class BatchExplainer:
         return BatchResult(outcomes, problems, usage, explanation.cut_short)
 
 
+def _predictions(loaded: LoadedArtifact, request: WorkerRequest) -> tuple[Json, ...] | InvalidRequest:
+    """Return the model's predictions for the rows of a request, as JSON; null where the model failed."""
+    explainer = loaded.explainer
+    read = explainer.state_.table.read(loaded.reader.frame(request.rows, range(len(request.rows))))
+    problem = read.first_problem
+    if problem is not None:
+        return InvalidRequest(problem.without_row(), f"instances[{problem.row}]")
+    predictor = explainer._predictor()
+    numbers = explainer.state_.numbers is not None
+    found = predictor.verify(predictor.table.frame(read.codes), raw=numbers)
+    if numbers and found.values is not None:
+        return tuple(cell(value) for value in found.values[:, 0])
+    return tuple(None if place == FAILED else cell(explainer.classes_[place]) for place in found.classes)
+
+
 def _check(loaded: LoadedArtifact, request: WorkerRequest) -> InvalidRequest | None:
     """Return why a request cannot be explained whatever the model predicts; None if it can."""
     try:
@@ -149,7 +197,24 @@ def _explain(loaded: LoadedArtifact, requests: Sequence[WorkerRequest]) -> Expla
             found = loaded.explainer.explain(frame, **arguments, deadline=deadline).in_pandas()
     except InputError as error:
         raise invalid_option(error) from error
+    found = _without_addresses(found)
     return found if found.cut_short else replace(found, options={**found.options, "deadline": None})
+
+
+def _without_addresses(found: Explanation) -> Explanation:
+    """Leave the addresses of remote models out of the reasons of rows the model failed on."""
+    failed = (found.status == MODEL_ERROR).to_numpy()
+    if not failed.any() or not found.problems:
+        return found
+    problems = [
+        [without_addresses(problem) for problem in one] if is_failed else one
+        for one, is_failed in zip(found.problems, failed, strict=True)
+    ]
+    reasons = [
+        " ".join(problem.text() for problem in one) if is_failed else reason
+        for one, is_failed, reason in zip(problems, failed, found.reason, strict=True)
+    ]
+    return replace(found, problems=problems, reason=pd.Series(reasons, found.reason.index, dtype=object, name="reason"))
 
 
 def _made(loaded: LoadedArtifact, explanation: Explanation, wording: Wording) -> list[Record]:
@@ -192,9 +257,9 @@ def _pseudonyms(request: WorkerRequest) -> Sequence[str | None]:
     """Return the subjects by names that cannot be traced back to a person without the key."""
     if request.subjects is None:
         return [None] * len(request.rows)
-    key = os.environ.get(PSEUDONYM_KEY, "")
+    key = os.environ.get(VARIABLE, "")
     if not key:
-        raise InvalidRequest("serve.no_pseudonym_key", "subjects", option="subjects", variable=PSEUDONYM_KEY)
+        raise InvalidRequest("serve.no_pseudonym_key", "subjects", option="subjects", variable=VARIABLE)
     try:
         return [records.pseudonym(subject, key) for subject in request.subjects]
     except InputError as error:
@@ -204,11 +269,14 @@ def _pseudonyms(request: WorkerRequest) -> Sequence[str | None]:
 def _stored(name: str, request: WorkerRequest, made: Sequence[Record]) -> tuple[StoredRecord, ...]:
     """Return the records of a request with what comes from it, in copies: records of a call share their parts."""
     decisions: Sequence[str | None] = request.decision_ids or [None] * len(made)
+    edited: Sequence[Sequence[str]] = request.edited or [()] * len(made)
     found = []
-    for record, decision, subject in zip(made, decisions, _pseudonyms(request), strict=True):
+    for record, decision, subject, columns in zip(made, decisions, _pseudonyms(request), edited, strict=True):
         ids = record["ids"] | {"request": request.request_id, "decision": decision, "subject": subject}
         constraints = record["constraints"] | {"set_by": request.constraints_by}
         own = record | {"ids": ids, "constraints": constraints, "retain_until": request.retain_until}
+        if columns:
+            own["input"] = record["input"] | {"edited": [name for name in record["input"]["columns"] if name in columns]}
         found.append(
             StoredRecord(
                 id=ids["record"],
@@ -219,6 +287,7 @@ def _stored(name: str, request: WorkerRequest, made: Sequence[Record]) -> tuple[
                 status=own["status"],
                 time=own["time"],
                 retain_until=request.retain_until,
+                key=request.key,
                 body=records.to_json(own),
             )
         )

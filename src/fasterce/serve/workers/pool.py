@@ -47,6 +47,7 @@ class WorkerConnection:
         self.generation = generation
         self.pid = 0
         self.ready = self.busy = self.gone = False
+        self.checking = False
         self.retired = False
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -123,12 +124,12 @@ class WorkerPool:
 
     @property
     def can_take(self) -> bool:
-        ready = self.ready
+        ready = [one for one in self.ready if not one.checking]
         return sum(one.busy for one in ready) < min(self.settings.workers, len(ready))
 
     def take(self) -> WorkerConnection:
         """Return the free worker that was spawned first, now busy; only if `can_take`."""
-        free = next(one for one in self.ready if not one.busy)
+        free = next(one for one in self.ready if not one.busy and not one.checking)
         free.busy = True
         return free
 
@@ -148,6 +149,25 @@ class WorkerPool:
         except (WorkerGoneError, asyncio.CancelledError):
             self.kill(worker)
             raise
+
+    async def check_models(self) -> dict[str, Problem] | None:
+        """Return why remote models do not respond, by artifact; None if no worker could find out."""
+        worker = next((one for one in reversed(self.ready) if not one.busy and not one.checking), None)
+        if worker is None:
+            return None
+        worker.checking = True
+        try:
+            reply = await worker.request({wire.CHECK: True})
+            return {name: Problem.from_dict(problem) for name, problem in reply[wire.CHECK].items()}
+        except WorkerGoneError:
+            return None
+        except asyncio.CancelledError:
+            self.kill(worker)
+            raise
+        finally:
+            worker.checking = False
+            self.give_back(worker)
+            self.on_change()
 
     async def reload(self) -> list[Description]:
         """Load a new generation beside the current one, then replace it; all or nothing."""
@@ -178,7 +198,7 @@ class WorkerPool:
         for worker in list(self.workers.values()):
             if worker.generation is generation:
                 worker.retired = True
-                if not worker.busy:
+                if not worker.busy and not worker.checking:
                     self.kill(worker)
 
     async def close(self) -> None:

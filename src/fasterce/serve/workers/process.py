@@ -10,6 +10,7 @@ from fasterce.io.processes import Header, limit_memory, packed, receive
 from fasterce.serve.messages import InvalidRequest
 from fasterce.serve.workers import wire
 from fasterce.serve.workers.explain import BatchExplainer
+from fasterce.serve.workers.wire import CHECK
 
 PICKLE_NOT_TRUSTED = "models.pickle_not_trusted"
 # Errors whose class decides the exit code.
@@ -33,6 +34,10 @@ def run_worker(connection: socket.socket) -> None:
         connection.sendall(packed({"ready": [vars(one) for one in explainer.descriptions]}))
         while True:
             header, _ = receive(connection)
+            if CHECK in header:
+                problems = explainer.model_problems()
+                connection.sendall(packed({CHECK: {name: problem.to_dict() for name, problem in problems.items()}}))
+                continue
             connection.sendall(packed({"taken": len(header["requests"])}))
             connection.sendall(packed(reply(explainer, header)))
 
@@ -48,13 +53,16 @@ def load_problem(error: Exception) -> Problem:
 def reply(explainer: BatchExplainer, header: Header) -> Header:
     """Return the results of a batch, or the error that made it fail."""
     try:
-        result = explainer.explain(wire.unpack_requests(header))
+        requests = wire.unpack_requests(header)
+        result = explainer.run(requests)
     except Exception as error:
         return {"broken": type(error).__name__}
     outcomes: list[Header] = []
     for outcome, problem in zip(result.outcomes, result.problems, strict=True):
         if isinstance(outcome, InvalidRequest):
             outcomes.append({"invalid": outcome.problem.to_dict(), "field": outcome.field})
+        elif requests[0].action == "predict":
+            outcomes.append({"predictions": outcome, "problem": None})
         else:
             invalid = None if problem is None else problem.to_dict()
             outcomes.append({"records": [vars(record) for record in outcome], "problem": invalid})

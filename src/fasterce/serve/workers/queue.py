@@ -1,13 +1,15 @@
-"""Requests that wait for a worker, which of them share a batch (those for one artifact with the same options), and how long
-a batch takes."""
+"""Requests that wait for a worker, which of them share a batch (those for one artifact with the same options), whose turn it
+is, and how long a batch takes."""
 
 import asyncio
 import json
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from fasterce.serve.messages import WorkerRequest, WorkerResponse
+from fasterce.serve.limits import row_cost
+from fasterce.serve.messages import NO_USAGE, BatchUsage, Json, WorkerRequest, WorkerResponse
 
 # Seconds: a request with less time left shares a batch only with requests that have about as little.
 SHORT_SECONDS = 0.5
@@ -20,83 +22,209 @@ HOLD_SHARE_OF_TIME_LEFT = 0.1
 # Weight of a call relative to the next one.
 DECAY = 0.95
 # Before the first call, in seconds: the fixed part of a call, and what each row adds.
-FIXED_SECONDS, ROW_SECONDS = 0.05, 0.005
+FIXED_SECONDS, ROW_SECONDS = 0.03, 0.002
 # With less variance of the number of rows, the slope is not estimated but this share of the mean time per row.
 LEAST_VARIANCE, DEFAULT_SLOPE = 0.25, 0.1
+# A request of a larger cost waits a moment for others whose queues come before.
+LARGE_COST = 8.0
+# Seconds for which a queue counts as used; while only one is, batches may be this many times longer.
+SHARED_SECONDS, ALONE_FACTOR = 5.0, 4.0
+# Seconds per row below which it makes no difference.
+LEAST_SLOPE = 1e-6
+# Options for which a model of the latency is kept.
+MOST_MODELS = 100
 
 
 @dataclass(eq=False)
 class PendingRequest:
-    """A request with the future of its response.
+    """A request with the future of its response, which is made of the responses to its pieces.
 
     Parameters
     ----------
     request : WorkerRequest
     future : asyncio.Future
-    alone : bool
-        Whether it must not share a batch.
-    attempts : int
-        How many workers were lost over it.
-    since : float
-        When it was queued, on the monotonic clock.
     """
 
     request: WorkerRequest
     future: asyncio.Future[WorkerResponse]
-    alone: bool = False
-    attempts: int = 0
-    since: float = field(default_factory=monotonic)
-    key: str = field(init=False)
+    options: str = field(init=False)
+    row_cost: float = field(init=False)
+    usage: BatchUsage = NO_USAGE
+    parts: dict[int, tuple[Json, ...]] = field(default_factory=dict)
+    versions: set[int] = field(default_factory=set)
+    run: int = 0
 
     def __post_init__(self) -> None:
-        self.key = f"{self.request.artifact}\n{json.dumps(self.request.options, sort_keys=True)}"
+        request = self.request
+        self.options = f"{request.action} {request.artifact}\n{json.dumps(request.options, sort_keys=True)}"
+        self.row_cost = row_cost(request)
 
     @property
     def rows(self) -> int:
         return max(len(self.request.rows), 1)
 
     @property
+    def cost(self) -> float:
+        return self.rows * self.row_cost
+
+    @property
     def open(self) -> bool:
         """Whether the response is still waited for."""
         return not self.future.done()
 
-    def can_share(self, other: "PendingRequest", now: float) -> bool:
+    def add(self, piece: "Piece", found: tuple[Json, ...], usage: BatchUsage, version: int) -> tuple[Json, ...] | None:
+        """Add what was found for a piece by a version of the artifacts; return all of it, in order, if nothing is missing."""
+        self.parts[piece.start] = found
+        self.versions.add(version)
+        self.usage += usage
+        if sum(map(len, self.parts.values())) < self.rows:
+            return None
+        return tuple(one for start in sorted(self.parts) for one in self.parts[start])
+
+    def restart(self) -> None:
+        """Forget what was found; pieces that are under way do not count any more."""
+        self.run += 1
+        self.parts, self.versions = {}, set()
+
+
+@dataclass(eq=False)
+class Piece:
+    """Rows `start` to `stop` of a request.
+
+    Parameters
+    ----------
+    pending : PendingRequest
+    start, stop : int
+    alone : bool
+        Whether it must not share a batch.
+    attempts : int
+        How many workers were lost over it.
+    since : float
+        When it was queued, on the monotonic clock.
+    run : int
+        How often the request had been started again when the piece was made.
+    """
+
+    pending: PendingRequest
+    start: int
+    stop: int
+    alone: bool = False
+    attempts: int = 0
+    since: float = field(default_factory=monotonic)
+    run: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def cost(self) -> float:
+        return self.rows * self.pending.row_cost
+
+    @property
+    def open(self) -> bool:
+        return self.pending.open
+
+    @property
+    def until(self) -> float:
+        return self.pending.request.until
+
+    @property
+    def is_part(self) -> bool:
+        """Whether other pieces of the request are explained in other batches."""
+        return self.rows < self.pending.rows
+
+    def request(self) -> WorkerRequest:
+        """Return the rows as a request of their own. A part gets its part of the time left, so that the others get theirs."""
+        if not self.is_part:
+            return self.pending.request
+        missing = self.pending.rows - sum(map(len, self.pending.parts.values()))
+        now = monotonic()
+        part = self.pending.request.part(self.start, self.stop)
+        return replace(part, until=now + (self.until - now) * min(self.rows / max(missing, 1), 1.0))
+
+    def can_share(self, other: "Piece", now: float) -> bool:
         """Whether both fit into one batch without the deadline of one cutting the other short."""
-        if self.alone or other.alone or self.key != other.key:
+        if self.alone or other.alone or self.is_part or other.is_part or self.pending.options != other.pending.options:
             return False
-        left, left_other = self.request.until - now, other.request.until - now
+        left, left_other = self.until - now, other.until - now
         return min(left, left_other) >= SHORT_SECONDS or max(left, left_other) <= 2 * min(left, left_other)
 
 
 class RequestQueue:
-    """Requests in the order of arrival; a batch is the first one and those that can share with it."""
+    """Requests in queues that take turns: the one that was given the least is next. A batch is its first request, or a piece
+    of it, and those of all queues that can share with it.
+
+    Parameters
+    ----------
+    most_batch : int
+        Rows of one batch.
+    gather_seconds : float
+        How long a request may be held back for others.
+    """
 
     def __init__(self, most_batch: int, gather_seconds: float) -> None:
         self.most_batch = most_batch
         self.gather_seconds = gather_seconds
-        self.rows = 0
-        self._pending: deque[PendingRequest] = deque()
+        self._pieces: dict[str, deque[Piece]] = {}
+        # Cost given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
+        self._given: dict[str, float] = {}
+        self._level = 0.0
+        # Queues of the last batch, and when the last batch of each queue was taken.
+        self._last: set[str] = set()
+        self._used: dict[str, float] = {}
         self._concurrent_rows = 0
         self._measured_at = self._free_at = 0.0
         self._batch_seconds = 0.0
 
     def __len__(self) -> int:
-        return len(self._pending)
+        return sum(map(len, self._pieces.values()))
+
+    def __iter__(self) -> Iterator[Piece]:
+        return (piece for pieces in self._pieces.values() for piece in pieces)
+
+    @property
+    def rows(self) -> int:
+        return sum(piece.rows for piece in self)
+
+    def rows_before(self, pending: PendingRequest) -> dict[str, float]:
+        """Return the rows, by options, that are explained before a request would be, and its own. Another queue is given at
+        most as much as this one meanwhile."""
+        queue = pending.request.queue
+        own = pending.cost + sum(piece.cost for piece in self._pieces.get(queue, ()))
+        found = {pending.options: float(pending.rows)}
+        for other, pieces in self._pieces.items():
+            part = 1.0 if other == queue else min(own / sum(piece.cost for piece in pieces), 1.0)
+            for piece in pieces:
+                found[piece.pending.options] = found.get(piece.pending.options, 0.0) + part * piece.rows
+        return found
 
     def add(self, pending: PendingRequest) -> None:
-        self._pending.append(pending)
-        self.rows += pending.rows
+        self._of(pending.request.queue).append(Piece(pending, 0, pending.rows, run=pending.run))
 
-    def add_first(self, pending: PendingRequest) -> None:
-        """Queue a request again, before all others."""
-        self._pending.appendleft(pending)
-        self.rows += pending.rows
+    def add_again(self, piece: Piece) -> None:
+        """Queue a piece again, before all others of its queue, which is given back what it cost."""
+        queue = piece.pending.request.queue
+        self._of(queue).appendleft(piece)
+        self._given[queue] -= piece.cost
+
+    def _of(self, queue: str) -> deque[Piece]:
+        if queue not in self._pieces:
+            self._given = {one: cost for one, cost in self._given.items() if one in self._pieces or cost > self._level}
+            self._given[queue] = max(self._given.get(queue, 0.0), self._level)
+            self._pieces[queue] = deque()
+        return self._pieces[queue]
+
+    def _keep(self, queue: str, pieces: deque[Piece]) -> None:
+        if pieces:
+            self._pieces[queue] = pieces
+        else:
+            self._pieces.pop(queue, None)
 
     def drop(self, pending: PendingRequest) -> None:
-        """Remove a request if it is still queued."""
-        if pending in self._pending:
-            self._pending.remove(pending)
-            self.rows -= pending.rows
+        """Remove what is still queued of a request."""
+        queue = pending.request.queue
+        self._keep(queue, deque(one for one in self._pieces.get(queue, ()) if one.pending is not pending))
 
     def note_load(self, rows: int) -> None:
         """Note how many rows are queued or running: as many may come again once these are done."""
@@ -112,44 +240,91 @@ class RequestQueue:
     def hold_seconds(self, workers: int) -> float:
         """Return how long the first request should wait for others that are likely to come; 0 to run it now."""
         now = monotonic()
-        if not self._pending or not self.gather_seconds or now - self._measured_at > LOAD_SECONDS:
+        if not self._pieces or not self.gather_seconds or now - self._measured_at > LOAD_SECONDS:
             return 0.0
-        first = self._pending[0]
+        next_queue = self._next()
+        first = self._pieces[next_queue][0]
+        hold = max(self.gather_seconds, min(HOLD_SHARE * self._batch_seconds, MAX_HOLD))
+        if first.pending.cost > LARGE_COST and any(
+            self._given.get(queue, self._level) < self._given[next_queue] for queue in self._last - self._pieces.keys()
+        ):
+            # Others were just given a response and come before this one if they come at once.
+            return max(self._free_at + hold - now, 0.0)
         if first.alone or self.rows >= min(self._concurrent_rows / workers, self.most_batch):
             return 0.0
-        hold = max(self.gather_seconds, min(HOLD_SHARE * self._batch_seconds, MAX_HOLD))
-        hold = min(hold, HOLD_SHARE_OF_TIME_LEFT * max(first.request.until - now, 0.0))
+        hold = min(hold, HOLD_SHARE_OF_TIME_LEFT * max(first.until - now, 0.0))
         return max(max(first.since, self._free_at) + hold - now, 0.0)
 
-    def take(self) -> list[PendingRequest]:
-        """Remove and return the next batch."""
+    def _next(self) -> str:
+        """Return the queue that was given the least."""
+        return min(self._pieces, key=self._given.__getitem__)
+
+    def take(self, most_rows: Callable[[PendingRequest], int]) -> list[Piece]:
+        """Remove and return the next batch.
+
+        Parameters
+        ----------
+        most_rows : callable
+            Returns how many rows with the options of a request a batch may have.
+        """
         now = monotonic()
-        first = self._pending[0]
-        batch, rows = [first], first.rows
-        for other in list(self._pending)[1:]:
-            if rows >= self.most_batch:
-                break
-            if rows + other.rows <= self.most_batch and first.can_share(other, now):
-                batch.append(other)
-                rows += other.rows
-        taken = set(map(id, batch))
-        self._pending = deque(one for one in self._pending if id(one) not in taken)
-        self.rows -= rows
+        queue = self._next()
+        self._level = self._given[queue]
+        most = min(most_rows(self._pieces[queue][0].pending), self.most_batch)
+        batch = [self._cut(queue, most)]
+        rows = batch[0].rows
+        for other in sorted(self._pieces, key=self._given.__getitem__):
+            left: deque[Piece] = deque()
+            for piece in self._pieces[other]:
+                if rows + piece.rows <= most and batch[0].can_share(piece, now):
+                    batch.append(piece)
+                    rows += piece.rows
+                else:
+                    left.append(piece)
+            self._keep(other, left)
+        self._last = {piece.pending.request.queue for piece in batch}
+        self._used |= dict.fromkeys(self._last, now)
+        for piece in batch:
+            self._given[piece.pending.request.queue] += piece.cost
         return batch
 
-    def clear(self) -> list[PendingRequest]:
-        """Remove and return all requests."""
-        left, self._pending, self.rows = list(self._pending), deque(), 0
+    @property
+    def is_shared(self) -> bool:
+        """Whether several queues have been used lately."""
+        since = monotonic() - SHARED_SECONDS
+        self._used = {queue: used for queue, used in self._used.items() if used > since}
+        return len(self._used.keys() | self._pieces.keys()) > 1
+
+    def _cut(self, queue: str, most_rows: int) -> Piece:
+        """Remove and return the first piece of a queue, as much of it as fits; the rest goes behind the queue's others."""
+        pieces = self._pieces[queue]
+        first = pieces.popleft()
+        if first.rows > most_rows:
+            middle = first.start + most_rows
+            pieces.append(replace(first, start=middle))
+            first = replace(first, stop=middle)
+        self._keep(queue, pieces)
+        return first
+
+    def clear(self) -> list[Piece]:
+        """Remove and return all that is queued."""
+        left, self._pieces = list(self), {}
         return left
 
 
 class LatencyModel:
-    """Weighted least squares of seconds on rows, with recent calls weighted more; slope and intercept are at least 0."""
+    """Weighted least squares of seconds on rows, with recent calls weighted more; slope and intercept are at least 0.
 
-    def __init__(self) -> None:
-        self.weight, self.rows, self.seconds = 2.0, 33.0, 2 * FIXED_SECONDS + 33.0 * ROW_SECONDS
-        self.squares = 1.0 + 32.0**2
-        self.products = (FIXED_SECONDS + ROW_SECONDS) + 32.0 * (FIXED_SECONDS + 32.0 * ROW_SECONDS)
+    Parameters
+    ----------
+    row_cost : float
+        Cost of a row relative to one with the default options: what is believed before the first call.
+    """
+
+    def __init__(self, row_cost: float = 1.0) -> None:
+        few, many = (FIXED_SECONDS + rows * ROW_SECONDS * row_cost for rows in (1, 32))
+        self.weight, self.rows, self.seconds = 2.0, 33.0, few + many
+        self.squares, self.products = 1.0 + 32.0**2, few + 32.0 * many
 
     def observe(self, rows: int, seconds: float) -> None:
         """Add a call with `rows` rows that took `seconds`."""
@@ -159,8 +334,8 @@ class LatencyModel:
         self.squares = DECAY * self.squares + rows * rows
         self.products = DECAY * self.products + rows * seconds
 
-    def predict(self, rows: float) -> float:
-        """Return the expected seconds of a call with `rows` rows."""
+    def line(self) -> tuple[float, float]:
+        """Return the fixed seconds of a call, and the seconds per row."""
         mean_rows, mean_seconds = self.rows / self.weight, self.seconds / self.weight
         variance = self.squares / self.weight - mean_rows**2
         per_row = mean_seconds / mean_rows
@@ -169,4 +344,52 @@ class LatencyModel:
         else:  # calls of one size say nothing about the slope
             slope = DEFAULT_SLOPE * per_row
         slope = min(max(slope, 0.0), per_row)
-        return max(mean_seconds + slope * (rows - mean_rows), slope * rows)
+        return max(mean_seconds - slope * mean_rows, 0.0), slope
+
+    def predict(self, rows: float) -> float:
+        """Return the expected seconds of a call with `rows` rows."""
+        fixed, slope = self.line()
+        return fixed + slope * rows
+
+    def most_rows(self, seconds: float) -> int:
+        """Return the rows of a call of about this length, of which rows take at least half of the fixed part."""
+        fixed, slope = self.line()
+        return max(int(max(seconds - fixed, fixed / 2) / max(slope, LEAST_SLOPE)), 1)
+
+
+class LatencyModels:
+    """A model of the latency for each artifact and options, for as many as were used lately.
+
+    Parameters
+    ----------
+    most_batch : int
+        Rows of one batch.
+    seconds : float
+        How long a batch should take.
+    """
+
+    def __init__(self, most_batch: int, seconds: float) -> None:
+        self.most_batch, self.seconds = most_batch, seconds
+        self._models: dict[str, LatencyModel] = {}
+
+    def of(self, pending: PendingRequest) -> LatencyModel:
+        model = self._models.pop(pending.options, None) or LatencyModel(pending.row_cost)
+        self._models[pending.options] = model
+        while len(self._models) > MOST_MODELS:
+            del self._models[next(iter(self._models))]
+        return model
+
+    def most_rows(self, pending: PendingRequest, is_shared: bool) -> int:
+        """Return how many rows with the options of a request a batch may have."""
+        seconds = self.seconds if is_shared else ALONE_FACTOR * self.seconds
+        return min(self.of(pending).most_rows(seconds), self.most_batch)
+
+    def total(self, rows: Mapping[str, float]) -> float:
+        """Return the seconds of batches with these rows, by options."""
+        seconds = 0.0
+        for options, count in rows.items():
+            model = self._models.get(options) or LatencyModel()
+            calls, rest = divmod(count, min(model.most_rows(self.seconds), self.most_batch))
+            fixed, slope = model.line()
+            seconds += (calls + (rest > 0)) * fixed + slope * count
+        return seconds

@@ -11,6 +11,9 @@ from fasterce.io.processes import Header
 from fasterce.serve.messages import WorkerRequest
 from fasterce.serve.settings import ServedArtifact, Settings
 
+# The field of the message that asks a worker whether its remote models respond, and of the reply.
+CHECK = "check"
+
 
 def pack_requests(requests: Sequence[WorkerRequest]) -> Header:
     """Return the message of a batch, with the time left of each request instead of a moment on this process's clock."""
