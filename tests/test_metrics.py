@@ -25,8 +25,8 @@ def test_gower_is_share_of_range_and_one_for_a_category(scale: metrics.Scale) ->
 
 
 def test_proximity_is_the_papers(scale: metrics.Scale) -> None:
-    """Median absolute deviations: a 2, n 1; two continuous and two categorical features."""
-    expected = [0.0, np.sqrt(2.5**2) / 2 + 1 / 2, np.sqrt(5**2 + 2**2) / 2 + 2 / 2]
+    """Median absolute deviations: a 2, n 1; two numeric and two categorical of four features."""
+    expected = [0.0, 2 / 4 * 2.5 + 2 / 4 * 1 / 2, 2 / 4 * np.sqrt(5**2 + 2**2) + 2 / 4 * 2 / 2]
     np.testing.assert_allclose(metrics.proximity(scale, ROWS, AFTER), expected)
 
 
@@ -90,7 +90,7 @@ def test_filling_and_emptying_count_as_a_changed_category() -> None:
     after = pd.DataFrame({"a": [6.0, np.nan, np.nan], "n": [2, 2, 2], "c": ["x", "y", None], "d": list("ppp")})
     assert metrics.features_changed(scale, before, after).tolist() == [1, 2, 0]
     np.testing.assert_allclose(metrics.gower_l1(scale, before, after), [1.0, 2.0, 0.0])
-    np.testing.assert_allclose(metrics.proximity(scale, before, after), [1 / 2, 2 / 2, 0.0])
+    np.testing.assert_allclose(metrics.proximity(scale, before, after), [1 / 4, 2 / 4, 0.0])
     apart = np.abs(scale.embed(before) - scale.embed(after)).sum(axis=1)
     assert apart[2] == 0.0
     assert (apart[:2] >= [1.0, 2.0]).all()

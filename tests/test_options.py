@@ -123,7 +123,7 @@ def test_surfaces_name_options_their_own_way() -> None:
 def test_choices_come_from_the_annotation() -> None:
     by_name = {one.name: one for one in options.declared()}
     assert by_name["method"].choices == ("closest", "sparse", "realistic", "all")
-    assert by_name["distance"].choices == ("percentile", "gower", "mad")
+    assert by_name["distance"].choices == ("percentile", "gower", "mad", "euclidean")
     assert by_name["n"].choices == ()
     assert [by_name[name].type for name in ("n", "budget", "robust", "diagnose", "method")] == [int, int, float, bool, str]
 

@@ -329,11 +329,13 @@ class FasterCE(Transforming, BaseEstimator):
             the training rows.
         ensemble_agreement : float, optional
             Share of the refitted models (see `fit_ensemble`), above 0 and up to 1, that must predict the target as well.
-        distance : {"percentile", "gower", "mad"} or mapping, default "percentile"
+        distance : {"percentile", "gower", "mad", "euclidean"} or mapping, default "percentile"
             How changes are measured. "percentile" is the share of training rows between the two values, "gower" the share
-            of the range, "mad" the distance of the paper, in median absolute deviations. A changed category costs 1 (with
-            "mad", one divided by the number of categorical columns). A mapping {column: factor} multiplies the percentile
-            distance of the columns it names.
+            of the range; both add up over columns, and a changed category costs 1. "mad" is the proximity of the paper:
+            (numeric columns / all columns) times the Euclidean norm of the changes in median absolute deviations, plus
+            (categorical columns / all columns) times the share of categories that differ. "euclidean" is one Euclidean norm
+            of the changes in standard deviations and 1 per changed category. A mapping {column: factor} multiplies the
+            percentile distance of the columns it names.
         realism : float, default 0.5
             For "realistic", from 0 (close to the row) to 1 (close to known rows of the target).
         budget : int, optional

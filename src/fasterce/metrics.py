@@ -153,20 +153,14 @@ def gower_l1(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) ->
 
 
 def proximity(scale: Scale, rows: pd.DataFrame, counterfactuals: pd.DataFrame) -> Floats:
-    """Return the proximity of the paper.
+    """Return the proximity of the paper, by the formula of CERTIFAI: `distance="mad"`.
 
-    The Euclidean distance over continuous features divided by the median absolute deviation, averaged over them, plus the
-    share of categories that differ. A feature whose deviation is zero is divided by its standard deviation; a number that
-    becomes missing or is filled counts as a category.
+    The share of numeric features times the Euclidean norm of the changes, each divided by the median absolute deviation,
+    plus the share of categorical features times the share of categories that differ. A feature whose deviation is zero is
+    divided by its standard deviation; a number that becomes missing or is filled costs what a category does.
     """
-    after, before = scale.codes(counterfactuals), scale.codes(rows)
-    change, flipped = after - before, (after == MISSING) != (before == MISSING)
-    numeric, categorical = scale.codec.numeric, scale.codec.categorical
-    scaled = np.where(flipped, 0.0, change)[:, numeric] / scale.codec.profile.mad[numeric]
-    continuous = np.sqrt((scaled**2).sum(axis=1)) / max(len(numeric), 1)
-    differing = (change[:, categorical] != 0).sum(axis=1) + flipped[:, numeric].sum(axis=1)
-    matching = differing / max(len(categorical), 1)
-    return np.asarray(continuous + matching)
+    distance = Distance.mad(scale.codec.profile.mad, scale.codec.numeric, scale.codec.nullable)
+    return distance.total(scale.codes(counterfactuals), scale.codes(rows))
 
 
 def nn_ratios(peers: Peers, counterfactuals: pd.DataFrame) -> Floats:

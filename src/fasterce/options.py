@@ -234,7 +234,7 @@ class ExplainOptions(Checked):
     )
     distance: DistanceName | Mapping[Hashable, float] = shared(
         "percentile",
-        "How changes are measured: percentile, gower or mad; or a factor by column, which multiplies percentile.",
+        "How changes are measured: percentile, gower, mad or euclidean; or a factor by column, which multiplies percentile.",
         kind=Kind.FACTORS,
         entry="factor",
     )

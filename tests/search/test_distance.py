@@ -93,11 +93,19 @@ def test_curves_weights_and_flat_prices_take_the_same_factor() -> None:
     assert plain.graded.tolist() == dear.graded.tolist() == [True, False, True]
 
 
-def test_mad_divides_by_the_deviation_and_averages() -> None:
-    mad = Distance.mad(np.array([2.0, 1.0, 0.5, 1.0]), np.array([0, 2]))
-    np.testing.assert_allclose(
-        mad.parts(np.array([5.0, 1.0, 1.0, 1.0]), np.array([1.0, 0.0, 0.0, 1.0])), [1.0, 0.5, 1.0, 0.0]
-    )
+def test_mad_is_a_norm_of_deviations_plus_a_share_of_categories() -> None:
+    """The formula of CERTIFAI: 3 numbers and 2 categories of 5 columns."""
+    mad = Distance.mad(np.array([2.0, 1.0, 0.5, 1.0, 4.0]), np.array([0, 2, 4]))
+    row, other = np.array([1.0, 0.0, 0.0, 1.0, 8.0]), np.array([7.0, 1.0, 2.0, 1.0, 8.0])
+    assert mad.total(other, row) == pytest.approx(3 / 5 * np.sqrt(3**2 + 4**2) + 2 / 5 * 1 / 2)
+    only_numbers = Distance.mad(np.array([2.0, 1.0]), np.arange(2))
+    assert only_numbers.total(np.array([6.0, 4.0]), np.zeros(2)) == pytest.approx(5.0)
+
+
+def test_euclidean_is_one_norm_over_deviations_and_categories() -> None:
+    euclidean = Distance.euclidean(np.array([2.0, 1.0, 0.5]), np.array([0, 2]), np.array([0]))
+    assert euclidean.total(np.array([5.0, 1.0, 1.0]), np.array([1.0, 0.0, 0.0])) == pytest.approx(np.sqrt(2**2 + 1 + 2**2))
+    assert euclidean.total(np.array([MISSING, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])) == pytest.approx(np.sqrt(2))
 
 
 GAPPY = Distance.gower(np.array([10.0, 3.0, 0.5]), np.array([0, 2]), np.array([0]))
@@ -111,7 +119,7 @@ def test_to_and_from_missing_costs_what_a_category_costs() -> None:
     np.testing.assert_allclose(GAPPY.times({0: 3.0}).total(other, row), [3.5, 3.0])
     np.testing.assert_allclose(GAPPY.shrinkable(other, row), [[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
     mad = Distance.mad(np.array([2.0, 1.0, 1.0, 1.0]), np.array([0, 2]), np.array([0]))
-    assert mad.total(np.array([MISSING, 0, 1.0, 0]), np.array([1.0, 0, 1.0, 0])) == 0.5, "one of two categories"
+    assert mad.total(np.array([MISSING, 0, 1.0, 0]), np.array([1.0, 0, 1.0, 0])) == 0.25, "one of four columns"
 
 
 def test_a_gap_is_best_filled_with_a_usual_value() -> None:
@@ -253,7 +261,7 @@ def test_factors_multiply_costs() -> None:
 @pytest.mark.parametrize(
     ("distance", "message"),
     [
-        ("euclid", r"^distance must be one of 'percentile', 'gower', 'mad'; got 'euclid'\."),
+        ("euclid", r"^distance must be one of 'percentile', 'gower', 'mad', 'euclidean'; got 'euclid'\."),
         ("percentil", r"Did you mean 'percentile'\?"),
         (None, r"^distance must be one of"),
         ({"agee": 2.0}, r"^distance must name columns of the table, such as 'gain', 'age', 'job'.*; got 'agee'\.$"),
@@ -291,7 +299,7 @@ def test_a_column_with_a_factor_is_changed_less_often(explainer: FasterCE) -> No
 
 def test_each_distance_is_smallest_where_it_is_minimized(explainer: FasterCE) -> None:
     rows = TRAINING.head(60)
-    names: tuple[DistanceName, ...] = ("percentile", "gower", "mad")
+    names: tuple[DistanceName, ...] = ("percentile", "gower", "mad", "euclidean")
     assert names == tuple(NAMES)
     found = {name: explainer.explain(rows, distance=name) for name in names}
     for name in names:

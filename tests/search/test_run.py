@@ -131,6 +131,8 @@ def test_numpy_numbers_are_numbers(explainer: FasterCE) -> None:
 
 def test_sources_take_turns_twin_scores_labels() -> None:
     class CompiledModel:
+        scorer = None
+
         def evaluate(self, codes: Any) -> Any: ...
 
     one = run.sources(predictor(use_scores=True), CompiledModel(), raw=False)

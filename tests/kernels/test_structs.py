@@ -1,0 +1,43 @@
+"""Named tuples as structures of compiled functions."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fasterce.kernels.jit import compiled
+from fasterce.kernels.structs import arrays_of, as_struct
+
+
+class Inner(NamedTuple):
+    values: np.ndarray
+
+
+class Outer(NamedTuple):
+    inner: Inner
+    factor: float
+    count: int
+
+
+@compiled
+def scale(outer: Outer) -> float:
+    total = 0.0
+    for k in range(outer.count):
+        outer.inner.values[k] *= outer.factor
+        total += outer.inner.values[k]
+    return total
+
+
+def test_compiled_functions_read_fields_and_write_to_the_arrays_themselves() -> None:
+    outer = Outer(Inner(np.array([1.0, 2.0, 4.0])), 3.0, 2)
+    assert scale(as_struct(outer)) == 9.0
+    assert outer.inner.values.tolist() == [3.0, 6.0, 4.0]
+    assert scale(as_struct(outer._replace(factor=0.5, count=3))) == 6.5, "the type is made once, the values each time"
+
+
+def test_arrays_become_contiguous_and_writable() -> None:
+    read_only = np.arange(6.0).reshape(2, 3).T
+    read_only.flags.writeable = False
+    made = arrays_of(Outer(Inner(read_only), 1.0, 2))
+    assert made.inner.values.flags.c_contiguous
+    assert made.inner.values.flags.writeable
+    np.testing.assert_array_equal(made.inner.values, read_only)
