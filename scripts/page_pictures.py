@@ -68,15 +68,14 @@ def limits(page: Page) -> None:
 
 def what_if(page: Page) -> None:
     decision(page)
-    page.get_by_role("button", name="Try alternative A").click()
+    page.get_by_role("button", name="Try this: alternative A").click()
     page.locator("#outcome-whatif .gauge").wait_for()
     page.evaluate("window.scrollTo(0, 0)")
 
 
 def advice(page: Page) -> None:
     open_limits(page)
-    for button in page.locator("#panel-limits .lock").all():
-        button.click()
+    page.locator("#lock-all").click()
     page.locator(".advice-side").first.wait_for(timeout=90_000)
     page.locator("#panel-limits").evaluate("panel => panel.scrollTo(0, 0)")
     page.locator(".advice .waiting").wait_for(state="detached", timeout=90_000)
@@ -85,7 +84,11 @@ def advice(page: Page) -> None:
 def letter(page: Page) -> None:
     decision(page)
     page.locator("#keep").click()
-    page.locator("#kept[open]").wait_for()
+    page.locator("#decision-number").fill("2026-118")
+    page.locator("#keep-now").click()
+    page.locator(".sheet .letter").wait_for()
+    page.get_by_label("Sender").fill("A Bank\nBank Street 1, 10115 Berlin")
+    page.get_by_label("Whom to ask").fill("Ms Doe, telephone 030 123456")
 
 
 def phone_limits(page: Page) -> None:

@@ -4,14 +4,14 @@ The first start trains them and their explainers, in a process of its own, and k
 """
 
 import argparse
-import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 from shutil import rmtree
 from tempfile import mkdtemp
 
+from fasterce.pseudonyms import VARIABLE
 from fasterce.serve.run import run
 from fasterce.serve.settings import ServedArtifact, Settings
 
@@ -32,10 +32,14 @@ def main() -> None:
         return
     artifacts = tuple(served(options.folder, name) for name in TITLES)
     records = f"sqlite:///{options.folder / 'records.db'}"
-    wording = options.folder / "wording.json"
-    wording.write_text(json.dumps({"features": labels(options.folder)}, indent=1))
+    # Records are found by the person; kept with the demonstration, so that they are found after the next start too.
+    secret = options.folder / "pseudonym-key"
+    if not secret.exists():
+        secret.write_text(token_hex(16))
+    environment = {VARIABLE: secret.read_text()}
     print(f"Open http://127.0.0.1:{options.port} in a browser; Ctrl-C ends it.")
-    run(Settings(artifacts, port=options.port, records=records, retention_days=30, wording=wording, log_level="warning"))
+    common = {"records": records, "retention_days": 30, "environment": environment, "log_level": "warning"}
+    run(Settings(artifacts, port=options.port, **common))
 
 
 def served(folder: Path, name: str) -> ServedArtifact:
@@ -53,12 +57,6 @@ def served(folder: Path, name: str) -> ServedArtifact:
     return ServedArtifact(name, made / "artifact", title=TITLES[name], applicants=made / "people.csv", applicants_id=WHO)
 
 
-def labels(folder: Path) -> dict[str, str]:
-    """Columns in words, for letters and cards."""
-    heads = [(folder / name / "people.csv").read_text(encoding="utf-8").splitlines()[0].split(",")[1:] for name in TITLES]
-    return {column: column.replace("_", " ") for head in heads for column in head}
-
-
 def learn(name: str, folder: Path) -> None:
     """A scikit-learn pipeline as ONNX inside the artifact, and people it refuses. What training needs is imported here: the
     service starts without it."""
@@ -67,7 +65,6 @@ def learn(name: str, folder: Path) -> None:
 
     from fasterce import FasterCE, datasets  # noqa: PLC0415
     from fasterce.cli.adult_demo import balanced, make_model  # noqa: PLC0415
-    from fasterce.constraints import Near  # noqa: PLC0415
     from fasterce.models.files.load import load_model  # noqa: PLC0415
 
     data = datasets.load(name)
@@ -79,8 +76,7 @@ def learn(name: str, folder: Path) -> None:
     file = folder / "model.onnx"
     file.write_bytes(skl2onnx.convert_sklearn(pipeline, initial_types=inputs, target_opset=17).SerializeToString())
     loaded = load_model(file)
-    schema = replace(data.schema, constraints=(*data.schema.constraints, Near("age", up=3)))
-    explainer = FasterCE(loaded.model, schema, random_state=0).fit(data.X)
+    explainer = FasterCE(loaded.model, data.schema, random_state=0).fit(data.X)
     explainer.save(folder / "artifact", model_file=loaded)
     refused = data.X[loaded.model.predict(data.X) != data.wanted].sample(frac=1, random_state=0).head(PEOPLE)
     # Compiles the kernels of the search, which are kept on disk: the service starts in seconds from now on.

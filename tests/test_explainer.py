@@ -974,3 +974,38 @@ def test_names_of_dice_and_misspelt_ones_are_answered(
         explainer.explain(refused, **option)
     assert isinstance(caught.value, InputError)
     assert words in str(caught.value)
+
+
+def test_the_target_of_the_schema_is_the_default_and_never_turns() -> None:
+    """Without a declaration two classes turn into each other; with one, a row that has the wanted class needs nothing."""
+    frame = people(200)
+
+    def decide(rows: pd.DataFrame) -> Any:
+        return np.where(rows["income"] > 50, "good", "bad")
+
+    fast: dict[str, Any] = {"random_state": 0, "config": Config.fast()}
+    schema = Schema.infer(frame)
+    open_ended = FasterCE(decide, schema, **fast).fit(frame)
+    assert open_ended.declared_target is None
+    assert set(open_ended.explain(frame.head(20)).target) == {"good", "bad"}
+    for declared in ({"target": "good"}, {"unwanted": ["bad"]}):
+        explainer = FasterCE(decide, schema.declare(**declared), **fast).fit(frame)
+        found = explainer.explain(frame.head(20))
+        assert set(found.target) == {"good"}
+        assert list(found.status == "already_target") == list(decide(frame.head(20)) == "good")
+        assert found.options["target"] == "good", "the record says what was aimed at"
+        other = explainer.explain(frame.head(20), target="any other")
+        assert (other.target != other.prediction).all()
+
+
+def test_a_declared_target_that_the_model_does_not_have_is_told() -> None:
+    frame = people(200)
+
+    def decide(rows: pd.DataFrame) -> Any:
+        return np.where(rows["income"] > 50, "good", "bad")
+
+    schema = Schema.infer(frame).declare(target="excellent")
+    explainer = FasterCE(decide, schema, random_state=0, config=Config.fast()).fit(frame)
+    with pytest.raises(SchemaError, match="must be a class of the model"):
+        explainer.explain(frame.head(2))
+    assert len(explainer.explain(frame.head(2), target="good")) == 2

@@ -18,7 +18,7 @@ from fasterce.constraints import Constraint
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.data.frames import as_pandas, kind_of
 from fasterce.data.schema import Schema
-from fasterce.errors import InputError, NotFittedError
+from fasterce.errors import InputError, NotFittedError, SchemaError
 from fasterce.explanation import Explanation, as_given
 from fasterce.fitting import drift, pipeline, recheck, update
 from fasterce.fitting.drift import DriftReport
@@ -296,8 +296,8 @@ class FasterCE(Transforming, BaseEstimator):
             "closest" makes the smallest change by `distance` (CE1 of the paper), "sparse" changes one feature, or as few
             as possible (CE2), "realistic" stays close to known rows of the target (CE3), "all" runs the three.
         target : object, optional
-            Wanted class. With two classes the default is the other one; with more, "any other" means any class but the
-            predicted one. For regression an interval (low, high); None is an open end.
+            Wanted class; "any other" means any class but the predicted one. For regression an interval (low, high); None is
+            an open end. The default is the target of the schema, and without one, of two classes the other one.
         target_score : tuple of two floats, optional
             Interval (low, high) for the probability of the class `target`.
         n : int, default 1
@@ -397,6 +397,7 @@ class FasterCE(Transforming, BaseEstimator):
     def _explain(self, rows: pd.DataFrame, options: ExplainOptions) -> Explanation:
         started = perf_counter()
         predictor, compiled = self._predictor(rows=rows), self.state_.compiled.session() if self.state_.compiled else None
+        options = replace(options, target=self.declared_target if options.target is None else options.target)
         plan = self._plan(options, predictor, compiled)
         ledger = results.QueryLedger(self.state_.table.read(rows), plan.target)
         verifier = results.Verifier(predictor, rows, ledger.codes, plan.target.raw)
@@ -425,6 +426,15 @@ class FasterCE(Transforming, BaseEstimator):
             frame = predictor.table.as_returned(found.rows.iloc[arrays.query], arrays.before, arrays.codes)
             values = predictor.verify(frame, raw=True).values
         return found if values is None else replace(found, arrays=arrays.with_chances(values), usage=predictor.usage)
+
+    @property
+    def declared_target(self) -> Any:
+        """The target that the schema declares: a class of the model, an interval of its numbers, or None."""
+        classes = () if self.state_.numbers is not None else self.classes_
+        declared = self.schema_.wanted(classes)
+        if declared is not None and classes and declared not in classes:
+            raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=declared)
+        return declared
 
     def _with_probabilities(self, explanation: Explanation) -> Explanation:
         """Return an explanation with the probabilities of its rows and counterfactuals, for records.
@@ -509,6 +519,7 @@ class FasterCE(Transforming, BaseEstimator):
         if len(row) == 0:
             raise InputError("search.no_row", option="row")
         predictor = self._predictor()
+        target = self.declared_target if target is None else target
         ledger = results.QueryLedger(self.state_.table.read(row.iloc[:1]), choose_target(predictor, target, None))
         constraints = CompiledConstraints.compile(self.state_.table, self.state_.search.codec, None, None)
         found = run.plain_context(ledger, predictor, self.state_.search, constraints, step)

@@ -59,11 +59,13 @@ class Change:
     """A change of one feature: the value in the row and in the counterfactual.
 
     `str` shows numbers to the precision of the feature, `decimals`, with more places where these would look the same.
+    `against` says that it goes against the direction that is in the person's interest (`Feature.preferred`).
     """
 
     feature: Any
     before: Any
     after: Any
+    against: bool = False
     decimals: int | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -75,6 +77,13 @@ class Change:
         while round(self.before, places) == round(self.after, places) and places < MOST_PLACES:
             places += 1
         return f"{self.feature} {round(self.before, places):.15g} -> {round(self.after, places):.15g}"
+
+    @classmethod
+    def of(cls, table: Table, j: int, before: float, after: float) -> "Change":
+        """Return the change of the feature at position `j` between two codes."""
+        feature = table.schema.features[j]
+        against = feature.is_against(before, after)
+        return cls(feature.name, table.value(j, before), table.value(j, after), against, feature.decimals)
 
 
 @dataclass(frozen=True)
@@ -362,12 +371,15 @@ class Explanation:
         Returns
         -------
         DataFrame
-            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `distance`, `new_prediction` (what
+            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `against` (the columns changed
+            against the person's interest, if the schema has preferred directions), `distance`, `new_prediction` (what
             the model predicts for the counterfactual), those of `new_score` (its probability, or the number predicted),
             `nn_ratio`, `robust` and `ensemble_agreement` that were measured, then the columns of the counterfactual. If a
             column of the data has one of these names, an underscore is appended to ours.
         """
         every = np.arange(len(self.arrays))
+        changes = [self.changes(int(k)) for k in every]
+        against = {"against": [[change.feature for change in one if change.against] for one in changes]}
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
             {
@@ -375,7 +387,8 @@ class Explanation:
                 "rank": self.arrays.rank,
                 "method": self.arrays.method,
                 "n_changed": self.arrays.changed.sum(axis=1),
-                "changed": [[change.feature for change in self.changes(int(k))] for k in every],
+                "changed": [[change.feature for change in one] for one in changes],
+                **(against if self.table.schema.has_preferences else {}),
                 "distance": self.arrays.distance,
                 "new_prediction": pd.Series(self.new_prediction, dtype=object).infer_objects(),
                 **self._measured(),
@@ -407,11 +420,7 @@ class Explanation:
     def changes(self, position: int) -> list[Change]:
         """Return the changes of one counterfactual, given its position in `to_frame`."""
         before, after = self.arrays.before[position], self.arrays.codes[position]
-        names = self.table.schema.names
-        return [
-            Change(names[j], self.table.value(j, before[j]), self.table.value(j, after[j]))
-            for j in map(int, np.flatnonzero(before != after))
-        ]
+        return [Change.of(self.table, j, before[j], after[j]) for j in map(int, np.flatnonzero(before != after))]
 
     @classmethod
     def concatenate(cls, rows: pd.DataFrame, parts: Sequence["Explanation"], positions: Sequence[Indices]) -> "Explanation":

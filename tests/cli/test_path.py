@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from fasterce import load
-from fasterce.data.schema_io import load_schema
+from fasterce.data.schema_io import load_schema, save_schema
 
 Run = Callable[..., Any]
 ROWS = ("--artifact", "shop.fasterce", "--rows", "rows.csv")
@@ -242,3 +242,32 @@ def test_a_page_has_every_row_and_can_be_sorted(shop: Path, run: Run) -> None:
     page = Path("all.html").read_text(encoding="utf-8")
     assert page.count("<tr data-status=") == 40
     assert 'data-fce="filter"' in page
+
+
+def test_the_wanted_outcome_is_declared_once_and_used_everywhere(shop: Path, run: Run) -> None:
+    done = run("inspect", "train.csv", "--drop", "customer,outcome", "--unwanted", "refused", "-o", "declared.yaml")
+    assert done.exit_code == 0, done.stderr
+    assert load_schema("declared.yaml").unwanted == ("refused",)
+    fit = ("fit", "--data", "train.csv", "--model", "model.skops", "--drop", "customer,outcome")
+    done = run(*fit, "--wanted", "granted", "-o", "wanted.fasterce")
+    assert done.exit_code == 0, done.stderr
+    assert load("wanted.fasterce").declared_target == "granted"
+    done = run("explain", "--artifact", "wanted.fasterce", "--rows", "rows.csv", "-f", "csv")
+    assert set(pd.read_csv(pd.io.common.StringIO(done.stdout))["status"]) == {"found", "already_target"}
+    done = run(*fit, "--wanted", "splendid", "-o", "other.fasterce")
+    assert done.exit_code != 0
+    assert "must be a class of the model" in done.stderr
+    assert not Path("other.fasterce").exists()
+
+
+def test_changes_against_the_interest_are_flagged_in_the_output(shop: Path, run: Run) -> None:
+    schema = load_schema("schema.yaml")
+    save_schema(schema.declare({"debt": {"preferred": "higher"}}, target="granted"), "preferred.yaml")
+    fit = ("fit", "--data", "train.csv", "--model", "model.skops", "--schema", "preferred.yaml", "-o", "preferred.fasterce")
+    assert run(*fit).exit_code == 0
+    done = run("explain", "--artifact", "preferred.fasterce", "--rows", "rows.csv", "--vary", "debt", "-o", "flagged.parquet")
+    assert done.exit_code in (0, 1), done.stderr
+    lines = pd.read_parquet("flagged.parquet")
+    changes = [json.loads(text) for text in lines.loc[lines["status"] == "found", "changes"]]
+    assert changes
+    assert all(one["against"] for each in changes for one in each), "less debt, of which more is preferred here"

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce.constraints import Near
 from fasterce.data.schema import Schema
 from fasterce.datasets import Dataset, load, names
 
@@ -191,9 +192,13 @@ def test_german_facts(german: Dataset) -> None:
 
 
 def test_german_schema_knows_what_a_person_cannot_change(german: Dataset) -> None:
-    assert {"personal_status_sex", "foreign_worker"} <= frozen(german.schema)
-    assert {"checking_status", "duration", "credit_amount", "credit_history"}.isdisjoint(frozen(german.schema))
+    assert {"personal_status_sex", "foreign_worker", "credit_history", "employment_since"} <= frozen(german.schema)
+    assert {"checking_status", "duration", "credit_amount"}.isdisjoint(frozen(german.schema))
     assert "age" in going(german.schema, "up")
+    assert Near("age", up=2) in german.schema.constraints
+    assert german.schema["credit_amount"].preferred == "lower"
+    assert german.schema["job"].categories[0] == "unskilled, not resident"
+    assert german.schema["job"].preferred == "higher"
 
 
 def test_german_codes_round_trip(german: Dataset) -> None:

@@ -24,7 +24,7 @@ def test_the_page_about_records_runs(
     assert names["again"].same
     shown = capsys.readouterr().out
     assert "5 of 5 records were reproduced, the same in all that is compared." in shown
-    assert re.search(r"^If .* the decision would be good\.", shown)
+    assert re.search(r"^If .* the decision would be Granted\.", shown)
     assert "lautete die Entscheidung positiv." in shown
 
 

@@ -90,7 +90,7 @@ def explained(after: dict[str, Any] | None, *more: dict[str, Any], **given: Any)
         ),
         (
             explained({"duration": 24.0, "amount": 9_000.0, "owner": True}),
-            "If duration were 24 instead of 36, amount were 9000 instead of 12,345.5 and owner were true instead of false, "
+            "If duration were 24 instead of 36, amount were 9,000 instead of 12,345.5 and owner were true instead of false, "
             "the decision would be good.",
         ),
         (
@@ -113,7 +113,7 @@ def explained(after: dict[str, Any] | None, *more: dict[str, Any], **given: Any)
         ),
         (
             explained({"duration": 24.0}, scores=[2345.67], target=(2000.0, np.inf), prediction=12.0),
-            "If duration were 24 instead of 36, the prediction would be 2345.67.",
+            "If duration were 24 instead of 36, the prediction would be 2,345.67.",
         ),
         (explained(None, status="already_target", prediction="good"), "The decision already is good."),
         (

@@ -1,15 +1,17 @@
 """Distances, and the option `distance`."""
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
 from fasterce import FasterCE, metrics
+from fasterce.config import Config
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
 from fasterce.data.schema import MISSING, Schema
@@ -303,3 +305,63 @@ def test_percentile_is_the_default(explainer: FasterCE) -> None:
     rows = TRAINING.head(10)
     usual, named = explainer.explain(rows), explainer.explain(rows, distance="percentile")
     pd.testing.assert_frame_equal(usual.to_frame(), named.to_frame())
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32 - 1))
+def test_a_change_against_the_interest_costs_its_factor_in_every_distance(seed: int) -> None:
+    """Whole rows and single edits cost the same, and the other direction costs what it did."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"amount": rng.normal(0, 5, 60).round(1), "months": rng.integers(1, 60, 60)})
+    table["grade"] = pd.Categorical(rng.choice(["low", "mid", "high"], 60), ["low", "mid", "high"], ordered=True)
+    schema = Schema.infer(table)
+    preferred = schema.declare(
+        {"amount": {"preferred": "lower", "against_cost": 4.0}, "grade": {"preferred": "higher", "against_cost": 2.0}}
+    )
+    codes = Table(schema, tuple(table.dtypes)).read(table).codes
+    row, others = codes[:1], codes[1:]
+    for name in get_args(DistanceName):
+        plain, directed = (choose(name, Codec(one, Profile.measure(codes, one))) for one in (schema, preferred))
+        up = others > row
+        factor = np.where(up, [4.0, 1.0, 1.0], np.where(others < row, [1.0, 1.0, 2.0], 1.0))
+        np.testing.assert_allclose(directed.parts(others, row), plain.parts(others, row) * factor)
+        feature = np.array([0, 1, 2])
+        for other in others[:5]:
+            single = directed.single(feature, other[None], row)[0]
+            np.testing.assert_allclose(single, directed.parts(other, row[0]), atol=1e-8)
+
+
+def granted(frame: pd.DataFrame) -> Any:
+    return (1.4 * frame["months"] + frame["savings"] > 120).to_numpy().astype(int)
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["function", "linear"])
+def test_the_search_avoids_changes_against_the_interest(exact: bool) -> None:
+    """The nearest change is a longer term; declared to be against the interest, it is proposed only where nothing else is."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"months": rng.uniform(0, 100, 400).round(), "savings": rng.uniform(0, 100, 400).round()})
+    model: Any = LogisticRegression(C=1e6, max_iter=1000).fit(people, granted(people)) if exact else granted
+    decide = model.predict if exact else model
+    schema = Schema.infer(people)
+    # Savings alone, of which there are at most 100, can be enough for all of these.
+    rows = people[(decide(people) == 0) & (people["months"] > 20)].head(20)
+    changed = {}
+    declared: dict[str, dict[str, Any]] = {"plain": {}, "preferred": {"months": {"preferred": "lower"}}}
+    for name, columns in declared.items():
+        explainer = FasterCE(model, schema.declare(columns), random_state=0, config=Config.fast()).fit(people)
+        assert (explainer.state_.compiled is not None) == exact
+        found = explainer.explain(rows)
+        assert (found.status == "found").all()
+        assert (decide(found.counterfactuals) == 1).all()
+        frame = found.to_frame()
+        changed[name] = sum("months" in names for names in frame["changed"])
+        if name == "preferred":
+            assert list(frame["against"]) == [[one for one in names if one == "months"] for names in frame["changed"]]
+            kept = explainer.explain(rows, features_to_vary=["months"])
+            flagged = [kept.changes(k)[0].against for k in range(len(kept.arrays))]
+            assert flagged
+            assert all(flagged)
+        else:
+            assert "against" not in frame
+    assert changed["plain"] > 15
+    assert changed["preferred"] <= 2

@@ -42,7 +42,7 @@ def test_only_all_of_it_is_a_hundred_per_cent(share: float, said: str) -> None:
 
 def test_predictions_have_the_digits_that_matter() -> None:
     assert [predicted(value) for value in (1234.5, 123456.789, 0.00012345678, -3.0, 0.0)] == [
-        "1234.5",
+        "1,234.5",
         "123,457",
         "0.000123457",
         "-3",
@@ -52,5 +52,5 @@ def test_predictions_have_the_digits_that_matter() -> None:
 
 def test_missing_numbers_are_said_to_be_missing() -> None:
     feature = Feature("income", "numeric", decimals=2, missing="may_appear")
-    assert values(feature, None, [1250.5, 3.0]) == ("missing", ["1250.5", "3"])
+    assert values(feature, None, [1250.5, 3.0]) == ("missing", ["1,250.5", "3"])
     assert values(feature, 12.0, [None]) == ("12", ["missing"])

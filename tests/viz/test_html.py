@@ -43,7 +43,7 @@ class Outline(HTMLParser):
 
 def test_changes_are_shown_and_marked(loans):
     outline = Outline(html.fragment(loans))
-    assert {"9000 → 52,000", "0.5 → 1.75", "clerk → nurse", "45 → 47"} <= set(outline.cells)
+    assert {"9,000 → 52,000", "0.5 → 1.75", "clerk → nurse", "45 → 47"} <= set(outline.cells)
     assert outline.count("mark") == 4
     assert outline.open == []
 

@@ -38,7 +38,7 @@ def test_a_dumbbell_names_every_change_of_every_counterfactual(loans):
     first, second = figure.axes
     assert figure.get_suptitle() == "Row ann: refused → granted"
     assert labels(first) == ["income", "rate"]
-    assert {"9000", "52,000", "0.5", "1.75"} <= set(texts(first))
+    assert {"9,000", "52,000", "0.5", "1.75"} <= set(texts(first))
     assert labels(second) == ["job"]
     assert texts(second) == ["clerk → nurse"]
     assert "line" in first.get_title(loc="left")

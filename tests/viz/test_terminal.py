@@ -40,9 +40,9 @@ def test_a_row_is_a_table_of_what_changes(loans):
     heading, header, _, start, first, second = block(render(loans), "Row ann")
     assert heading == "Row ann: refused → granted"
     assert columns(header) == ["Method", "income", "rate", "job", "Prediction", "Distance"]
-    assert columns(start) == ["Input", "9000", "0.5", "clerk", "refused"]
-    assert columns(first) == ["line", "9000 → 52,000", "0.5 → 1.75", "clerk", "granted", "0.312"]
-    assert columns(second) == ["tree", "9000", "0.5", "clerk → nurse", "granted", "0.5"]
+    assert columns(start) == ["Input", "9,000", "0.5", "clerk", "refused"]
+    assert columns(first) == ["line", "9,000 → 52,000", "0.5 → 1.75", "clerk", "granted", "0.312"]
+    assert columns(second) == ["tree", "9,000", "0.5", "clerk → nurse", "granted", "0.5"]
 
 
 def test_features_that_stay_are_not_shown(loans):
@@ -123,7 +123,7 @@ def test_changes_are_highlighted_in_a_terminal(monkeypatch, loans):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     marked = re.findall(r"\x1b\[1[;\d]*m([^\x1b]*)", render(loans))
     assert "52,000" in [text.strip() for text in marked]
-    assert "9000" not in [text.strip() for text in marked]
+    assert "9,000" not in [text.strip() for text in marked]
 
 
 def test_without_a_terminal_a_hundred_columns_are_used(monkeypatch, build):
@@ -170,7 +170,7 @@ def test_a_row_already_there_names_its_class_once(build, people):
 @pytest.mark.parametrize(
     ("value", "decimals", "said"),
     [
-        (9999, 0, "9999"),
+        (9999, 0, "9,999"),
         (10_000, 0, "10,000"),
         (-1234567.5, 2, "-1,234,567.5"),
         (2.50, 2, "2.5"),

@@ -16,7 +16,7 @@ from fasterce.artifact.bundle import can_bundle
 from fasterce.cli import options
 from fasterce.cli.console import is_quiet, say, show
 from fasterce.cli.exits import guarded
-from fasterce.cli.loading import load, names_of
+from fasterce.cli.loading import interval, load, names_of
 from fasterce.data.review import review
 from fasterce.data.schema import Schema, infer
 from fasterce.data.schema_io import load_schema, save_schema
@@ -25,6 +25,13 @@ from fasterce.explainer import FasterCE
 from fasterce.options import FitOptions, declared
 from fasterce.viz.formatting import text
 
+Wanted = Annotated[
+    str | None, typer.Option("--wanted", help="The class people want, or LOW:HIGH of a number: the target of explanations.")
+]
+Unwanted = Annotated[
+    list[str] | None,
+    typer.Option("--unwanted", help="A class against people's interest; of two, the other is wanted (repeat)."),
+]
 OFFERED = [option for option in declared(FitOptions) if option.cli]
 Names = list[str] | None
 
@@ -48,6 +55,8 @@ def inspect(
         Names, typer.Option("--passthrough", help="Columns that are no features, such as an id, beside those found: a,b.")
     ] = None,
     dates: Annotated[Names, typer.Option("--dates", help="Columns of a CSV file that are dates or times: a,b.")] = None,
+    wanted: Wanted = None,
+    unwanted: Unwanted = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing schema file.")] = False,
 ) -> None:
     """Infer a schema from a table, show it with what to look at, and write it as a YAML file to edit."""
@@ -63,7 +72,7 @@ def inspect(
     flags = {"immutable": "freeze"}
     named = {name: names_of(kept.columns, texts or [], flags.get(name, name)) for name, texts in given.items()}
     passed = named.pop("passthrough")
-    schema = infer(kept, named, passthrough=passed)
+    schema = infer(kept, named, passthrough=passed).declare(target=_target(wanted), unwanted=unwanted or ())
     show(_drawing(schema, len(frame)))
     for advice in review(kept, schema, [name for name in schema.passthrough if name not in passed]):
         say(f"[yellow]Check[/yellow] {escape(str(advice.problem))} {escape(advice.remedy)}")
@@ -86,6 +95,8 @@ def fit(
     drop: Annotated[
         list[str] | None, options.file_option("--drop", help="Without --schema: a column the model does not use (repeat).")
     ] = None,
+    wanted: Wanted = None,
+    unwanted: Unwanted = None,
     bundle: Annotated[
         bool, typer.Option(help="Copy the model file into the artifact if it is of a kind that is safe to load.")
     ] = True,
@@ -96,13 +107,24 @@ def fit(
     if declared_schema is not None and drop:
         raise InputError("cli.drop_with_schema", option="drop")
     loaded = load(model, loading)
-    frame = io.read_table(rows, schema=declared_schema, **vars(csv))
-    explainer = FasterCE(loaded.model, declared_schema, progress=False if is_quiet() else None, **settings)
-    explainer.fit(without(frame, drop or []))
+    frame = without(io.read_table(rows, schema=declared_schema, **vars(csv)), drop or [])
+    columns = Schema.infer(frame) if declared_schema is None else declared_schema
+    columns = columns.declare(target=_target(wanted), unwanted=unwanted or ())
+    explainer = FasterCE(loaded.model, columns, progress=False if is_quiet() else None, **settings).fit(frame)
+    if explainer.declared_target is not None:
+        say(f"Wanted: {explainer.declared_target}")
     bundled = bundle and can_bundle(loaded)
     explainer.save(out, loaded if bundled else None)
     say(escape(str(explainer.report_)))
     say(f"Written to {out}, {'with' if bundled else 'without'} its model.")
+
+
+def _target(wanted: str | None) -> object:
+    """Return the class, or the bounds LOW:HIGH of a number; either end may be left out."""
+    try:
+        return wanted if wanted is None else interval(wanted, "wanted")
+    except InputError:
+        return wanted
 
 
 def without(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from fasterce.cli.exits import guarded
 from fasterce.cli.options import Classes, Trusted, in_panel, model_option, parameters_of, with_options
 from fasterce.errors import InputError, MissingExtraError, unknown
 from fasterce.options import LARGEST_N
-from fasterce.serve.settings import LOCAL, ServedArtifact, Settings
+from fasterce.serve.settings import LOCAL, REQUIRABLE, ServedArtifact, Settings
 from fasterce.serve.workers.spawner import start_fork_server
 
 network_option, limit_option, record_option = map(in_panel, ("Network", "Limits", "Records and keys"))
@@ -20,6 +20,9 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 # Fields of `Settings` that are options of the same name.
 SETTINGS = {
     "wording": typer.Option("--wording", help="File of the texts in records and letters, JSON or YAML; see docs/records.md."),
+    "letter": typer.Option(
+        "--letter", help="TOML file of the words of letters: sender, contact and sentences; see docs/serve-page.md."
+    ),
     "host": network_option("--host", help="Address to listen on."),
     "port": network_option("--port", min=0, max=65535, help="0 takes a free one."),
     "workers": limit_option("--workers", min=1, max=256, help="Worker processes; one spare is added."),
@@ -60,6 +63,12 @@ def serve(
     origin: Annotated[
         list[str] | None, network_option("--origin", help="Another site whose pages may send requests, https://… (repeat).")
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        record_option(
+            "--require", help="Keep no record without subjects, decision_ids, row_ids or constraints_by: a,b (or repeat)."
+        ),
+    ] = None,
     proxy: Annotated[
         list[str] | None, network_option("--proxy", help="Address of a proxy whose X-Forwarded-For is believed (repeat).")
     ] = None,
@@ -77,10 +86,15 @@ def serve(
         raise InputError(unknown("cli.unknown_log_level", log_level, LOG_LEVELS, option="log_level"))
     if given["records"] == "none":
         given["records"] = None
+    required = tuple(name.strip() for names in require or () for name in names.split(","))
+    for name in required:
+        if name not in REQUIRABLE:
+            raise InputError(unknown("cli.unknown_requirement", name, REQUIRABLE, option="require"))
     named = served(artifacts, model or [], applicants or [], title or [], tuple(trusted or ()), classes, applicants_id)
     settings = Settings(
         artifacts=tuple(named),
         origins=tuple(origin or ()),
+        required=required,
         proxies=tuple(proxy or ()),
         page=not no_page,
         **given | {"most_deadline_ms": max(given["most_deadline_ms"], given["deadline_ms"])},

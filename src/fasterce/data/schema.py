@@ -4,7 +4,7 @@ import math
 import sys
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from html import escape
 from typing import Any, Literal, get_args
 
@@ -17,6 +17,7 @@ from fasterce.constraints.validate import as_constraints, check_constraints
 from fasterce.data import detect, value_types
 from fasterce.data.dtypes import Dtype, in_order, plain
 from fasterce.data.frames import as_pandas
+from fasterce.data.meaning import check_number_format, with_unit
 from fasterce.data.review import Advice, SchemaWarning, review
 from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category, Floats, Json, JsonObject
@@ -24,6 +25,7 @@ from fasterce.typing import Category, Floats, Json, JsonObject
 Kind = Literal["numeric", "categorical"]
 Direction = Literal["any", "up", "down"]
 Missing = Literal["never", "stay", "may_appear"]
+Preferred = Literal["any", "lower", "higher"]
 
 # The code of a missing number: finite, so that rows can be compared, exact in 32 bits, and larger than any number in `fit`.
 MISSING = -(2.0**100)
@@ -35,6 +37,13 @@ MOST_PLACES = 320
 # Categories and characters shown in the text of a schema.
 MOST_CATEGORIES = 8
 MOST_SHOWN = 60
+
+
+# The default factor of changes against a person's interest: they are proposed where others would cost three times as much.
+AGAINST_COST = 3.0
+# Entries of a feature that are one of several names, and those that are free text.
+CHOICES = {"kind": Kind, "direction": Direction, "missing": Missing, "preferred": Preferred}
+WORDS = ("label", "unit", "help", "format")
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,18 @@ class Feature:
     value_type : str, default="number"
         What the numbers stand for: "number", "decimal" (`decimal.Decimal`), "date" (counted in days), "datetime" (in
         seconds), "timedelta[D]", "timedelta[s]" or a period such as "period[M]". `lower` and `upper` are such counts.
+    label : str
+        The name for people, as it stands in a sentence; by default the name with spaces.
+    unit : str
+        The unit of a number, written after it, such as "months"; "month|months" has another word for one.
+    help : str
+        What the column means, in a sentence.
+    format : str
+        How numbers are written, such as ",.2f", ".1%" or "d"; by default with `decimals` and separated thousands.
+    preferred : {"any", "lower", "higher"}
+        Which values are in the person's interest. A change the other way costs more, and is flagged.
+    against_cost : float
+        The factor, at least 1, by which the cost of a change against `preferred` is multiplied in every distance.
     """
 
     name: Hashable
@@ -80,13 +101,19 @@ class Feature:
     direction: Direction = "any"
     missing: Missing = "never"
     value_type: str = value_types.NUMBER
+    label: str = ""
+    unit: str = ""
+    help: str = ""
+    format: str = ""
+    preferred: Preferred = "any"
+    against_cost: float = AGAINST_COST
 
     def __post_init__(self) -> None:
         if not value_types.is_known(self.value_type):
             raise SchemaError(
                 "data.unknown_value_type", column=self.name, expected=value_types.NAMES, received=self.value_type
             )
-        for entry, choices in (("kind", Kind), ("direction", Direction), ("missing", Missing)):
+        for entry, choices in CHOICES.items():
             value = getattr(self, entry)
             if value not in get_args(choices):
                 raise SchemaError(f"data.unknown_{entry}", column=self.name, expected=get_args(choices), received=value)
@@ -94,6 +121,21 @@ class Feature:
             self._check_categories()
         elif not self.lower <= self.upper:
             raise SchemaError("data.range_reversed", column=self.name, received=(self.lower, self.upper))
+        self._check_meaning()
+
+    def _check_meaning(self) -> None:
+        for entry in WORDS:
+            if not isinstance(getattr(self, entry), str):
+                raise SchemaError("data.entry_not_text", column=self.name, entry=entry, received=getattr(self, entry))
+        for entry in ("unit", "format"):
+            if getattr(self, entry) and not self.numeric:
+                raise SchemaError("data.entry_needs_number", column=self.name, entry=entry)
+        check_number_format(self.format, self.name)
+        if self.preferred != "any" and not (self.numeric or (self.ordered and not self.nullable)):
+            raise SchemaError("data.unordered_preference", column=self.name, received=self.preferred)
+        factor = self.against_cost
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < math.inf:
+            raise SchemaError("data.entry_not_a_factor", column=self.name, entry="against_cost", received=factor)
 
     def _check_categories(self) -> None:
         if not self.categories:
@@ -151,14 +193,30 @@ class Feature:
             return f"{round(number, self.decimals) + 0.0:.15g}"
         return value_types.as_text(self.value(number))
 
+    @property
+    def title(self) -> str:
+        """The name for people: the label, or the name with spaces."""
+        return self.label or str(self.name).replace("_", " ").strip() or str(self.name)
+
+    def with_unit(self, written: str) -> str:
+        """Return a written number with its unit."""
+        return with_unit(written, self.unit)
+
+    def is_against(self, before: float, after: float) -> bool:
+        """Return whether a change between two codes goes against `preferred`."""
+        if self.preferred == "any" or self.missing_code in (before, after):
+            return False
+        return after < before if self.preferred == "higher" else after > before
+
     def category(self, code: int) -> Category:
         """Return the category of a code, "missing" for a missing one."""
         return self.categories[code] if code < len(self.categories) else "missing"
 
     def to_dict(self) -> JsonObject:
         """Return plain values for JSON; an open end of a range is None."""
-        fields = asdict(self) | {"categories": list(self.categories)}
-        return fields | {bound: None for bound in ("lower", "upper") if math.isinf(fields[bound])}
+        values = asdict(self) | {"categories": list(self.categories)}
+        values = {name: value for name, value in values.items() if name not in MEANING or value != MEANING[name]}
+        return values | {bound: None for bound in ("lower", "upper") if math.isinf(values[bound])}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Feature":
@@ -171,6 +229,12 @@ class Feature:
             return cls(**values)
         except TypeError as error:
             raise SchemaError("data.not_a_feature", error=str(error)) from error
+
+
+# Entries about meaning, with their defaults: a file holds those that were declared.
+MEANING: Mapping[str, Json] = {
+    one.name: one.default for one in fields(Feature) if one.name in (*WORDS, "preferred", "against_cost")
+}
 
 
 def _check_types(values: Mapping[str, Json]) -> None:
@@ -205,6 +269,12 @@ class Schema:
     passthrough : sequence, default=()
         Columns of the table that are no features, such as an id or free text: they never change, and the model gets them as
         they are.
+    target : object, optional
+        The wanted class, or the interval (low, high) of a predicted number: the default target of `explain`.
+    unwanted : tuple, default=()
+        Classes that are against the person's interest. Of two classes, the other one is wanted.
+    outcomes : mapping, optional
+        Words for the classes, such as {"bad": "Refused", "good": "Granted"}.
 
     Examples
     --------
@@ -218,6 +288,9 @@ class Schema:
     features: tuple[Feature, ...]
     constraints: tuple[Constraint, ...] = ()
     passthrough: tuple[Hashable, ...] = ()
+    target: Json = None
+    unwanted: tuple[Json, ...] = ()
+    outcomes: Mapping[Json, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -231,6 +304,52 @@ class Schema:
             raise SchemaError("data.repeated_features", received=repeated)
         object.__setattr__(self, "constraints", as_constraints(self.constraints))
         check_constraints(self.constraints, self.features)
+        self._check_outcomes()
+
+    def _check_outcomes(self) -> None:
+        """Check the declared outcomes as far as they can be without the model."""
+        target = tuple(self.target) if isinstance(self.target, list) else self.target
+        object.__setattr__(self, "target", target)
+        unwanted = self.unwanted if isinstance(self.unwanted, (list, tuple)) else (self.unwanted,)
+        object.__setattr__(self, "unwanted", tuple(unwanted))
+        if isinstance(target, tuple) and (len(target) != 2 or not all(map(_is_end, target)) or target == (None, None)):
+            raise SchemaError("data.target_not_bounds", option="target", received=self.target)
+        if target is not None and target in self.unwanted:
+            raise SchemaError("data.wanted_and_unwanted", option="target", received=target)
+        words = self.outcomes
+        if not isinstance(words, Mapping) or not all(isinstance(word, str) and word.strip() for word in words.values()):
+            raise SchemaError("data.outcomes_not_words", option="outcomes", received=words)
+
+    def outcome(self, label: Json) -> str | None:
+        """Return the word for a class, None if there is none; a file may have the class as text."""
+        return self.outcomes.get(label, self.outcomes.get(str(label)))
+
+    def wanted(self, classes: Sequence[Json]) -> Json:
+        """Return the declared target among the classes of a model (none for a number), None if none is declared."""
+        known = {str(label): label for label in classes}
+        unwanted = {str(label) for label in self.unwanted}
+        if self.target is None and unwanted and len(classes) == 2:
+            left = [label for text, label in known.items() if text not in unwanted]
+            return left[0] if len(left) == 1 else None
+        return known.get(str(self.target), self.target)
+
+    @property
+    def has_preferences(self) -> bool:
+        """Whether some column has a preferred direction."""
+        return any(feature.preferred != "any" for feature in self.features)
+
+    def cost_factors(self) -> Floats | None:
+        """Return the factors of the costs of going down and up, shape (2, features); None if no direction is preferred.
+
+        Codes of ordered categories are in their order, so that up and down mean the same as for numbers.
+        """
+        if not self.has_preferences:
+            return None
+        factors = np.ones((2, len(self.features)))
+        for j, feature in enumerate(self.features):
+            if feature.preferred != "any":
+                factors[1 if feature.preferred == "lower" else 0, j] = feature.against_cost
+        return factors
 
     @property
     def names(self) -> tuple[Hashable, ...]:
@@ -259,22 +378,77 @@ class Schema:
         """Positions of the numeric columns whose values may be missing."""
         return [j for j, feature in enumerate(self.features) if feature.numeric and feature.nullable]
 
+    def declare(
+        self,
+        columns: Mapping[Any, Mapping[str, Json]] | None = None,
+        *,
+        target: Json = None,
+        unwanted: Sequence[Json] = (),
+        outcomes: Mapping[Json, str] | None = None,
+    ) -> "Schema":
+        """Return the schema with more declared about columns and outcomes.
+
+        Parameters
+        ----------
+        columns : mapping, optional
+            By column, entries of `Feature` to set, such as {"duration": {"unit": "months", "preferred": "lower"}}.
+        target, unwanted, outcomes : optional
+            As in `Schema`; those left out stay as they are.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> schema = Schema.infer(pd.DataFrame({"duration": [6, 24], "purpose": ["car", "repairs"]}))
+        >>> schema = schema.declare({"duration": {"label": "term", "unit": "months"}}, target="good")
+        >>> schema["duration"].title, schema["duration"].with_unit("24"), schema.target
+        ('term', '24 months', 'good')
+        """
+        known = [one.name for one in fields(Feature)]
+        features = list(self.features)
+        for name, entries in (columns or {}).items():
+            for entry in entries:
+                if entry not in known:
+                    raise SchemaError(unknown("data.unknown_entry_of_column", entry, known, column=name))
+            given: JsonObject = {
+                entry: tuple(value) if isinstance(value, list) else value for entry, value in entries.items()
+            }
+            features[self.position(name)] = replace(self[name], **given)
+        return replace(
+            self,
+            features=tuple(features),
+            target=self.target if target is None else target,
+            unwanted=tuple(unwanted) or self.unwanted,
+            outcomes=outcomes or self.outcomes,
+        )
+
     def unconstrained(self) -> "Schema":
-        """Return the same columns, all of which may change in either direction, without constraints."""
-        free = tuple(replace(f, mutable=True, direction="any") for f in self.features)
+        """Return the same columns, free to change in either direction at the same cost, without constraints and target."""
+        free = tuple(replace(f, mutable=True, direction="any", preferred="any") for f in self.features)
         return Schema(free, passthrough=self.passthrough)
 
     def to_dict(self) -> JsonObject:
-        """Return plain values for JSON: the features, and the constraints and passthrough columns if there are any."""
+        """Return plain values for JSON: the features, and constraints, outcomes and passthrough columns if there are any."""
         described: JsonObject = {"features": [feature.to_dict() for feature in self.features]}
         described |= {"constraints": io.to_dict(self.constraints)} if self.constraints else {}
-        return described | ({"passthrough": list(self.passthrough)} if self.passthrough else {})
+        described |= {"passthrough": list(self.passthrough)} if self.passthrough else {}
+        return described | self.outcomes_to_dict()
+
+    def outcomes_to_dict(self) -> JsonObject:
+        """Return what is declared about outcomes as plain values."""
+        found: JsonObject = {} if self.target is None else {"target": plain_target(self.target)}
+        found |= {"unwanted": [plain(label) for label in self.unwanted]} if self.unwanted else {}
+        return found | ({"outcomes": {_key(label): word for label, word in self.outcomes.items()}} if self.outcomes else {})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Schema":
         """Return the schema that `to_dict` described."""
         features = tuple(Feature.from_dict(feature) for feature in fields["features"])
-        return cls(features, io.from_dict(fields.get("constraints", ())), tuple(fields.get("passthrough", ())))
+        return cls(
+            features,
+            io.from_dict(fields.get("constraints", ())),
+            tuple(fields.get("passthrough", ())),
+            **{name: fields[name] for name in OUTCOMES if name in fields},
+        )
 
     @classmethod
     def infer(
@@ -412,6 +586,24 @@ def _infer_column(column: pd.Series, named: Mapping[str, Sequence[Hashable]], li
     if name in named.get("decreasing", ()):
         direction = "down"
     return replace(feature, mutable=name not in named.get("immutable", ()), direction=direction, missing=missing)
+
+
+# What a schema declares about outcomes.
+OUTCOMES = ("target", "unwanted", "outcomes")
+
+
+def plain_target(target: Json) -> Json:
+    """Return a target for JSON; the end of an interval may be None."""
+    return list(target) if isinstance(target, tuple) else plain(target)
+
+
+def _key(label: Json) -> Json:
+    """Return a class as a key of a JSON object: text, since JSON has no other keys."""
+    return label if isinstance(label, str) else str(plain(label))
+
+
+def _is_end(end: Json) -> bool:
+    return end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and not math.isnan(end))
 
 
 def check_table(X: pd.DataFrame, option: str) -> None:

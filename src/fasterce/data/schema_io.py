@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from fasterce.constraints import io
-from fasterce.data.schema import Direction, Feature, Schema, check_boolean, check_decimals
+from fasterce.data.schema import MEANING, OUTCOMES, Direction, Feature, Schema, check_boolean, check_decimals
 from fasterce.data.value_types import NUMBER
 from fasterce.errors import InputError, SchemaError, unknown
 from fasterce.io import documents
@@ -16,8 +16,8 @@ from fasterce.typing import Category, Json, JsonObject
 
 CHANGES = (*get_args(Direction), "never")
 ENTRIES = {
-    "numeric": ("kind", "type", "whole", "decimals", "range", "observed", "change", "missing"),
-    "categorical": ("kind", "categories", "ordered", "change", "missing"),
+    "numeric": ("kind", "type", "whole", "decimals", "range", "observed", "change", "missing", *MEANING),
+    "categorical": ("kind", "categories", "ordered", "change", "missing", *MEANING),
 }
 HEAD = """\
 # The columns and how they may change. Edit, then: fasterce fit --schema THIS_FILE ...
@@ -29,6 +29,10 @@ HEAD = """\
 #   whole        true for whole numbers; decimals is the precision of other numbers
 #   missing      never, stay (a missing value may stay or be filled) or may_appear
 #   passthrough  columns that are no features (ids, free text): the model gets them as they are
+#   label, unit, help, format
+#                words for people: "duration of the credit", "month|months", a sentence, ",.2f"
+#   preferred    lower or higher, the person's interest: a change the other way costs against_cost times as much (3)
+#   target       the wanted class, or [low, high] of a number; unwanted: [classes]; outcomes: words for classes
 #   constraints  between columns, as in docs/constraints.md, for instance
 #                - {constraint: require, formula: "credit_amount / duration <= 800"}
 """
@@ -65,16 +69,20 @@ def describe(schema: Schema) -> JsonObject:
     for name in schema.names:
         if not isinstance(name, (str, int)):
             raise SchemaError("data.unwritable_name", received=name)
-    columns = {feature.name: _described(feature) for feature in schema.features}
     passed = {"passthrough": list(schema.passthrough)} if schema.passthrough else {}
-    return {"columns": columns, **passed, "constraints": io.to_dict(schema.constraints)}
+    return {
+        **schema.outcomes_to_dict(),
+        "columns": {feature.name: _described(feature) for feature in schema.features},
+        **passed,
+        "constraints": io.to_dict(schema.constraints),
+    }
 
 
 def restore(content: Json) -> Schema:
     """Return the schema that `describe` described."""
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
         raise SchemaError("data.not_a_schema", received=content)
-    known = ("columns", "passthrough", "constraints")
+    known = (*OUTCOMES, "columns", "passthrough", "constraints")
     for entry in content:
         if entry not in known:
             raise SchemaError(unknown("data.unknown_entry", entry, known))
@@ -82,7 +90,8 @@ def restore(content: Json) -> Schema:
     passed = content.get("passthrough") or ()
     if isinstance(passed, str) or not isinstance(passed, Sequence) or not all(isinstance(one, (str, int)) for one in passed):
         raise SchemaError("data.names_not_a_list", received=passed)
-    return Schema(features, io.from_dict(content.get("constraints") or ()), tuple(passed))
+    outcomes = {name: content[name] for name in OUTCOMES if content.get(name) is not None}
+    return Schema(features, io.from_dict(content.get("constraints") or ()), tuple(passed), **outcomes)
 
 
 def _described(feature: Feature) -> JsonObject:
@@ -95,7 +104,8 @@ def _described(feature: Feature) -> JsonObject:
         about |= {"whole": True} if feature.integer else {"decimals": feature.decimals}
         about["range" if feature.declared else "observed"] = [_end(feature.lower, feature), _end(feature.upper, feature)]
     about["change"] = feature.direction if feature.mutable else "never"
-    return about | ({"missing": feature.missing} if feature.nullable else {})
+    about |= {"missing": feature.missing} if feature.nullable else {}
+    return about | {name: getattr(feature, name) for name, usual in MEANING.items() if getattr(feature, name) != usual}
 
 
 def _end(bound: float, feature: Feature) -> float | int | str | None:
@@ -120,6 +130,7 @@ def _restored(name: Hashable, about: Json) -> Feature:
     mutable = change != "never"
     direction: Direction = change if mutable else "any"
     values = _numeric(name, about) if kind == "numeric" else _categorical(name, about)
+    values |= {entry: about[entry] for entry in MEANING if entry in about}
     return Feature(name, kind, direction=direction, mutable=mutable, missing=about.get("missing", "never"), **values)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fasterce.constraints.io import from_dict
 from fasterce.data.schema import Schema, infer
 from fasterce.errors import InputError, MissingExtraError, unknown
 from fasterce.typing import JsonObject
@@ -105,8 +106,21 @@ def load(name: str, *, codes: bool = False) -> Dataset:
         X, y = X if codes else _with_readable_categories(X, about["codes"]), y.map(_RISKS)
     else:
         X, y = _whole_numbers_as_int(_fill_missing(X)), y.isin(_GOOD_STATUSES).map({True: "good", False: "bad"})
-    schema = infer(X, {name: about.get(name) for name in _HOW_COLUMNS_CHANGE}, about.get("ranges"))
+    schema = _schema(X, about, readable=not codes)
     return Dataset(canonical, X, y, schema, about["description"], raw, about["wanted"], about.get("codes", {}))
+
+
+def _schema(X: pd.DataFrame, about: JsonObject, readable: bool) -> Schema:
+    """Return the schema; an order of categories is declared for readable ones."""
+    changes = {name: about[name] for name in _HOW_COLUMNS_CHANGE if name in about}
+    columns = {name: dict(entries) for name, entries in about["columns"].items() if name in X}
+    for entries in columns.values():
+        if not readable and "categories" in entries:
+            for entry in ("categories", "ordered", "preferred"):
+                del entries[entry]
+    constraints = from_dict(about.get("constraints", ()))
+    schema = Schema.infer(X, **changes, constraints=constraints)
+    return schema.declare(columns, target=about["wanted"], unwanted=about["unwanted"], outcomes=about["outcomes"])
 
 
 def _file(name: str) -> "Traversable":

@@ -173,12 +173,17 @@ def _rounded(values: Objects) -> Objects:
 
 
 def _changes(found: Explanation) -> list[str]:
-    """Return what each counterfactual changes, as JSON: [{"feature": …, "from": …, "to": …}, …]."""
+    """Return what each counterfactual changes, as JSON: [{"feature": …, "from": …, "to": …}, …].
+
+    A change against the person's interest has "against": true.
+    """
     table, arrays = found.table, found.arrays
     changes: list[list[JsonObject]] = [[] for _ in range(len(arrays))]
     for k, j in zip(*(places.tolist() for places in np.nonzero(arrays.changed)), strict=True):
         before, after = table.value(j, arrays.before[k, j]), table.value(j, arrays.codes[k, j])
-        changes[k].append({"feature": table.schema.names[j], "from": before, "to": after})
+        change: JsonObject = {"feature": table.schema.names[j], "from": before, "to": after}
+        against = table.schema.features[j].is_against(arrays.before[k, j], arrays.codes[k, j])
+        changes[k].append(change | {"against": True} if against else change)
     return [json.dumps(one, ensure_ascii=False, default=_plain) for one in changes]
 
 

@@ -167,6 +167,10 @@ class Space(NamedTuple):
     """Cost of one unit of a number (features,)."""
     flat: Floats
     """Cost of any change (features,)."""
+    down: Floats
+    """Factor of the cost of a value below the query's own (features,)."""
+    up: Floats
+    """Factor of the cost of a value above it (features,)."""
     squared: Mask
     curve_start: Int64s
     """Where the knots of each feature's cost curve begin (features + 1,); none for a constant cost per unit."""

@@ -48,13 +48,14 @@ def change_cost(space: Space, j: int, value: float, own: float) -> float:
     """Return the cost of a feature that has `value` instead of `own`."""
     if value == own:
         return 0.0
+    factor = space.up[j] if value > own else space.down[j]
     if not space.numeric[j]:
-        return space.flat[j]
+        return space.flat[j] * factor
     if value == MISSING:
         return space.gap[j]
     if own == MISSING:
         return space.gap[j] + TIE * number_cost(space, j, value, space.usual[j])
-    return number_cost(space, j, value, own)
+    return number_cost(space, j, value, own) * factor
 
 
 @compiled

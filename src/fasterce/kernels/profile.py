@@ -75,7 +75,11 @@ def workspace(scorer: Scorer, space: Space) -> Workspace:
     widest = int(max([hidden, *scorer.network.width.tolist()])) if len(scorer.network.width) else hidden
     room = count if scorer.kind != TREES else 0
     edits = Edits(
-        np.zeros(count), np.zeros(count, np.int64), np.zeros(count), np.zeros(features + 1, np.int64), np.zeros((hidden, room))
+        np.zeros(count),
+        np.zeros(count, np.int64),
+        np.zeros(count),
+        np.zeros(features + 1, np.int64),
+        np.zeros((hidden, room)),
     )
     return Workspace(
         edits=edits,
@@ -169,7 +173,16 @@ def descend(
 
 @compiled
 def path_step(
-    trees: Trees, space: Space, work: Workspace, cells: Int64s, own: int, node: int, f: int, base: int, left: bool, fresh: bool
+    trees: Trees,
+    space: Space,
+    work: Workspace,
+    cells: Int64s,
+    own: int,
+    node: int,
+    f: int,
+    base: int,
+    left: bool,
+    fresh: bool,
 ) -> None:
     """Follow the values of feature f that leave the path of the row at a node, and keep those that stay on it."""
     path, every = work.path, np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -183,12 +196,29 @@ def path_step(
         if left:
             away = 1 if path[f, 2] == 1 and not trees.missing_left[node] else 0
             if max(low, edge + 1) <= high or away == 1:
-                descend(trees, work, first, cells, own, trees.right[node], f, max(low, edge + 1), high, away, every, base, True, last)
+                descend(
+                    trees,
+                    work,
+                    first,
+                    cells,
+                    own,
+                    trees.right[node],
+                    f,
+                    max(low, edge + 1),
+                    high,
+                    away,
+                    every,
+                    base,
+                    True,
+                    last,
+                )
             path[f, 1] = min(high, edge)
         else:
             away = 1 if path[f, 2] == 1 and trees.missing_left[node] else 0
             if low <= min(high, edge) or away == 1:
-                descend(trees, work, first, cells, own, trees.left[node], f, low, min(high, edge), away, every, base, True, last)
+                descend(
+                    trees, work, first, cells, own, trees.left[node], f, low, min(high, edge), away, every, base, True, last
+                )
             path[f, 0] = max(low, edge + 1)
         if away == 1:
             path[f, 2] = 0
@@ -330,9 +360,7 @@ def row_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, codes:
 
 
 @compiled
-def plain_margins(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, j: int, corrected: float
-) -> None:
+def plain_margins(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, j: int, corrected: float) -> None:
     """Write the margins of the edits of feature j where the only output is the lead of the second class."""
     edits, margin = work.edits, work.margin
     sign = 1.0 if (queries.label[q] == 1) != (queries.kind == OTHER) else -1.0
@@ -350,9 +378,7 @@ def plain_margins(
 
 
 @compiled
-def profile(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, codes: Floats, changing: Mask
-) -> float:
+def profile(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, codes: Floats, changing: Mask) -> float:
     """Write the margin of every edit of the `changing` features of a state to `work.margin`; return that of the state."""
     own = row_margin(scorer, queries, q, work, codes)
     edits, outputs = work.edits, scorer.outputs

@@ -56,10 +56,7 @@ def leaf_of(trees: Trees, root: int, cells: np.ndarray) -> int:
     node = root
     while feature[node] >= 0:
         cell = cells[feature[node]]
-        if categories[node] < 0 and cell != NO_CELL:
-            left = cell <= edges[node]
-        else:
-            left = goes_left(trees, node, cell)
+        left = cell <= edges[node] if categories[node] < 0 and cell != NO_CELL else goes_left(trees, node, cell)
         node = lefts[node] if left else rights[node]
     return node
 
@@ -211,7 +208,7 @@ def margin_of(scorer: Scorer, out: Floats, kind: int, label: int, low: float, hi
     best = -math.inf
     for k in range(scorer.outputs):
         if k != label:
-            best = max(best, max(score_of(scorer.link, out[k]), lowest))
+            best = max(best, score_of(scorer.link, out[k]), lowest)
     if kind == WITHIN:
         total = 0.0
         for k in range(scorer.outputs):

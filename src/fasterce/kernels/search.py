@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
 from fasterce.kernels.arrays import TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
-from fasterce.kernels.edits import at_precision, change_cost, list_edits, total_cost
+from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
+from fasterce.kernels.edits import at_precision, change_cost, list_edits
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace, correction_of, profile, row_margin, target_margin, workspace
 from fasterce.kernels.score import MISSING, add_entry, network_outputs
@@ -336,7 +336,7 @@ def take_edit(
 def consider_state(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, size: int
 ) -> None:  # fmt: skip
-    """Keep the state with an edit that does not reach the target, if something beyond it may be cheaper than what is known."""
+    """Keep the state with an edit that does not reach the target, if something beyond it may be the cheapest."""
     guess = estimate(space, memory, j, work.edits.cost[e], -work.margin[e], queries.base[q])
     if cost + OPTIMISM * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]:
         copy_to(memory.trial, memory.state)
@@ -350,7 +350,10 @@ def scan(
     tolerance: float, size: int, states: bool, graded: bool,
 ) -> None:  # fmt: skip
     """Go through edits of a feature in the order of their cost: keep the cheapest that reaches the target, and, before it,
-    each that comes nearer to it than all cheaper ones. Between values of a number that is `graded` margins are interpolated."""
+    each that comes nearer to it than all cheaper ones.
+
+    Between values of a number that is `graded` margins are interpolated.
+    """
     edits = work.edits
     step = 1 if end >= first else -1
     highest, before, part = own, own, memory.parts[j]
@@ -444,9 +447,7 @@ def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspac
 
 
 @compiled
-def value_margin(
-    scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float
-) -> float:
+def value_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float) -> float:
     """Return the margin if feature j of the state the workspace was prepared for had another value (networks only)."""
     hidden = work.trial_hidden
     for h in range(len(hidden)):
@@ -458,7 +459,15 @@ def value_margin(
 
 @compiled
 def to_boundary(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, bad: float, tolerance: float
+    scorer: Scorer,
+    space: Space,
+    queries: Queries,
+    q: int,
+    work: Workspace,
+    memory: Memory,
+    j: int,
+    bad: float,
+    tolerance: float,
 ) -> None:
     """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not.
 
@@ -476,7 +485,7 @@ def to_boundary(
             share = min(max(above / (above - below), 0.01), 0.99)
         guess = good + share * (bad - good)
         middle = at_precision(space, queries, q, j, guess)
-        if middle == good or middle == bad:
+        if middle in (good, bad):
             middle = at_precision(space, queries, q, j, middle + (unit if (middle == good) == (bad > good) else -unit))
         if not min(good, bad) < middle < max(good, bad):
             break
@@ -505,7 +514,7 @@ def tighten_feature(
         if work.margin[e] > tolerance and edits.cost[e] < cost - LEAST:
             best, cost = edits.value[e], edits.cost[e]
     memory.other[j] = best
-    if scorer.kind != TREES and space.numeric[j] and best != MISSING and base != MISSING:
+    if scorer.kind != TREES and space.numeric[j] and MISSING not in (best, base):
         bad = base
         for e in range(edits.first[j], edits.first[j + 1]):
             between = min(base, best) < edits.value[e] < max(base, best)

@@ -56,7 +56,7 @@ def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
     lines = [f"def make_{kind.__name__}({', '.join(names)}):", "    made = new(structure)"]
     lines += [f"    made.{name} = {name}" for name in names] + ["    return made"]
     scope: dict[str, Any] = {"new": new, "structure": structure}
-    exec(compile("\n".join(lines), __file__, "exec"), scope)  # noqa: S102 - the text consists of our own field names
+    exec(compile("\n".join(lines), __file__, "exec"), scope)
     function = scope[f"make_{kind.__name__}"]
     function.__module__ = __name__
     try:
@@ -68,7 +68,11 @@ def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
 def arrays_of(values: Kind) -> Kind:
     """Return a named tuple with all arrays contiguous and writable, as the structures need them."""
     parts = [
-        arrays_of(part) if isinstance(part, tuple) else np.require(part, requirements="CW") if isinstance(part, np.ndarray) else part
+        arrays_of(part)
+        if isinstance(part, tuple)
+        else np.require(part, requirements="CW")
+        if isinstance(part, np.ndarray)
+        else part
         for part in values
     ]
     return type(values)(*parts)

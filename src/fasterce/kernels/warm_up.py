@@ -57,6 +57,8 @@ def _space() -> Space:
         words=1,
         weight=np.ones(2),
         flat=np.zeros(2),
+        down=np.ones(2),
+        up=np.ones(2),
         squared=~mask,
         curve_start=starts,
         curve_knots=none,

@@ -1,6 +1,7 @@
 """Audit records: one per explained row, as JSON with a published schema, reproducible bit for bit; see docs/records.md."""
 
-from fasterce.records.create import NOTICE, make, pseudonym
+from fasterce.pseudonyms import pseudonym
+from fasterce.records.create import NOTICE, make
 from fasterce.records.files import file_digest, read, to_json, write
 from fasterce.records.replay import Replay, replay
 from fasterce.records.structure import SCHEMA, schema, validate

@@ -1,7 +1,5 @@
 """Audit records: for every row explained, what went in, how it was explained, and what came out."""
 
-import hashlib
-import hmac
 import json
 import math
 import re
@@ -42,7 +40,6 @@ NOTICE = (
     "A counterfactual is not an adverse-action reason code: it says what would have changed the prediction, among the "
     "features that may change, and can leave out the factor that caused it."
 )
-SHORTEST_KEY = 16
 
 
 def make(
@@ -98,7 +95,7 @@ def make(
         raise InputError("records.other_schema", option="explainer")
     if (reasons is None) != (reasons_method is None):
         raise InputError("records.needs_both", option="reasons", other="reasons_method")
-    wording, count = as_wording(template), len(explanation)
+    wording, count = as_wording(template).with_schema(explainer.schema_), len(explanation)
     common = _common(explainer, explanation, wording) | {
         "time": _time(now),
         "digests": digests(explainer, model_digest),
@@ -222,7 +219,8 @@ def _counterfactuals(
 
 
 def _change(change: Change) -> Record:
-    return {"feature": name(change.feature), "from": cell(change.before), "to": cell(change.after)}
+    found = {"feature": name(change.feature), "from": cell(change.before), "to": cell(change.after)}
+    return found | {"against": True} if change.against else found
 
 
 def _problem(problem: Problem) -> Record:
@@ -328,22 +326,3 @@ def _date(given: date | str | None) -> str | None:
         return (found.date() if isinstance(found, datetime) else found).isoformat()
     except (ValueError, AttributeError) as error:
         raise InputError("records.not_a_date", option="retain_until", received=given) from error
-
-
-def pseudonym(subject: str | int, key: bytes | str) -> str:
-    """Return a pseudonym: the same for the same subject and key, and not traceable without the key.
-
-    Parameters
-    ----------
-    subject : str or int
-        Who it is about.
-    key : bytes or str
-        A secret of at least 16 bytes, kept elsewhere.
-    """
-    if isinstance(subject, bool) or not isinstance(subject, (str, int)) or subject == "":
-        raise InputError("records.not_a_subject", option="subject", received=type(subject).__name__)
-    secret = key.encode() if isinstance(key, str) else key
-    if not isinstance(secret, bytes) or len(secret) < SHORTEST_KEY:
-        received = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(key).__name__
-        raise InputError("records.not_a_key", option="key", expected=SHORTEST_KEY, received=received)
-    return f"hmac-sha256:{hmac.new(secret, str(subject).encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()}"

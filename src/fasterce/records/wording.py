@@ -6,14 +6,15 @@ A template is filled by names alone: `{feature}` is looked up, nothing is evalua
 import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fasterce.data.schema import Feature
+from fasterce.data.meaning import with_unit
+from fasterce.data.schema import Feature, Schema
 from fasterce.errors import InputError, unknown
 from fasterce.explanation import ALREADY_TARGET, FOUND, INVALID_INPUT, MODEL_ERROR, NONE_FOUND, STOPPED, Change, Explanation
 from fasterce.io import documents
@@ -45,6 +46,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 @dataclass(frozen=True)
 class Wording:
     """The sentences of a text; `features`, `values` and `classes` are labels for columns, categories and classes.
+
+    `units` and `formats` are those of numeric columns. What is not given here comes from the schema.
 
     >>> Wording(change="{feature} = {to}").change
     '{feature} = {to}'
@@ -79,11 +82,13 @@ class Wording:
     features: Labels = field(default_factory=dict)
     values: Mapping[Hashable, Labels] = field(default_factory=dict)
     classes: Labels = field(default_factory=dict)
+    units: Labels = field(default_factory=dict)
+    formats: Labels = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in fields(self):
             given = getattr(self, part.name)
-            if part.name in ("features", "values", "classes"):
+            if part.name in ("features", "values", "classes", "units", "formats"):
                 _check_labels(part.name, given)
             elif not isinstance(given, str):
                 raise InputError("records.part_not_text", part=part.name, received=type(given).__name__)
@@ -110,6 +115,19 @@ class Wording:
     def load(cls, path: str | PathLike[str]) -> "Wording":
         """Load a .json, .yaml or .yml file."""
         return cls.from_dict(documents.read(path, "wording"))
+
+    def with_schema(self, schema: Schema) -> "Wording":
+        """Return the wording with the labels, units, formats and outcomes of a schema where it has none of its own."""
+        declared = {
+            "features": {feature.name: feature.label for feature in schema.features if feature.label},
+            "units": {feature.name: feature.unit for feature in schema.features if feature.unit},
+            "formats": {feature.name: feature.format for feature in schema.features if feature.format},
+            "classes": dict(schema.outcomes),
+        }
+        own = {part: {str(key): label for key, label in getattr(self, part).items()} for part in declared}
+        merged = {part: {str(key): label for key, label in labels.items()} | own[part] for part, labels in declared.items()}
+        found: dict[str, Any] = {part: labels for part, labels in merged.items() if labels}
+        return replace(self, **found)
 
     def fill(self, part: str, **values: str) -> str:
         """Return one part with its placeholders filled."""
@@ -139,8 +157,11 @@ class Wording:
     def before_and_after(self, feature: Feature, change: Change) -> tuple[str, str]:
         """Return both values of a change, with enough decimals to tell them apart."""
         if feature.numeric:
-            before, (after,) = formatting.values(feature, change.before, [change.after])
-            return self.number(before), self.number(after)
+            written = replace(feature, format=_label(self.formats, feature.name) or "")
+            before, (after,) = formatting.values(written, change.before, [change.after])
+            unit = _label(self.units, feature.name) or ""
+            known = [with_unit(self.number(value), unit) for value in (before, after)]
+            return known[0], known[1]
         labels = _label(self.values, feature.name) or {}
         before, after = (_label(labels, value) or self._plain(value) for value in (change.before, change.after))
         return before, after
@@ -201,11 +222,10 @@ def all_changes(explanation: Explanation) -> Changes:
     """Return the changes of every counterfactual."""
     arrays, table = explanation.arrays, explanation.table
     found: Changes = [[] for _ in range(len(arrays))]
-    names = table.schema.names
     line, feature = np.nonzero(arrays.changed)
     cells = (line, feature, arrays.before[line, feature], arrays.codes[line, feature])
     for k, j, before, after in zip(*(part.tolist() for part in cells), strict=True):
-        found[k].append(Change(names[j], table.value(j, before), table.value(j, after)))
+        found[k].append(Change.of(table, j, before, after))
     return found
 
 
@@ -229,8 +249,9 @@ class _Writer:
     """Writes the texts of one explanation; what is the same for all rows is looked up once."""
 
     def __init__(self, explanation: Explanation, wording: Wording, changes: Changes) -> None:
-        self.wording, self.changes = wording, changes
+        self.changes = changes
         self.explanation = explanation = explanation.in_pandas()
+        self.wording = wording.with_schema(explanation.table.schema)
         self.features = {feature.name: feature for feature in explanation.table.schema.features}
         self.score = explanation.arrays.score.tolist()
         self.status = explanation.status.tolist()

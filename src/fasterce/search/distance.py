@@ -4,10 +4,10 @@ gower       the sum of |change| / range in the training data, and 1 per changed 
 mad         the paper's, by the formula of CERTIFAI: share of numeric columns * Euclidean norm of |change| / median absolute
             deviation, plus share of categorical columns * share of categories changed
 euclidean   the Euclidean norm of |change| / standard deviation, and 1 per changed category
-percentile  the sum of the share of training rows between the two values, plus a cost in the tails, and 1 for a changed category
+percentile  the sum of the share of training rows between the two values, a cost in the tails, and 1 per changed category
 
 A number that becomes missing or is filled costs the same as a changed category. Values near the median cost slightly less to
-fill with.
+fill with. A change against the direction the schema prefers costs a declared factor more (`Schema.cost_factors`).
 """
 
 from collections.abc import Mapping
@@ -56,6 +56,7 @@ class Distance:
     gap     cost of a number that becomes missing or is filled (features,), None if none may
     usual   values near which filling costs least (features,), None if all cost the same
     squared features whose costs enter by their squares (features,), None if none does
+    factors cost factors of going down and up (2, features), None if both cost the same
     """
 
     weight: Floats
@@ -64,6 +65,7 @@ class Distance:
     gap: Floats | None = None
     usual: Floats | None = None
     squared: Mask | None = None
+    factors: Floats | None = None
 
     @classmethod
     def gower(cls, span: Floats, numeric: Indices, gappy: Indices | None = None) -> "Distance":
@@ -119,13 +121,20 @@ class Distance:
 
     def parts(self, codes: Floats, row: Floats) -> Floats:
         """Return the cost of the change of each feature; `row` broadcasts against `codes`."""
-        price = self._between(codes, row)
+        price = self._directed(self._between(codes, row), codes, row)
         if self.gap is None:
             return price
         flipped = np.where(filled_or_emptied(codes, row), self.gap, price)
         if self.usual is None:
             return flipped
         return flipped + TIE * np.where((row == MISSING) & (codes != MISSING), self._between(codes, self.usual), 0.0)
+
+    def _directed(self, price: Floats, codes: Floats, row: Floats, feature: Indices | None = None) -> Floats:
+        """Return prices times the factors of their directions; `feature` if the columns are single edits."""
+        if self.factors is None:
+            return price
+        down, up = self.factors if feature is None else self.factors[:, feature]
+        return np.asarray(price * np.where(codes > row, up, np.where(codes < row, down, 1.0)))
 
     def _between(self, codes: Floats, row: Floats) -> Floats:
         change = np.abs(codes - row)
@@ -150,7 +159,7 @@ class Distance:
 
     def single(self, feature: Indices, value: Floats, row: Floats) -> Floats:
         """Return the cost of single edits: `feature` (S,), `value` (rows, S)."""
-        price = self._between_singles(feature, value, row)
+        price = self._directed(self._between_singles(feature, value, row), value, row[:, feature], feature)
         if self.gap is not None:
             own = row[:, feature]
             price = np.where(filled_or_emptied(value, own), self.gap[feature], price)
@@ -187,7 +196,7 @@ def _named(name: str, codec: Codec) -> Distance:
         found = Distance.euclidean(codec.profile.std, codec.numeric, codec.nullable)
     else:
         found = Distance.mad(codec.profile.mad, codec.numeric, codec.nullable)
-    return found.filling_with(codec.profile.median)
+    return replace(found.filling_with(codec.profile.median), factors=codec.schema.cost_factors())
 
 
 def _factors(distance: Mapping[Any, float], codec: Codec) -> dict[int, float]:

@@ -106,7 +106,4 @@ def _infeasibility(row: Floats, lifted: _Lifted, k: int, progress: float, constr
 
 
 def _changes(table: Table, before: Floats, after: Floats) -> tuple[Change, ...]:
-    return tuple(
-        Change(table.schema.names[j], table.value(j, before[j]), table.value(j, after[j]), table.schema.features[j].decimals)
-        for j in map(int, np.flatnonzero(before != after))
-    )
+    return tuple(Change.of(table, j, before[j], after[j]) for j in map(int, np.flatnonzero(before != after)))

@@ -51,7 +51,7 @@ def _values(domain: Domain, j: int, levels: Floats | None, most: int) -> Floats 
         return np.flatnonzero(domain.open_to(j)[0]).astype(np.float64)
     lower, upper = float(domain.lower[0, j]), float(domain.upper[0, j])
     missing = [] if domain.missing is None or not domain.may_become_missing(np.array([j]))[0, 0] else [domain.missing.code[j]]
-    if levels is None or domain.step is not None and domain.step[j] > 0:
+    if levels is None or (domain.step is not None and domain.step[j] > 0):
         count = (upper - lower) / domain.unit(j)
         if not count < most:
             return None

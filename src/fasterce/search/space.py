@@ -60,8 +60,14 @@ class CandidateSearch:
         queries = make_queries(domain, targets, lowest, shift, correction)
         config = self.config
         effort = Effort(
-            config.expansions, config.open_sets, config.pool, config.improved, config.improvements, config.tighten_rounds,
-            config.improved, config.pool if several else config.improved + 1,
+            config.expansions,
+            config.open_sets,
+            config.pool,
+            config.improved,
+            config.improvements,
+            config.tighten_rounds,
+            config.improved,
+            config.pool if several else config.improved + 1,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
@@ -145,6 +151,7 @@ def _make_tables(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables
 def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
     features = domain.base.shape[1]
     curve_start, knots, heights, slope = _curves(distance, features)
+    down, up = np.ones((2, features)) if distance.factors is None else distance.factors
     return Space(
         numeric=tables.numeric,
         scale=tables.scale,
@@ -160,6 +167,8 @@ def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Spac
         words=tables.words,
         weight=distance.weight,
         flat=distance.flat,
+        down=down,
+        up=up,
         squared=np.zeros(features, dtype=np.bool_) if distance.squared is None else distance.squared,
         curve_start=curve_start,
         curve_knots=knots,

@@ -1,8 +1,13 @@
-"""An audit record as a letter to the person it is about: one HTML page, ready to print, that loads nothing."""
+"""An audit record as a letter to the person it is about: one HTML page, ready to print, that loads nothing.
+
+Every word is one of `letter.toml` or of a file that replaces some of them; labels, units and outcomes are the record's.
+"""
 
 import base64
 import hashlib
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -11,36 +16,81 @@ from pathlib import Path
 from jinja2 import PackageLoader
 from markupsafe import Markup
 
+from fasterce.data.meaning import NARROW, formatted, with_unit
+from fasterce.errors import InputError, unknown
 from fasterce.serve.messages import Json
 from fasterce.viz import templates
 
-STYLE = Path(__file__).parent / "static" / "letter.css"
-ORGANISATION = "[Organisation, address]"
-CONTACT = "[Name, telephone, e-mail of the person in charge]"
-RECIPIENT = "[Name and address of the applicant]"
-GROUP_FROM = 10_000
-SIGNIFICANT_DIGITS = 6
+HERE = Path(__file__).parent
+STYLE, WORDS = HERE / "static" / "letter.css", HERE / "letter.toml"
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+# Decimals of a number whose column declares no format.
+MOST_DECIMALS = 6
+LIKELY, UNLIKELY = 0.995, 0.005
 
 Record = Mapping[str, Json]
+Texts = Mapping[str, str]
 
 
-def letter(record: Record, *, organisation: str = ORGANISATION, contact: str = CONTACT, recipient: str = RECIPIENT) -> str:
-    """Return the letter: the text of the record, each change, what was decided by what and when, and whom to contact.
+@cache
+def load_words(path: Path | None = None) -> Texts:
+    """Return the words of a letter: the default ones, and those of a TOML file in their place.
 
-    What a record does not know (the sender, the person in charge, the name of the applicant) is a placeholder in brackets.
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has a name, a placeholder or a value that the default has not.
     """
+    usual: dict[str, str] = tomllib.loads(WORDS.read_text(encoding="utf-8"))
+    if path is None:
+        return usual
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError("serve.letter_unreadable", option="letter", path=str(path), reason=str(error)) from error
+    for name, text in given.items():
+        if name not in usual:
+            raise InputError(unknown("serve.letter_unknown_word", name, usual, option="letter", path=str(path)))
+        if not isinstance(text, str):
+            raise InputError("serve.letter_not_text", option="letter", path=str(path), word=name)
+        placeholders = set(PLACEHOLDER.findall(usual[name]))
+        for placeholder in PLACEHOLDER.findall(text):
+            if placeholder not in placeholders:
+                about = {"option": "letter", "path": str(path), "word": name}
+                raise InputError(unknown("serve.letter_unknown_placeholder", placeholder, sorted(placeholders), **about))
+    return usual | given
+
+
+def letter(record: Record, words: Texts | None = None, *, alternatives: Sequence[int] | None = None, **people: str) -> str:
+    """Return the letter of a record.
+
+    Parameters
+    ----------
+    record : mapping
+    words : mapping, optional
+        What `load_words` returned.
+    alternatives : sequence of int, optional
+        Positions of the counterfactuals that go into the letter; by default all. Those with the same changes are one.
+    **people : str
+        `sender`, `contact` and `recipient` in place of those of the words.
+    """
+    texts = {**(words or load_words()), **{name: text for name, text in people.items() if text}}
+    writer = Writer(record, texts)
     environment = templates.environment().overlay(loader=PackageLoader("fasterce.serve"))
     return environment.get_template("letter.html.j2").render(
         record=record,
-        words=Words(record["configuration"]["wording"] or {}),
-        formatted=formatted,
+        words=texts,
+        writer=writer,
         style=Markup(_style()),
-        organisation=organisation,
-        contact=contact,
-        recipient=recipient,
-        chance=_chance(record["outcome"]),
+        alternatives=distinct(record["counterfactuals"], alternatives),
         time=datetime.fromisoformat(record["time"]),
     )
+
+
+def distinct(counterfactuals: Sequence[Record], chosen: Sequence[int] | None = None) -> list[Record]:
+    """Return the chosen counterfactuals, of those with the same changes the first."""
+    kept = [counterfactuals[k] for k in (range(len(counterfactuals)) if chosen is None else sorted(set(chosen)))]
+    return [one for k, one in enumerate(kept) if one["changes"] not in [other["changes"] for other in kept[:k]]]
 
 
 def policy() -> str:
@@ -54,58 +104,139 @@ def _style() -> str:
     return STYLE.read_text(encoding="utf-8")
 
 
-def _chance(outcome: Record) -> str | None:
-    score, prediction = outcome["score"], outcome["prediction"]
-    if score is None or score["kind"] != "chance" or prediction not in score["classes"]:
-        return None
-    value = score["values"][score["classes"].index(prediction)]
-    return None if value is None else _percent(value)
-
-
 @dataclass(frozen=True)
-class Words:
-    """Names of features, values and classes: those of the wording file, or as they are."""
+class Writer:
+    """Writes the parts of one letter."""
 
-    wording: Record
+    record: Record
+    words: Texts
+
+    @property
+    def wording(self) -> Record:
+        """Labels, units and formats of the record."""
+        return self.record["configuration"]["wording"] or {}
+
+    def fill(self, word: str, **values: str) -> str:
+        """Return a word with its placeholders filled; what is filled in is not read again."""
+        return PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), self.words[word])
 
     def feature(self, name: Json) -> str:
-        known = self.wording.get("features", {}).get(str(name))
-        return known or _readable(formatted(name))
+        """Return the label of a column at the head of a line."""
+        label = self._label("features", name) or self.plain(name).replace("_", " ").strip() or self.plain(name)
+        return label[:1].upper() + label[1:]
 
     def value(self, name: Json, value: Json) -> str:
-        return self.wording.get("values", {}).get(str(name), {}).get(str(value)) or formatted(value)
+        """Return a value of a column, with its unit."""
+        known = self.wording.get("values", {}).get(str(name), {}).get(str(value))
+        if known:
+            return str(known)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return with_unit(self.number(value, self._label("formats", name)), self._label("units", name))
+        return self.plain(value)
 
-    def label(self, value: Json) -> str:
-        return self.wording.get("classes", {}).get(str(value)) or formatted(value)
+    def outcome(self, label: Json) -> str:
+        """Return a class, or a predicted number, in words."""
+        return self._label("classes", label) or self.plain(label)
 
+    def plain(self, value: Json) -> str:
+        """Return any JSON value of a record as a person reads it."""
+        if value is None:
+            return self.words["not_known"]
+        if isinstance(value, bool):
+            return self.words["yes" if value else "no"]
+        if isinstance(value, (int, float)):
+            return self.number(value)
+        if isinstance(value, Mapping):
+            return str(value.get("text", ""))
+        return " ".join(map(self.plain, value)) if isinstance(value, (list, tuple)) else str(value)
 
-def formatted(value: Json) -> str:
-    """Return any JSON value of a record as a person reads it."""
-    if value is None:
-        return "not known"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (int, float)):
-        return _number(value)
-    if isinstance(value, Mapping):
-        return str(value.get("text", ""))
-    if isinstance(value, (list, tuple)):
-        return " ".join(formatted(part) for part in value)
-    return str(value)
+    def number(self, value: float, format: str = "") -> str:
+        written = formatted(value, format, MOST_DECIMALS)
+        marks = {",": self.wording.get("thousands", ","), ".": self.wording.get("decimal_point", ".")}
+        return written.translate(str.maketrans(marks))
 
+    def share(self, value: float) -> str:
+        """Return a probability in per cent."""
+        below, above = value < UNLIKELY, value > LIKELY
+        return f"{'< ' if below else '> ' if above else ''}{1 if below else 99 if above else round(100 * value)}{NARROW}%"
 
-def _readable(name: str) -> str:
-    spaced = name.replace("_", " ").strip() or name
-    return spaced[:1].upper() + spaced[1:]
+    def day(self, time: datetime) -> str:
+        months = self.words["months"].split(",")
+        return self.fill("date", day=str(time.day), month=months[time.month - 1].strip(), year=str(time.year))
 
+    @property
+    def chance(self) -> str | None:
+        """The probability of the predicted class, None if there is none."""
+        score, prediction = self.record["outcome"]["score"], self.record["outcome"]["prediction"]
+        if score is None or score["kind"] != "chance" or prediction not in score["classes"]:
+            return None
+        value = score["values"][score["classes"].index(prediction)]
+        return None if value is None else self.share(value)
 
-def _number(value: float) -> str:
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:,.{SIGNIFICANT_DIGITS}g}" if abs(value) < GROUP_FROM else f"{value:,.2f}"
-    return f"{int(value):,}" if abs(value) >= GROUP_FROM else str(int(value))
+    @property
+    def wanted(self) -> str:
+        """What is wanted, in words."""
+        target = self.record["target"]
+        if target is None or target["kind"] == "any other":
+            return self.words["other_wanted"]
+        if target["kind"] != "number":
+            return self.outcome(target["class"])
+        low, high = (None if end is None else self.number(end) for end in (target["low"], target["high"]))
+        word = "at_most" if low is None else "at_least" if high is None else "between"
+        return self.fill("number_wanted", bounds=self.fill(word, low=low or "", high=high or ""))
 
+    @property
+    def blocking(self) -> list[str]:
+        """The constraints that prevent a counterfactual, in words."""
+        found = self.record["infeasible"]
+        return [] if found is None else [self.limit(*self._constraint(one)) for one in found["blocking"]]
 
-def _percent(value: float) -> str:
-    if value < 0.005:
-        return "less than 1 %"
-    return f"{100 * value:.0f} %" if value <= 0.995 else "more than 99 %"
+    def _constraint(self, blocking: Record) -> tuple[Record, str]:
+        """Return the constraint of a blocking one as data, and its text."""
+        for one in self.record["constraints"]["constraints"]:
+            shown = one["text"] if one["source"] == "constraints" else f"{one['text']} ({one['source']})"
+            if shown == blocking["text"]:
+                return one["constraint"], one["text"]
+        return {}, blocking["text"]
+
+    @property
+    def limits(self) -> list[str]:
+        """The limits of this request, in words; those of the schema are policy and are left out."""
+        own = [one for one in self.record["constraints"]["constraints"] if one["source"] != "schema"]
+        return [self.limit(one["constraint"], one["text"]) for one in own]
+
+    def limit(self, constraint: Record, text: str) -> str:
+        """Return a constraint in words; one that has no words of its own by its text, with the labels of its columns."""
+        kind = constraint.get("constraint", "")
+        if kind in ("frozen", "only_up", "only_down"):
+            return self.fill(kind, feature=self.listed(map(self.feature, constraint["features"])))
+        name = constraint.get("feature")
+        if kind == "range":
+            ends = {end: self.value(name, constraint[end]) for end in ("low", "high") if constraint.get(end) is not None}
+            word = "range" if len(ends) == 2 else f"range_{next(iter(ends), 'low')}"
+            return self.fill(word, feature=self.feature(name), **ends)
+        if kind == "allowed":
+            return self.fill(
+                kind,
+                feature=self.feature(name),
+                values=self.listed(self.value(name, category) for category in constraint["categories"]),
+            )
+        if kind == "near":
+            return self.listed(self._near(constraint, name))
+        for column in sorted(map(str, self.wording.get("features", {})), key=len, reverse=True):
+            text = self.feature(column).join(re.split(rf"\b{re.escape(column)}\b", text))
+        return text
+
+    def _near(self, constraint: Record, name: Json) -> Iterable[str]:
+        for way in ("up", "down", "by", "percent"):
+            amount = constraint.get(way)
+            if amount is not None:
+                written = self.number(amount) if way == "percent" else self.value(name, amount)
+                yield self.fill(f"near_{way}", feature=self.feature(name), amount=written)
+
+    def listed(self, parts: Iterable[str]) -> str:
+        *first, last = parts
+        return self.words["and"].join([self.words["comma"].join(first), last]) if first else last
+
+    def _label(self, part: str, name: Json) -> str:
+        return str(self.wording.get(part, {}).get(str(name)) or "")

@@ -27,8 +27,9 @@ class WorkerRequest:
     until : float
         Deadline on this process's monotonic clock, in seconds.
     request_id : str
-    row_ids, decision_ids, subjects : sequence, optional
-        One entry per row. Subjects come as received; the worker turns them into pseudonyms.
+    row_ids, decision_ids, subjects, edited : sequence, optional
+        One entry per row. Subjects come as received; the worker turns them into pseudonyms. `edited` are columns whose
+        values were edited by hand.
     key : str, optional
         Name of the API key, which may read the records again.
     client : str
@@ -47,6 +48,7 @@ class WorkerRequest:
     row_ids: Sequence[str | int] | None = None
     decision_ids: Sequence[str] | None = None
     subjects: Sequence[str] | None = None
+    edited: Sequence[Sequence[str]] | None = None
     constraints_by: str | None = None
     retain_until: str | None = None
     key: str | None = None
@@ -63,6 +65,7 @@ class WorkerRequest:
             row_ids=list(labels[start:stop]),
             decision_ids=None if self.decision_ids is None else self.decision_ids[start:stop],
             subjects=None if self.subjects is None else self.subjects[start:stop],
+            edited=None if self.edited is None else self.edited[start:stop],
         )
 
 

@@ -20,6 +20,7 @@ from fasterce.serve.api.applicants import Applicants
 from fasterce.serve.api.connections import Connection
 from fasterce.serve.api.state import AppState
 from fasterce.serve.keys import Keys
+from fasterce.serve.letter import load_words
 from fasterce.serve.messages import NoResponse, StartError
 from fasterce.serve.settings import Settings
 from fasterce.serve.store import StoreError, open_store
@@ -74,6 +75,7 @@ async def serve(
 async def opened_state(settings: Settings, server: ForkServer | None) -> AsyncIterator[AppState]:
     """Open keys, records and workers; what is wrong with them is reported before the first request."""
     keys = Keys(settings.keys) if settings.keys is not None else None
+    load_words(settings.letter)
     dispatcher = Dispatcher(settings, server)
     store = None
     try:

@@ -6,6 +6,8 @@ from typing import Literal
 
 from fasterce.options import LARGEST_N
 
+# Fields of a request that a service may require where records are kept.
+REQUIRABLE = ("row_ids", "decision_ids", "subjects", "constraints_by")
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -98,6 +100,10 @@ class Settings:
         Other sites whose pages may send requests.
     wording : Path or None
         File of the texts of records (`records.Wording`).
+    letter : Path or None
+        TOML file of the words of letters, in place of those of `letter.toml`.
+    required : tuple of str
+        Fields without which no record is kept, of `REQUIRABLE`.
     page : bool
         Whether the page is served.
     grace : float
@@ -137,6 +143,8 @@ class Settings:
     keys: Path | None = None
     origins: tuple[str, ...] = ()
     wording: Path | None = None
+    letter: Path | None = None
+    required: tuple[str, ...] = ()
     page: bool = True
     grace: float = 8.0
     log_level: str = "info"

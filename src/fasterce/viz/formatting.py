@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
+from fasterce.data.meaning import formatted
 from fasterce.data.schema import Feature
 from fasterce.data.value_types import as_text
 from fasterce.explanation import FOUND, Explanation
 
 ARROW = "→"
-GROUPED_FROM = 10_000  # Larger numbers have separators between thousands.
 MOST_PLACES = 15  # A float has no more decimal digits.
 SCIENTIFIC_FROM = 1e15
 LONGEST = 60
@@ -45,16 +45,12 @@ def _visible(character: str) -> str:
     return " " if character.isspace() else character.encode("unicode_escape").decode()
 
 
-def number(value: float, decimals: int) -> str:
-    """Return a number with at most `decimals` places, without trailing zeros, grouped by thousands from 10,000 on."""
+def number(value: float, decimals: int, format: str = "") -> str:
+    """Return a number by a format (`Feature.format`); by default with at most `decimals` places and separated thousands."""
     value = float(value)
     if not math.isfinite(value) or abs(value) >= SCIENTIFIC_FROM:
         return f"{value:.6g}"
-    group = "," if abs(round(value, decimals)) >= GROUPED_FROM else ""
-    written = f"{value:{group}.{decimals}f}"
-    if "." in written:
-        written = written.rstrip("0").rstrip(".")
-    return "0" if written == "-0" else written
+    return formatted(value, format, decimals)
 
 
 def measure(value: float, digits: int = 3) -> str:
@@ -68,14 +64,14 @@ def values(feature: Feature, before: Any, afters: Sequence[Any]) -> tuple[str, l
     """Return a value and the values it changes to, with enough decimals to tell them apart."""
     if not feature.numeric or feature.is_time:
         return cut(before), [cut(after) for after in afters]
-    places = feature.decimals
-    while places < MOST_PLACES and _known(before, places) in {_known(after, places) for after in afters}:
-        places += 1
-    return _known(before, places), [_known(after, places) for after in afters]
+    places, format = feature.decimals, feature.format
+    while places < MOST_PLACES and _known(before, places, format) in {_known(after, places, format) for after in afters}:
+        places, format = places + 1, ""
+    return _known(before, places, format), [_known(after, places, format) for after in afters]
 
 
-def _known(value: float | None, places: int) -> str:
-    return text(value) if value is None else number(value, places)
+def _known(value: float | None, places: int, format: str) -> str:
+    return text(value) if value is None else number(value, places, format)
 
 
 def predicted(value: float) -> str:

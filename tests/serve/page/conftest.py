@@ -38,7 +38,8 @@ def url(made: Path) -> Iterator[str]:
         arguments += ["--applicants", f"{name}={made / name / 'people.csv'}"]
     command = [sys.executable, "-m", "fasterce", "serve", *arguments, "--port", "0", "--log-level", "error"]
     command += ["--records", f"sqlite:///{made / 'records.db'}"]
-    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    key = {"FASTERCE_PSEUDONYM_KEY": "a key for tests, long enough to be one"}
+    alone = {**os.environ, **key, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=alone) as process:
         try:
             assert process.stderr is not None

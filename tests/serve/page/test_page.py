@@ -2,14 +2,27 @@
 
 import json
 import re
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.serve.page.conftest import PHONE, pick
+from tests.serve.page.flows import (
+    already,
+    answer,
+    answer_next,
+    asked,
+    asks,
+    change_schema,
+    detail,
+    is_question,
+    keep,
+    limits,
+    lock,
+    without_declaration,
+)
 from tests.serve.page.worlds import HOSTILE
 
 GENEROUS_MS = 5_000
@@ -23,62 +36,20 @@ TROUBLES = ((429, "busy", "more to do"), (503, "closing", "cannot answer"), (504
 expect.set_options(timeout=15_000)
 
 
-def limits(page: Page) -> None:
-    page.get_by_role("tab", name=re.compile("What may change")).click()
-
-
-def lock(page: Page, label: str) -> Any:
-    return page.locator("#panel-limits").get_by_role("button", name=f"Keep {label} as it is")
-
-
-def asked(request: Request) -> dict[str, Any]:
-    return json.loads(request.post_data or "{}")
-
-
-def is_question(request: Request) -> bool:
-    return request.url.endswith("/v1/explain")
-
-
-def asks(page: Page, check: Callable[[dict[str, Any]], bool]) -> Any:
-    """Within it, a question is asked of which `check` holds; others may be on their way."""
-    return page.expect_request(lambda request: is_question(request) and check(asked(request)))
-
-
-def answer_next(page: Page, *answers: dict[str, Any]) -> list[dict[str, Any]]:
-    """The next questions get these answers, later ones reach the server; the questions are noted."""
-    noted, left = [], list(answers)
-
-    def handle(route: Route) -> None:
-        noted.append(asked(route.request))
-        if left:
-            route.fulfill(**left.pop(0))
-        else:
-            route.continue_()
-
-    page.route("**/v1/explain", handle)
-    return noted
-
-
-def problem(status: int, code: str, fields: tuple[tuple[str, str], ...] = (), **headers: str) -> dict[str, Any]:
-    named = [{"field": field, "message": message} for field, message in fields]
-    body = {"error": {"code": code, "message": f"It was {code}.", "fields": named}, "request_id": "test"}
-    return {"status": status, "content_type": "application/json", "body": json.dumps(body), "headers": headers}
-
-
 def wide(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth"))
 
 
 def test_a_person_is_picked_and_sees_decision_and_alternatives(app_page: Page) -> None:
-    expect(app_page.locator("#decision-heading")).to_contain_text("bad")
+    expect(app_page.locator("#decision-heading")).to_contain_text("Refused")
     expect(app_page.locator("#decision")).to_contain_text("Person A-1001")
-    expect(app_page.get_by_role("img", name=re.compile(r"\d+\s% chance of good, 50\s% needed"))).to_be_visible()
+    expect(app_page.get_by_role("img", name=re.compile(r"\d+\s% chance of Granted, 50\s% needed"))).to_be_visible()
     cards = app_page.locator(".card")
     assert 2 <= cards.count() <= 3
     for card in cards.all():
         expect(card.locator(".change").first).to_contain_text("→")
         assert card.get_by_role("meter").count() == 3
-    expect(app_page.locator("#live")).to_contain_text(re.compile(r"Decision: bad\. \d alternatives?\."))
+    expect(app_page.locator("#live")).to_contain_text(re.compile(r"Decision: Refused\. \d alternatives?\."))
 
 
 def test_people_are_found_by_typing(page: Page) -> None:
@@ -98,12 +69,12 @@ def test_a_feature_frozen_with_one_click_changes_no_more(app_page: Page) -> None
         first.get_by_role("button").click()
     expect(app_page.locator(".card .change-name").get_by_text(label, exact=True)).to_have_count(0)
     limits(app_page)
-    expect(lock(app_page, label.lower())).to_have_attribute("aria-pressed", "true")
+    expect(lock(app_page, label[0].lower() + label[1:])).to_have_attribute("aria-pressed", "true")
 
 
 def test_a_range_is_dragged_and_answers_come_back_meanwhile(app_page: Page) -> None:
     limits(app_page)
-    thumb = app_page.get_by_label("Duration, lowest allowed")
+    thumb = app_page.get_by_label("Duration of the credit, lowest allowed")
     box = thumb.bounding_box()
     assert box is not None
     questions: list[dict[str, Any]] = []
@@ -135,13 +106,6 @@ def test_categories_are_chips_and_one_always_stays(app_page: Page) -> None:
     housing.get_by_role("checkbox", name="own").uncheck(force=True)
     housing.get_by_role("checkbox", name="for free").click(force=True)
     expect(housing.get_by_role("checkbox", name="for free")).to_be_checked()
-
-
-def test_the_outcome_wanted_can_be_the_one_there_is(app_page: Page) -> None:
-    app_page.get_by_role("radio", name="bad").check(force=True)
-    expect(app_page.locator("#alternatives")).to_contain_text("already is bad")
-    app_page.get_by_role("radio", name="good").check(force=True)
-    expect(app_page.locator(".card").first).to_be_visible()
 
 
 def test_how_safe_and_how_many_are_asked_for(app_page: Page) -> None:
@@ -189,25 +153,25 @@ def test_one_rule_in_the_way_is_lifted_by_its_name(app_page: Page) -> None:
 
     app_page.route("**/v1/explain", handle)
     limits(app_page)
-    lock(app_page, "duration").click()
+    lock(app_page, "duration of the credit").click()
     expect(app_page.locator("#advice")).to_contain_text(re.compile(r"the best try came 40\s% of the way"))
-    app_page.get_by_role("button", name="Allow duration to change").click()
-    expect(lock(app_page, "duration")).to_have_attribute("aria-pressed", "false")
+    app_page.get_by_role("button", name="Allow duration of the credit to change").click()
+    expect(lock(app_page, "duration of the credit")).to_have_attribute("aria-pressed", "false")
     expect(app_page.locator(".card").first).to_be_visible()
     expect(app_page.locator("#alternatives-heading")).to_be_focused()
 
 
 def test_what_if_is_asked_at_once_and_shown_beside(app_page: Page) -> None:
-    app_page.get_by_role("button", name="Try alternative A").click()
-    expect(app_page.locator("#outcome-now")).to_contain_text("bad")
-    expect(app_page.locator("#outcome-whatif")).to_contain_text("good")
+    app_page.get_by_role("button", name="Try this: alternative A").click()
+    expect(app_page.locator("#outcome-now")).to_contain_text("Refused")
+    expect(app_page.locator("#outcome-whatif")).to_contain_text("Granted")
     expect(app_page.locator("#outcome-whatif.is-reached .gauge")).to_have_attribute(
-        "aria-label", re.compile("chance of good")
+        "aria-label", re.compile("chance of Granted")
     )
     row = app_page.locator(".whatif-row").first
     row.get_by_role("button", name=re.compile("Leave .* as it is")).click()
-    app_page.locator("#whatif select[data-keep=whatif-add]").select_option(label="Duration")
-    number = app_page.locator("#whatif").get_by_role("spinbutton", name="Duration")
+    app_page.locator("#whatif select[data-keep=whatif-add]").select_option(label="Duration of the credit")
+    number = app_page.locator("#whatif").get_by_role("spinbutton", name="Duration of the credit")
     before = app_page.locator("#outcome-whatif .gauge").get_attribute("aria-label")
     with asks(app_page, lambda question: question["rows"][0]["duration"] == 60):
         number.fill("60")
@@ -221,7 +185,8 @@ def test_details_can_be_edited_and_put_back(app_page: Page) -> None:
     was = amount.input_value()
     with asks(app_page, lambda question: question["rows"][0]["credit_amount"] > float(was)):
         amount.press("ArrowUp")
-    expect(app_page.locator("#decision")).to_contain_text("details edited")
+    expect(app_page.locator("#decision")).to_contain_text("1 detail edited")
+    expect(app_page.locator(".field[data-feature=credit_amount]")).to_contain_text(re.compile(r"edited, was [\d,]+\sDM"))
     app_page.get_by_role("button", name="Back to how it was").click()
     expect(amount).to_have_value(was)
 
@@ -235,11 +200,12 @@ def test_a_person_can_be_typed_in(page: Page) -> None:
 
 
 def test_record_and_letter_are_kept_shown_and_saved(app_page: Page, tmp_path: Path) -> None:
-    app_page.get_by_role("button", name="Keep and print").click()
+    keep(app_page, "D-12")
     letter = app_page.get_by_role("dialog").locator(".letter")
-    expect(letter).to_contain_text("Your decision explained")
+    expect(letter).to_contain_text("Your decision D-12 explained")
     expect(letter).to_contain_text("Would have to be")
     identity = app_page.locator("#record-id").inner_text()
+    expect(app_page.get_by_role("dialog").locator(".letter")).to_contain_text("Granted")
     with app_page.expect_download() as saved:
         app_page.get_by_role("button", name="Record (JSON)").click()
     record = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
@@ -253,7 +219,7 @@ def test_record_and_letter_are_kept_shown_and_saved(app_page: Page, tmp_path: Pa
 
 
 def test_the_letter_stands_by_itself(app_page: Page) -> None:
-    app_page.get_by_role("button", name="Keep and print").click()
+    keep(app_page)
     identity = app_page.locator("#record-id").inner_text()
     app_page.goto(f"/v1/records/{identity}/letter")
     assert app_page.locator(".letter").evaluate("element => getComputedStyle(element).maxWidth") != "none"
@@ -272,7 +238,7 @@ def test_the_whole_path_by_keyboard(page: Page) -> None:
     page.keyboard.press("ArrowRight")
     reach(page, "[data-keep='lock-duration']")
     page.keyboard.press("Space")
-    expect(lock(page, "duration")).to_have_attribute("aria-pressed", "true")
+    expect(lock(page, "duration of the credit")).to_have_attribute("aria-pressed", "true")
     reach(page, "[data-keep='highest-credit_amount']")
     with asks(page, lambda question: question["ranges"].get("credit_amount", [0, 20_000])[1] < 20_000):
         page.keyboard.press("ArrowLeft")
@@ -283,7 +249,7 @@ def test_the_whole_path_by_keyboard(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
     reach(page, "[data-keep='try-0']")
     page.keyboard.press("Enter")
-    expect(page.locator("#outcome-whatif")).to_contain_text("good")
+    expect(page.locator("#outcome-whatif")).to_contain_text("Granted")
 
 
 def reach(page: Page, selector: str, most: int = 90) -> None:
@@ -297,7 +263,7 @@ def reach(page: Page, selector: str, most: int = 90) -> None:
 
 def test_every_control_has_a_name(app_page: Page) -> None:
     limits(app_page)
-    app_page.get_by_role("button", name="Try alternative A").click()
+    app_page.get_by_role("button", name="Try this: alternative A").click()
     app_page.locator(".whatif-row").first.wait_for()
     for panel in ("details", "limits"):
         app_page.locator(f"#tab-{panel}").click()
@@ -322,11 +288,14 @@ def test_on_a_phone_nothing_runs_over_the_edge(new_page: Any) -> None:
     for panel in ("details", "limits"):
         page.locator(f"#tab-{panel}").click()
         assert wide(page) <= PHONE["width"]
-    page.get_by_role("button", name="Try alternative A").click()
+    page.get_by_role("button", name="Try this: alternative A").click()
     page.set_viewport_size({"width": NARROWEST, "height": 640})
     assert wide(page) <= NARROWEST
     page.get_by_role("button", name="Keep and print").click()
     page.locator("#kept[open]").wait_for()
+    assert wide(page) <= NARROWEST
+    page.locator("#keep-now").click()
+    page.locator(".sheet .letter").wait_for()
     assert wide(page) <= NARROWEST
 
 
@@ -347,10 +316,12 @@ def test_light_and_dark_as_the_system_says_or_as_chosen(new_page: Any) -> None:
 
 
 def test_a_wrong_value_is_told_at_its_field(app_page: Page) -> None:
-    duration = app_page.locator("#panel-details").get_by_role("spinbutton", name="Duration")
+    duration = app_page.locator("#panel-details").get_by_role("spinbutton", name="Duration of the credit")
     duration.fill("900")
     field = app_page.locator("#panel-details .field[data-feature=duration]")
-    expect(field.locator(".fault")).to_have_text("Expected a number from 1 to 72.")
+    expect(field.locator(".fault")).to_have_text(
+        re.compile(r"Duration of the credit must be from 1 to 72\smonths; 900 is outside of that\.")
+    )
     expect(duration).to_have_attribute("aria-invalid", "true")
     expect(duration).to_have_value("900")
     duration.fill("20")
@@ -367,7 +338,7 @@ def test_busy_away_and_late_are_said_in_words_and_tried_again(app_page: Page) ->
     limits(app_page)
     for status, code, words in TROUBLES:
         headers: dict[str, Any] = {"Retry-After": "1"}
-        questions = answer_next(app_page, problem(status, code, **headers))
+        questions = answer_next(app_page, answer(status, code, **headers))
         lock(app_page, "housing").click()
         notice = app_page.get_by_role("alert")
         expect(notice).to_contain_text(words)
@@ -380,7 +351,7 @@ def test_busy_away_and_late_are_said_in_words_and_tried_again(app_page: Page) ->
 
 def test_a_server_that_is_gone_does_not_take_the_details_with_it(app_page: Page) -> None:
     app_page.route("**/v1/explain", lambda route: route.abort())
-    duration = app_page.locator("#panel-details").get_by_role("spinbutton", name="Duration")
+    duration = app_page.locator("#panel-details").get_by_role("spinbutton", name="Duration of the credit")
     duration.fill("33")
     expect(app_page.get_by_role("alert")).to_contain_text("cannot be reached")
     expect(duration).to_have_value("33")
@@ -394,7 +365,7 @@ def test_a_key_is_asked_for_and_kept_in_this_tab_only(page: Page) -> None:
         if route.request.headers.get("authorization") == "Bearer fce_right":
             route.continue_()
         else:
-            route.fulfill(**problem(401, "no_key"))
+            route.fulfill(**answer(401, "no_key"))
 
     page.route("**/v1/**", guarded)
     page.goto("/")
@@ -428,7 +399,8 @@ def test_names_are_text_and_nothing_else(page: Page) -> None:
     page.locator(".choices summary").first.click()
     expect(page.locator(".chip", has_text=HOSTILE)).to_be_visible()
     page.get_by_role("button", name="What if").click()
-    page.get_by_role("button", name="Keep and print").click()
+    page.get_by_label("Outcome wanted, lowest").press("ArrowRight")
+    keep(page)
     expect(page.get_by_role("dialog").locator(".letter")).to_contain_text(HOSTILE)
     assert page.locator("img:not([src='page/icon.svg'])").count() == 0
     assert page.title() == "Decisions explained"
@@ -437,7 +409,7 @@ def test_names_are_text_and_nothing_else(page: Page) -> None:
 def test_answers_are_on_screen_soon(app_page: Page) -> None:
     limits(app_page)
     taken = []
-    for label in ("housing", "telephone", "job", "savings", "property"):
+    for label in ("housing", "telephone in own name", "job", "savings", "property"):
         with app_page.expect_response("**/v1/explain"):
             lock(app_page, label).click()
         app_page.wait_for_timeout(300)
@@ -450,3 +422,266 @@ def test_every_module_is_fetched_at_once() -> None:
     folder = Path(__file__).parents[3] / "src/fasterce/serve/static"
     listed = re.findall(r'(?:href|src)="page/(js/\w+\.js)"', (folder / "index.html").read_text(encoding="utf-8"))
     assert sorted(listed) == sorted(f"js/{file.name}" for file in (folder / "js").iterdir())
+
+
+def test_a_person_edited_into_the_wanted_outcome_keeps_the_goal(page: Page) -> None:
+    """Today's goal must not turn into the unwanted outcome, whatever the model says of the edited details."""
+    page.goto("/")
+    questions: list[dict[str, Any]] = []
+    page.on("request", lambda request: questions.append(asked(request)) if is_question(request) else None)
+    already(page)
+    expect(page.locator("#decision-heading.is-reached")).to_contain_text("Granted")
+    expect(page.locator("#decision")).to_contain_text("This is the outcome wanted.")
+    expect(page.locator("#wanted")).to_have_text("Granted")
+    expect(page.locator("#alternatives")).to_contain_text("The decision already is the one wanted: Granted.")
+    expect(page.locator(".card")).to_have_count(0)
+    assert {question["target"] for question in questions} == {"good"}
+    keep(page)
+    letter = page.locator(".sheet .letter")
+    expect(letter).to_contain_text("Nothing has to change")
+    expect(letter).not_to_contain_text("Refused")
+    expect(letter).to_contain_text("(edited)")
+
+
+def test_what_would_endanger_it_is_shown_on_request_only(page: Page) -> None:
+    page.goto("/")
+    already(page)
+    with asks(page, lambda question: question["target"] == "any other"):
+        page.get_by_role("button", name="Show what would endanger it").click()
+    expect(page.locator(".card-danger").first).to_contain_text("Refused")
+    assert page.locator(".card-danger").get_by_role("checkbox").count() == 0, "it cannot go into a letter"
+    expect(page.locator("#decision-heading.is-reached")).to_contain_text("Granted")
+
+
+def test_an_outcome_that_is_not_declared_is_asked_for_and_not_guessed(page: Page) -> None:
+    without_declaration(page)
+    page.goto("/")
+    pick(page)
+    expect(page.locator("#decision")).to_contain_text("Choose below which outcome is wanted.")
+    expect(page.locator("#alternatives")).to_contain_text("does not guess")
+    expect(page.locator(".card, #keep")).to_have_count(0)
+    assert page.get_by_role("radio", name="Granted").is_checked() is False
+    assert page.get_by_role("radio", name="Refused").is_checked() is False
+    with asks(page, lambda question: question["target"] == "good"):
+        page.get_by_role("radio", name="Granted").check(force=True)
+    expect(page.locator(".card").first).to_be_visible()
+    page.locator("#find-person").fill("A-1003")
+    page.locator("#find-person").press("Enter")
+    expect(page.locator("#decision")).to_contain_text("Person A-1003")
+    expect(page.locator(".card").first).to_be_visible()
+
+
+def test_words_units_and_help_are_those_of_the_schema(app_page: Page) -> None:
+    amount = app_page.locator("#panel-details .field[data-feature=credit_amount]")
+    expect(amount.locator("label")).to_have_text("Credit amount DM")
+    expect(amount.get_by_text("How much is borrowed")).to_be_hidden()
+    amount.get_by_label("About credit amount").click()
+    expect(amount.get_by_text("How much is borrowed, in Deutsche Mark.")).to_be_visible()
+    card = app_page.locator(".card").first
+    expect(card.get_by_role("meter", name="Effort")).to_have_attribute(
+        "aria-valuetext", re.compile(r"(smaller|larger) step than \d+\s% of the alternatives found for others")
+    )
+    expect(card.get_by_role("meter", name="Realism")).to_have_attribute(
+        "aria-valuetext", re.compile("known person with “Granted” as they are (to|from) each other")
+    )
+    assert "distance" not in app_page.locator("main").inner_text().lower()
+
+
+def test_changes_against_the_interest_are_flagged(app_page: Page) -> None:
+    def handle(route: Route) -> None:
+        found = route.fetch().json()
+        for one in found["records"][0]["counterfactuals"]:
+            one["changes"][0]["against"] = True
+        route.fulfill(json=found)
+
+    app_page.route("**/v1/explain", handle)
+    limits(app_page)
+    lock(app_page, "housing").click()
+    expect(app_page.locator(".card").first).to_contain_text("not in the person’s interest")
+
+
+def test_the_letter_has_the_alternatives_that_were_chosen(app_page: Page) -> None:
+    count = app_page.locator(".card").count()
+    app_page.locator(".card").last.get_by_label("In the letter").uncheck()
+    keep(app_page)
+    letter = app_page.locator(".sheet .letter")
+    expect(letter.locator("table")).to_have_count(count - 1)
+    boxes = app_page.get_by_role("group", name="Alternatives in the letter").get_by_role("checkbox")
+    expect(boxes.last).not_to_be_checked()
+    boxes.last.check()
+    expect(letter.locator("table")).to_have_count(count)
+    app_page.get_by_label("Sender").fill("A Bank\nA Street 1")
+    app_page.get_by_label("Recipient").fill("Jo Doe")
+    expect(letter.locator(".letter-from")).to_contain_text("A Bank")
+    expect(app_page.locator("#print-sheet .letter-to")).to_contain_text("Jo Doe")
+    app_page.keyboard.press("Escape")
+    keep(app_page)
+    expect(app_page.get_by_label("Sender")).to_have_value("A Bank\nA Street 1")
+    expect(app_page.get_by_label("Recipient")).to_have_value("")
+
+
+def test_a_record_says_whose_it_is_who_set_limits_and_what_was_edited(app_page: Page) -> None:
+    detail(app_page, "credit_amount").fill("3000")
+    limits(app_page)
+    lock(app_page, "housing").click()
+    app_page.get_by_role("button", name="Keep and print").click()
+    form = app_page.locator("#keep-form")
+    expect(form).to_contain_text("1 detail edited: record and letter will say so.")
+    expect(form).to_contain_text("1 limit set on this page.")
+    expect(form.get_by_label("Person")).to_have_value("A-1001")
+    form.get_by_label("Decision number").fill("D-99")
+    form.get_by_label("Who set the limits").fill("Ms Doe")
+    app_page.locator("#keep-now").click()
+    letter = app_page.locator(".sheet .letter")
+    expect(letter).to_contain_text(re.compile(r"Credit amount\s*3,000 DM \(edited\)"))
+    expect(letter).to_contain_text("set for this explanation by Ms Doe: Housing stays as it is")
+    record = app_page.request.get(f"/v1/records/{app_page.locator('#record-id').inner_text()}").json()
+    assert record["ids"]["decision"] == "D-99"
+    assert record["ids"]["row"] == "A-1001"
+    assert record["ids"]["subject"].startswith("hmac-sha256:")
+    assert record["input"]["edited"] == ["credit_amount"]
+    assert record["constraints"]["set_by"] == "Ms Doe"
+
+
+def test_what_the_service_requires_must_be_typed(page: Page) -> None:
+    change_schema(page, lambda schema: schema["records"].update(required=["decision_ids", "constraints_by"]))
+    page.goto("/")
+    pick(page)
+    page.get_by_role("button", name="Keep and print").click()
+    stored: list[str] = []
+    page.on(
+        "request", lambda request: stored.append(request.url) if is_question(request) and asked(request)["keep"] else None
+    )
+    page.locator("#keep-now").click()
+    assert page.locator("#decision-number").evaluate("input => input.matches(':invalid')")
+    assert stored == []
+    page.locator("#decision-number").fill("D-1")
+    page.locator("#by").fill("Ms Doe")
+    page.locator("#keep-now").click()
+    page.locator(".sheet .letter").wait_for()
+
+
+def test_kept_records_of_a_person_are_listed_opened_compared_and_erased(page: Page) -> None:
+    page.goto("/")
+    pick(page, 4)
+    keep(page, "D-1")
+    page.keyboard.press("Escape")
+    detail(page, "duration").fill("30")
+    expect(page.locator("#decision")).to_contain_text("edited")
+    keep(page, "D-2")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Kept records").click()
+    rows = page.locator(".kept-row")
+    expect(rows).to_have_count(2)
+    expect(page.locator("#records-list")).to_contain_text("decision D-2")
+    for row in rows.all():
+        row.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Compare two").click()
+    compared = page.locator("#compared")
+    expect(compared.locator("caption")).to_have_text("1 detail differ")
+    expect(compared.locator("tr", has_text="Duration of the credit").last).to_contain_text("30")
+    page.get_by_role("button", name="Back to the list").click()
+    rows.last.get_by_role("button", name=re.compile("Open the record")).click()
+    expect(page.locator(".sheet .letter")).to_contain_text("Your decision D-1 explained")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Kept records").click()
+    page.get_by_role("button", name="Erase all of this person").click()
+    page.get_by_role("button", name="Erase 2 records for good").click()
+    expect(page.locator("#no-records")).to_be_visible()
+
+
+def test_the_person_is_in_no_address(app_page: Page) -> None:
+    """Addresses are logged: of a person, only the pseudonym may be in one."""
+    seen: list[str] = []
+    app_page.on("request", lambda request: seen.append(request.url))
+    keep(app_page)
+    app_page.keyboard.press("Escape")
+    app_page.get_by_role("button", name="Kept records").click()
+    app_page.locator(".kept-row").first.wait_for()
+    assert seen
+    assert not [url for url in [*seen, app_page.url] if "A-1001" in url]
+
+
+def test_lock_all_and_only_these_may_change(app_page: Page) -> None:
+    limits(app_page)
+    with asks(app_page, lambda question: len(question["freeze"]) == app_page.locator("#panel-limits .limit").count()):
+        app_page.get_by_role("button", name="Lock all").click()
+    expect(app_page.locator("#panel-limits")).to_contain_text("Nothing may change")
+    app_page.get_by_role("button", name="Lift all limits").click()
+    card = app_page.locator(".card").first
+    expect(card).to_be_visible()
+    names = [one.inner_text() for one in card.locator(".change-name").all()]
+    card.get_by_role("button", name="Only these may change").click()
+    expect(app_page.locator("#panel-limits")).to_contain_text("Only these may change: ")
+    unlocked = app_page.locator("#panel-limits .limit:not(.is-frozen) .field-label").all_inner_texts()
+    assert sorted(unlocked) == sorted(names)
+
+
+def test_sliders_end_where_the_schema_lets_a_value_go(app_page: Page) -> None:
+    own = int(detail(app_page, "age").input_value())
+    limits(app_page)
+    age = app_page.locator("#panel-limits .limit[data-feature=age]")
+    expect(age).to_contain_text(re.compile(r"up by at most 2\syears"))
+    least, most = age.locator(".thumb-lowest"), age.locator(".thumb-highest")
+    assert [int(float(least.get_attribute("min") or 0)), int(float(most.get_attribute("max") or 0))] == [own, own + 2]
+    expect(age.locator(".limit-says")).to_have_text(re.compile(rf"{own} – {own + 2}\syears"))
+    app_page.get_by_role("button", name="What if").click()
+    app_page.locator("#whatif select[data-keep=whatif-add]").select_option(label="Age")
+    field = app_page.locator("#whatif .field[data-feature=age]")
+    assert int(float(field.locator(".slider").get_attribute("max") or 0)) == own + 2
+    field.locator("input.number").fill(str(own + 10))
+    expect(field).to_contain_text(re.compile(rf"Only {own} to {own + 2}\syears can be proposed for this person"))
+
+
+def test_work_is_there_after_a_reload_and_not_in_the_address(app_page: Page) -> None:
+    detail(app_page, "duration").fill("30")
+    limits(app_page)
+    with app_page.expect_response(
+        lambda response: is_question(response.request) and asked(response.request)["freeze"] == ["housing"]
+    ):
+        lock(app_page, "housing").click()
+    app_page.wait_for_timeout(300)
+    app_page.locator(".card").last.get_by_label("In the letter").uncheck()
+    expect(app_page.locator(".card").last.get_by_label("In the letter")).not_to_be_checked()
+    before = app_page.url
+    app_page.reload()
+    expect(app_page.locator("#decision")).to_contain_text("Person A-1001")
+    expect(detail(app_page, "duration")).to_have_value("30")
+    expect(app_page.locator("#decision")).to_contain_text("1 detail edited")
+    limits(app_page)
+    expect(lock(app_page, "housing")).to_have_attribute("aria-pressed", "true")
+    expect(app_page.locator(".card").last.get_by_label("In the letter")).not_to_be_checked()
+    assert app_page.url == before
+    assert "30" not in app_page.url.partition("#")[2]
+
+
+def test_a_warning_comes_before_work_is_lost(app_page: Page) -> None:
+    detail(app_page, "duration").fill("30")
+    limits(app_page)
+    lock(app_page, "housing").click()
+    app_page.get_by_role("button", name="Type in a person").first.click()
+    warning = app_page.get_by_role("dialog")
+    expect(warning).to_contain_text("1 edited detail and 1 limit of person A-1001 will be lost.")
+    warning.get_by_role("button", name="Stay").click()
+    expect(app_page.locator("#decision")).to_contain_text("Person A-1001")
+    app_page.get_by_role("button", name="Type in a person").first.click()
+    warning.get_by_role("button", name="Go on without them").click()
+    expect(app_page.locator("#decision")).to_contain_text("Person typed in")
+    expect(app_page.locator("#tab-limits .count")).to_have_count(0)
+    app_page.get_by_role("combobox", name="Find a person").fill("A-1007")
+    app_page.get_by_role("combobox", name="Find a person").press("Enter")
+    expect(app_page.locator("#decision")).to_contain_text("Person A-1007")
+
+
+def test_closing_the_tab_is_warned_of_only_with_unsaved_work(app_page: Page) -> None:
+    leave = """() => {
+        const event = new Event("beforeunload", {cancelable: true});
+        window.dispatchEvent(event);
+        return event.defaultPrevented;
+    }"""
+    assert app_page.evaluate(leave) is False
+    detail(app_page, "duration").fill("30")
+    expect(app_page.locator("#decision")).to_contain_text("edited")
+    assert app_page.evaluate(leave) is True
+    keep(app_page)
+    assert app_page.evaluate(leave) is False

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from fasterce import load, records
 from fasterce.errors import ModelError
 from fasterce.options import names
+from fasterce.pseudonyms import VARIABLE as PSEUDONYM_KEY
 from fasterce.serve.messages import InvalidRequest, WorkerRequest
 from fasterce.serve.settings import ServedArtifact, Settings
-from fasterce.serve.workers.explain import PSEUDONYM_KEY, BatchExplainer, BatchResult
+from fasterce.serve.workers.explain import BatchExplainer, BatchResult
 from tests.serve.models import Moody, as_json, refused
 
 APART = ("ids", "time", "metrics")
@@ -268,13 +269,15 @@ def test_an_artifact_is_described(batch_explainer: BatchExplainer) -> None:
         **{"name": "income", "label": "income", "kind": "numeric", "type": "number", "whole": False, "decimals": 1},
         **{"low": 0.0, "high": 200.0},
         **{"promised": True, "categories": None, "ordered": False, "change": "any", "missing": False, "typical": 0},
+        **{"unit": "", "format": "", "help": "", "preferred": "any", "near": {}},
     }
     assert features["age"]["change"] == "up"
     assert features["mood"]["change"] == "never"
     assert features["years"]["missing"]
     assert features["owner"]["categories"] == [False, True]
     assert 40 < features["income"]["typical"] < 60
-    assert body["target"] == {"kind": "classes", "classes": ["bad", "good"]}
+    undeclared: dict[str, Any] = {"wanted": None, "unwanted": [], "labels": {}}
+    assert body["target"] == {"kind": "classes", "classes": ["bad", "good"], **undeclared}
     assert body["scores"]
     assert any("mood" in sentence for sentence in body["constraints"])
     number = batch_explainer.descriptions[1].schema["target"]

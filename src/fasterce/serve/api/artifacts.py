@@ -7,9 +7,11 @@ from fastapi import APIRouter, Query, Response
 from fasterce.serve.api import metrics
 from fasterce.serve.api.applicants import MAX_PAGE
 from fasterce.serve.api.problems import HTTPProblem, documented
+from fasterce.serve.api.records import pseudonym_key
 from fasterce.serve.api.route import ServiceRoute, needs
 from fasterce.serve.api.schemas import LONGEST_NAME, ApplicantPage, Artifacts, SchemaInfo
 from fasterce.serve.api.state import ADMIN, APPLICANTS, EXPLAIN, METRICS, State
+from fasterce.serve.letter import load_words
 
 Artifact = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 router = APIRouter(tags=["about"], route_class=ServiceRoute)
@@ -27,7 +29,14 @@ async def schema(state: State, artifact: Artifact = None) -> SchemaInfo:
     found, settings = state.dispatcher.describe(artifact), state.settings
     limits = {"rows": settings.most_rows, "n": settings.most_n, "deadline_ms": settings.most_deadline_ms}
     digests = {"artifact": found.artifact_digest, "model": found.model_digest}
-    return SchemaInfo.model_validate({**found.schema, "limits": limits, "digests": digests})
+    words = load_words(settings.letter)
+    records = {
+        "kept": state.store is not None,
+        "required": list(settings.required),
+        "subjects": bool(pseudonym_key(state)),
+        "letter": {name: words[name] for name in ("sender", "contact", "recipient")},
+    }
+    return SchemaInfo.model_validate({**found.schema, "limits": limits, "digests": digests, "records": records})
 
 
 @router.get("/v1/applicants", openapi_extra=needs(APPLICANTS), responses=documented(401, 403, 404, 422))

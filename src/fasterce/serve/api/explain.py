@@ -171,6 +171,10 @@ def worker_request(state: AppState, body: ExplainRequest, request: Request) -> W
     description = state.dispatcher.describe(body.artifact)
     validator = RowValidator(description)
     validator.check(body.rows)
+    for names in body.edited or ():
+        validator.check_names(names, "edited")
+    if body.keep and state.store is not None:
+        check_required(settings.required, body)
     options = body.options()
     for option in offered("http"):
         if option.kind in BY_COLUMN and isinstance(options[str(option.http)], (list, dict)):
@@ -187,6 +191,7 @@ def worker_request(state: AppState, body: ExplainRequest, request: Request) -> W
         row_ids=body.row_ids,
         decision_ids=body.decision_ids,
         subjects=body.subjects,
+        edited=body.edited,
         constraints_by=body.constraints_by,
         retain_until=None if days is None else (datetime.now(UTC) + timedelta(days=days)).date().isoformat(),
         key=getattr(request.state, "key", None),
@@ -202,6 +207,13 @@ def worker_request(state: AppState, body: ExplainRequest, request: Request) -> W
 def check_rows(settings: Settings, rows: Sequence[Json]) -> None:
     if len(rows) > settings.most_rows:
         raise HTTPProblem(413, "too_many_rows", "serve.too_many_rows", expected=settings.most_rows, received=len(rows))
+
+
+def check_required(required: Sequence[str], body: ExplainRequest) -> None:
+    """Reject a request whose records would lack a field that this service requires."""
+    lacking = [(name, text("required_for_record")) for name in required if getattr(body, name) is None]
+    if lacking:
+        raise FieldsProblem("invalid_request", lacking)
 
 
 def invalid_row(problem: Problem) -> HTTPProblem:

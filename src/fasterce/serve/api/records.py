@@ -1,17 +1,19 @@
 """Routes about stored records: one record, its letter, the records of a subject, decision or request; erasing a subject's."""
 
 import json
+import os
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from fasterce.serve.api.problems import HTTPProblem, documented
+from fasterce.pseudonyms import VARIABLE, pseudonym
+from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, documented, text
 from fasterce.serve.api.route import ServiceRoute, needs
-from fasterce.serve.api.schemas import LONGEST_NAME, Erased, RecordList
+from fasterce.serve.api.schemas import LONGEST_NAME, Erased, LetterRequest, RecordList, SubjectQuery
 from fasterce.serve.api.state import ADMIN, EXPLAIN, RECORDS, AppState, State
-from fasterce.serve.letter import letter, policy
+from fasterce.serve.letter import letter, load_words, policy
 from fasterce.serve.store import Store
 
 Text = Annotated[str | None, Query(max_length=LONGEST_NAME)]
@@ -35,7 +37,43 @@ async def record(id: UUID, state: State, request: Request) -> Response:
     summary="A record as a letter to print",
 )
 async def record_letter(id: UUID, state: State, request: Request) -> HTMLResponse:
-    return HTMLResponse(letter(json.loads(await body(state, id, request))), headers={"Content-Security-Policy": policy()})
+    return await written(state, id, request, LetterRequest.model_validate({}))
+
+
+@router.post(
+    "/v1/records/{id}/letter",
+    openapi_extra=READ,
+    response_class=Response,
+    responses={200: {"content": {"text/html": {}}}},
+    summary="A letter with chosen alternatives, sender, contact and recipient",
+)
+async def chosen_letter(id: UUID, chosen: LetterRequest, state: State, request: Request) -> HTMLResponse:
+    return await written(state, id, request, chosen)
+
+
+async def written(state: AppState, id: UUID, request: Request, given: LetterRequest) -> HTMLResponse:
+    found, chosen = json.loads(await body(state, id, request)), given.alternatives
+    most = len(found["counterfactuals"]) - 1
+    if chosen and max(chosen) > most:
+        raise FieldsProblem("invalid_request", [("alternatives", text("no_such_alternative", most=most))])
+    people = given.model_dump(include={"sender", "contact", "recipient"})
+    page = letter(found, load_words(state.settings.letter), alternatives=chosen, **people)
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy()})
+
+
+@router.post("/v1/records/find", openapi_extra=needs(RECORDS), summary="Find the records of a person")
+async def find_of_subject(query: SubjectQuery, state: State) -> RecordList:
+    """By the person's own identifier, of which the service makes the pseudonym."""
+    key = pseudonym_key(state)
+    if not key:
+        raise FieldsProblem("invalid_request", [("subject", text("no_pseudonym_key", option="subject", variable=VARIABLE))])
+    found = await store_of(state).find(subject=pseudonym(query.subject, key), first=query.first, count=query.count)
+    return RecordList.model_validate({"records": found})
+
+
+def pseudonym_key(state: AppState) -> str:
+    """Return the key of pseudonyms, which the workers have too; empty if there is none."""
+    return state.settings.environment.get(VARIABLE) or os.environ.get(VARIABLE, "")
 
 
 @router.get("/v1/records", openapi_extra=needs(RECORDS), summary="Find records")

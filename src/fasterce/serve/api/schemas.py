@@ -44,6 +44,9 @@ class RequestBody(BaseModel):
     row_ids: RowIds | None = Field(None, description="One per row: its label in the record")
     decision_ids: Names | None = Field(None, description="One per row: the decision it is about")
     subjects: Names | None = Field(None, description="One per row: whom it is about; stored as a pseudonym only")
+    edited: Annotated[tuple[Columns, ...], FIRST] | None = Field(
+        None, description="One list per row: columns whose values were edited by hand; the record says so"
+    )
     constraints_by: Name | None = Field(None, description="Who set the constraints of this request")
     keep: StrictBool = Field(True, description="Store the audit records; false for a preview")
 
@@ -57,7 +60,7 @@ class RequestBody(BaseModel):
 
     @model_validator(mode="after")
     def one_per_row(self) -> "RequestBody":
-        for name in ("row_ids", "decision_ids", "subjects"):
+        for name in ("row_ids", "decision_ids", "subjects", "edited"):
             given = getattr(self, name)
             if given is not None and len(given) != len(self.rows):
                 raise ValueError(text("not_one_per_row", option=name, expected=len(self.rows), received=len(given)))
@@ -144,12 +147,40 @@ class SchemaInfo(BaseModel):
     constraints: list[Json]
     target: dict[str, Json]
     scores: bool
+    efforts: list[float] | None = Field(None, description="Quantiles of the distances of others' counterfactuals")
     limits: dict[str, Json]
     digests: dict[str, Json]
+    records: dict[str, Json] = Field(
+        description="Whether records are kept, which fields a kept one must have, whether subjects can be named, and sender, "
+        "contact and recipient of letters"
+    )
 
 
 class RecordList(BaseModel):
     records: list[RecordLine]
+
+
+class SubjectQuery(BaseModel):
+    """Whose records to find; in the body, since addresses are logged."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subject: Name = Field(description="The person, as in `subjects` of a request")
+    first: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 0
+    count: Annotated[int, Field(strict=True, ge=1, le=200)] = 50
+
+
+class LetterRequest(BaseModel):
+    """What goes into a letter; what is left out comes from the settings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sender: Annotated[str, Field(strict=True, max_length=1000)] = Field("", description="Organisation and address")
+    contact: Annotated[str, Field(strict=True, max_length=1000)] = Field("", description="Whom to ask")
+    recipient: Annotated[str, Field(strict=True, max_length=1000)] = Field("", description="Name and address of the person")
+    alternatives: Annotated[list[Annotated[int, Field(strict=True, ge=0)]], FIRST] | None = Field(
+        None, description="Positions of the counterfactuals to include; by default all"
+    )
 
 
 class Erased(BaseModel):

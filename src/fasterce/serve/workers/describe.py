@@ -5,8 +5,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from fasterce.constraints import Frozen, OnlyDown, OnlyUp
-from fasterce.data.schema import Feature
+from fasterce.constraints import Frozen, Near, OnlyDown, OnlyUp
+from fasterce.data.schema import Feature, plain_target
 from fasterce.explainer import FasterCE
 from fasterce.options import defaults
 from fasterce.records import Wording, configuration
@@ -16,6 +16,9 @@ from fasterce.serve.messages import Json
 
 # Rows the model is evaluated for to find the range of its numbers.
 MAX_EVALUATED = 200
+# Training rows explained to compare efforts with, seconds they may take, and how many quantiles of their distances are kept.
+COMPARED_ROWS, COMPARED_SECONDS, QUANTILES = 20, 1.0, 21
+FEWEST_COMPARED = 10
 
 
 def schema_body(explainer: FasterCE, name: str, title: str, model_digest: str | None, wording: Wording) -> dict[str, Json]:
@@ -23,6 +26,7 @@ def schema_body(explainer: FasterCE, name: str, title: str, model_digest: str | 
     schema = explainer.schema_
     typical = _typical(explainer)
     directions = _directions(explainer)
+    wording = wording.with_schema(schema)
     return {
         "artifact": name,
         "title": title,
@@ -32,7 +36,8 @@ def schema_body(explainer: FasterCE, name: str, title: str, model_digest: str | 
         ],
         "passthrough": [{"name": str(one.name), "required": one.read} for one in explainer.state_.table.passthrough],
         "constraints": [constraint["text"] for constraint in configuration.constraints(defaults(), schema)],
-        "target": _target(explainer),
+        "target": _target(explainer) | _declared(explainer, wording),
+        "efforts": _efforts(explainer),
         "scores": bool(explainer.state_.use_scores and explainer._predictor().has_chances),
         "digests": digests(explainer, model_digest),
     }
@@ -61,7 +66,26 @@ def _feature(
         "change": fixed or direction or feature.direction,
         "missing": feature.nullable,
         "typical": cell(typical),
+        "unit": wording.units.get(str(feature.name), ""),
+        "format": wording.formats.get(str(feature.name), ""),
+        "help": feature.help,
+        "preferred": feature.preferred,
+        "near": _near(explainer, feature),
     }
+
+
+def _near(explainer: FasterCE, feature: Feature) -> dict[str, float]:
+    """Return how far the schema lets a number move from its value, by direction."""
+    found: dict[str, float] = {}
+    for constraint in explainer.schema_.constraints:
+        if isinstance(constraint, Near) and constraint.feature == feature.name:
+            for way in ("up", "down", "percent"):
+                given = [
+                    end for end in (getattr(constraint, way), constraint.by if way != "percent" else None) if end is not None
+                ]
+                if given:
+                    found[way] = float(min([*given, found.get(way, math.inf)]))
+    return found
 
 
 def _directions(explainer: FasterCE) -> dict[Hashable, str]:
@@ -87,6 +111,36 @@ def _typical(explainer: FasterCE) -> list[Json]:
             code, start = float(np.argmax(shares)), start + feature.n_codes
         found.append(explainer.state_.table.value(j, code))
     return found
+
+
+def _declared(explainer: FasterCE, wording: Wording) -> dict[str, Json]:
+    """Return which outcomes the schema declares as wanted and unwanted, and the words for them."""
+    schema, numbers = explainer.schema_, explainer.state_.numbers is not None
+    classes = () if numbers else explainer.classes_
+    wanted = explainer.declared_target
+    words = {str(label): wording.label(label) for label in classes if str(label) in wording.classes}
+    unwanted = [cell(label) for label in classes if str(label) in map(str, schema.unwanted)]
+    return {"wanted": plain_target(wanted), "unwanted": unwanted, "labels": words}
+
+
+def _efforts(explainer: FasterCE) -> list[float] | None:
+    """Return quantiles of the distances of counterfactuals of training rows, for comparison; None if there are too few.
+
+    Only with a compiled model, which takes milliseconds: a model that is slow would delay the start.
+    """
+    state = explainer.state_
+    if state.compiled is None or state.numbers is not None or not len(state.search.examples):
+        return None
+    wanted = explainer.declared_target
+    codes, labels = state.search.examples, state.search.example_classes
+    away = np.flatnonzero([explainer.classes_[label] != wanted for label in labels])[:COMPARED_ROWS]
+    rows, target = state.table.frame(codes[away]), "any other" if wanted is None else wanted
+    # The first call pays for what is done only once, such as loading compiled code: it does not count.
+    explainer.explain(rows.head(1), "all", target=target, diagnose=False)
+    distances = explainer.explain(rows, "all", target=target, diagnose=False, deadline=COMPARED_SECONDS).arrays.distance
+    if len(distances) < FEWEST_COMPARED:
+        return None
+    return [round(float(end), 6) for end in np.quantile(distances, np.linspace(0, 1, QUANTILES))]
 
 
 def _target(explainer: FasterCE) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from fasterce.errors import FasterCEError, InputError, ModelError, Problem, make
 from fasterce.explainer import FasterCE
 from fasterce.explanation import INVALID_INPUT, MODEL_ERROR, CounterfactualArrays, Explanation
 from fasterce.models.predictions import FAILED
+from fasterce.pseudonyms import VARIABLE
 from fasterce.records import Wording
 from fasterce.records.cells import cell
 from fasterce.records.structure import Record
@@ -32,7 +33,6 @@ from fasterce.serve.settings import ServedArtifact, Settings
 from fasterce.serve.workers.convert import RowReader, explain_arguments, invalid_option
 from fasterce.serve.workers.describe import schema_body
 
-PSEUDONYM_KEY = "FASTERCE_PSEUDONYM_KEY"
 # Time reserved for writing records: this many seconds, and at most this share of the time there is.
 RESERVED_SECONDS, MAX_RESERVED_SHARE = 0.05, 0.3
 LEAST_SECONDS = 0.001
@@ -257,9 +257,9 @@ def _pseudonyms(request: WorkerRequest) -> Sequence[str | None]:
     """Return the subjects by names that cannot be traced back to a person without the key."""
     if request.subjects is None:
         return [None] * len(request.rows)
-    key = os.environ.get(PSEUDONYM_KEY, "")
+    key = os.environ.get(VARIABLE, "")
     if not key:
-        raise InvalidRequest("serve.no_pseudonym_key", "subjects", option="subjects", variable=PSEUDONYM_KEY)
+        raise InvalidRequest("serve.no_pseudonym_key", "subjects", option="subjects", variable=VARIABLE)
     try:
         return [records.pseudonym(subject, key) for subject in request.subjects]
     except InputError as error:
@@ -269,11 +269,14 @@ def _pseudonyms(request: WorkerRequest) -> Sequence[str | None]:
 def _stored(name: str, request: WorkerRequest, made: Sequence[Record]) -> tuple[StoredRecord, ...]:
     """Return the records of a request with what comes from it, in copies: records of a call share their parts."""
     decisions: Sequence[str | None] = request.decision_ids or [None] * len(made)
+    edited: Sequence[Sequence[str]] = request.edited or [()] * len(made)
     found = []
-    for record, decision, subject in zip(made, decisions, _pseudonyms(request), strict=True):
+    for record, decision, subject, columns in zip(made, decisions, _pseudonyms(request), edited, strict=True):
         ids = record["ids"] | {"request": request.request_id, "decision": decision, "subject": subject}
         constraints = record["constraints"] | {"set_by": request.constraints_by}
         own = record | {"ids": ids, "constraints": constraints, "retain_until": request.retain_until}
+        if columns:
+            own["input"] = record["input"] | {"edited": [name for name in record["input"]["columns"] if name in columns]}
         found.append(
             StoredRecord(
                 id=ids["record"],

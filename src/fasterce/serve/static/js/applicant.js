@@ -1,15 +1,16 @@
 // The applicant: a searchable list, or details typed in; and beside them what may change.
 import { applicants, ServiceError } from "./api.js";
 import { find, fresh, h, replace } from "./dom.js";
-import { editor } from "./fields.js";
+import { editor, outOfRange } from "./fields.js";
 import { icon } from "./icons.js";
+import { leaving } from "./leave.js";
 import { limitCount, limitsPanel } from "./limits.js";
-import { feature, features, on, setApplicant, setValue, state } from "./state.js";
-import { count, labelOf, value } from "./format.js";
+import { asPicked, edited, feature, features, on, setApplicant, setValue, state, notify } from "./state.js";
+import { bare, count, labelOf, value } from "./format.js";
 
 const SHOWN = 30;
 let editors = new Map();
-const unread = new Set(); // fields whose text is no value
+const unread = new Map(); // fields whose text is no value, and why
 let limits = null;
 let tab = "details";
 
@@ -17,10 +18,10 @@ export function typicalValues() {
   return Object.fromEntries(features().map((one) => [one.name, one.typical ?? (one.kind === "categorical" ? one.categories[0] : one.low)]));
 }
 
-export const newApplicant = () => setApplicant({ id: null, typed: true }, typicalValues());
+export const newApplicant = () => leaving(() => setApplicant({ id: null, typed: true }, typicalValues()));
 
 export function chooseApplicant(one) {
-  setApplicant({ id: String(one.id), typed: false }, one.values);
+  leaving(() => setApplicant({ id: String(one.id), typed: false }, one.values));
 }
 
 // The people there are, or null where the service keeps no list.
@@ -29,7 +30,8 @@ export async function findApplicants(text, first = 0, size = SHOWN, signal = und
     const found = await applicants(state.artifact, text, first, size, signal);
     return { total: found.total, list: found.people };
   } catch (error) {
-    if (error instanceof ServiceError && error.kind === "gone") return null;
+    // A service without a list, or a key that may not see it.
+    if (error instanceof ServiceError && (error.kind === "gone" || error.status === 403)) return null;
     throw error;
   }
 }
@@ -40,7 +42,7 @@ export function summary(one) {
   const telling = features().filter((feature) => row[feature.name] !== undefined && row[feature.name] !== null);
   const numbers = telling.filter((feature) => feature.kind === "numeric").slice(0, 2);
   const words = telling.filter((feature) => feature.kind !== "numeric").slice(0, 1);
-  const said = (feature) => (feature.kind === "numeric" ? `${labelOf(feature)} ${value(feature, row[feature.name])}` : value(feature, row[feature.name]));
+  const said = (feature) => (feature.kind === "numeric" ? `${labelOf(feature)}: ${value(feature, row[feature.name])}` : value(feature, row[feature.name]));
   return [...numbers, ...words].map(said).join(" · ");
 }
 
@@ -56,7 +58,7 @@ function combobox() {
     "aria-label": "Find a person", "aria-expanded": "false", "aria-controls": list, "aria-autocomplete": "list",
   });
   const options = h("ul", { class: "options", id: list, role: "listbox", "aria-label": "People", hidden: true });
-  let found = [], at = -1, waiting = null, controller = null, looking = false, first = false;
+  let found = [], at = -1, waiting = null, controller = null, looking = false, first = false, entered = false;
 
   const close = () => {
     options.hidden = true;
@@ -78,6 +80,7 @@ function combobox() {
     option.scrollIntoView({ block: "nearest" });
   };
   const look = async () => {
+    waiting = null;
     controller?.abort();
     const mine = (controller = new AbortController());
     looking = true;
@@ -93,10 +96,11 @@ function combobox() {
       at = -1;
       input.setAttribute("aria-expanded", "true");
       if (first) mark(0);
+      if (entered && found.length) choose(found[0]);
     } catch (error) {
       if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("service-error", { detail: error }));
     } finally {
-      if (controller === mine) looking = first = false;
+      if (controller === mine) looking = first = entered = false;
     }
   };
   input.addEventListener("input", () => {
@@ -112,6 +116,8 @@ function combobox() {
       if (!looking) look();
     } else if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
+    // Who types and presses Enter means what was typed, not what was found before.
+    else if (event.key === "Enter" && (looking || waiting !== null)) entered = true;
     else if (event.key === "Enter" && !options.hidden && found.length) choose(found[Math.max(at, 0)]);
     else if (event.key === "Escape") close();
     else return;
@@ -123,7 +129,7 @@ function combobox() {
 export function showForm() {
   editors = new Map(features().map((one) => [one.name, editor(one, (given) => typed(one, given), { keep: `detail-${one.name}` })]));
   limits = limitsPanel();
-  const details = h("div", { class: "fields" }, [...editors.values()].map((one) => one.element), h("button", { class: "quiet", type: "button", id: "as-picked", onclick: asPicked }, icon("back", 15), "Back to how it was"));
+  const details = h("div", { class: "fields" }, [...editors.values()].map((one) => one.element), h("button", { class: "quiet", type: "button", id: "as-picked", onclick: backToPicked }, icon("back", 15), "Back to how it was"));
   const tabs = [
     ["details", "Details", details],
     ["limits", "What may change", limits.element],
@@ -152,13 +158,20 @@ export function showForm() {
 }
 
 function typed(one, given) {
-  if (given === undefined) {
-    unread.add(one.name);
+  const wrong = given === undefined ? needed(one.name) : outOfRange(one, given);
+  if (wrong) {
+    unread.set(one.name, wrong);
     showFaults();
     return;
   }
   unread.delete(one.name);
   setValue(one.name, given);
+}
+
+function backToPicked() {
+  unread.clear();
+  asPicked();
+  notify("person-form");
 }
 
 const needed = (name) => (feature(name).whole ? "A whole number is needed here." : "A number is needed here.");
@@ -173,21 +186,27 @@ export function allValid() {
   return false;
 }
 
-function asPicked() {
-  setApplicant(state.person, state.picked);
+// What was typed over, and numbers beyond anything the model has seen.
+function noteOf(one) {
+  const now = state.values[one.name], was = state.picked[one.name];
+  const beyond = one.kind === "numeric" && !one.promised && typeof now === "number" && (now < one.low || now > one.high);
+  const parts = [now !== was && !state.person?.typed ? `edited, was ${value(one, was)}` : null, beyond ? `the model has seen ${bare(one, one.low)} to ${value(one, one.high)} only` : null];
+  return parts.filter(Boolean).join("; ");
 }
 
-export const edited = () => features().some((one) => state.values[one.name] !== state.picked[one.name]);
-
 export function showFaults() {
-  for (const [name, one] of editors) one.fault(unread.has(name) ? needed(name) : state.faults[name]);
+  for (const [name, one] of editors) one.fault(unread.get(name) ?? state.faults[name]);
   if (Object.keys(state.faults).length) limits?.show();
 }
 
 function showValues() {
-  for (const [name, one] of editors) one.show(state.values[name]);
+  for (const [name, one] of editors) {
+    if (!unread.has(name)) one.show(state.values[name]);
+    one.note(noteOf(feature(name)));
+    one.element.classList.toggle("is-edited", state.values[name] !== state.picked[name]);
+  }
   const back = find("as-picked");
-  if (back) back.hidden = !edited();
+  if (back) back.hidden = !edited().length && !unread.size;
   showFaults();
   limits?.show();
   showCount();
@@ -201,7 +220,7 @@ function showCount() {
 }
 
 on("person", () => unread.clear());
-on("person values", showValues);
+on("person values person-form resumed", showValues);
 on("limits", () => {
   limits?.show();
   showCount();

@@ -4,8 +4,8 @@ import { targetText } from "./decision.js";
 import { chanceOf } from "./gauge.js";
 import { icon } from "./icons.js";
 import { lockButton } from "./limits.js";
-import { feature, features, setTarget, state } from "./state.js";
-import { amount, ARROW, count, difference, effort, inline, labelOf, LETTERS, METHODS, number, outcome, percent, plain, readable, realism, robustness, value } from "./format.js";
+import { changesOf, choose, feature, features, lockAllBut, mayChange, setTarget, state } from "./state.js";
+import { amount, ARROW, bare, count, difference, effort, inline, labelOf, LETTERS, METHODS, outcome, percent, plain, readable, realism, robustness, value } from "./format.js";
 
 const nameOf = (name) => {
   const known = feature(name);
@@ -19,10 +19,11 @@ export function changeLine(change, lockKey) {
   return h("li", { class: "change" },
     h("span", { class: "change-name" }, nameOf(change.feature)),
     h("span", { class: "change-values" },
-      h("span", { class: "visually-hidden" }, "from "), h("span", { class: "was" }, value(known, change.from)),
+      h("span", { class: "visually-hidden" }, "from "), h("span", { class: "was" }, bare(known, change.from)),
       h("span", { class: "becomes", "aria-hidden": "true" }, ARROW), h("span", { class: "visually-hidden" }, " to "),
       h("strong", { class: "now" }, value(known, change.to)),
-      by ? h("span", { class: "by" }, by) : null),
+      by ? h("span", { class: "by" }, by) : null,
+      change.against ? h("span", { class: "tag tag-warn" }, "not in the person’s interest") : null),
     lockKey && known ? lockButton(known, lockKey, true) : null);
 }
 
@@ -54,27 +55,37 @@ export function distinct(record) {
 
 const titleOf = (one) => [...new Set(one.methods)].map((name, k) => (k ? inline : String)(METHODS[name]?.title ?? readable(name))).join(", ");
 
-function card(one, k, record, tryIt) {
+// Whether an alternative goes into the letter.
+function inLetter(one, letter) {
+  const box = h("input", { type: "checkbox", "data-keep": `letter-${letter}`, checked: !state.left.has(changesOf(one)), onchange: () => choose(one, box.checked) });
+  return h("label", { class: "in-letter" }, box, "In the letter", h("span", { class: "visually-hidden" }, `: alternative ${letter}`));
+}
+
+const onlyThese = (one) => () => lockAllBut(one.changes.map((change) => change.feature));
+
+function card(one, k, record, tryIt, danger = false) {
   const wanted = targetText(record), letter = LETTERS[k] ?? String(k + 1);
-  const robust = robustness(one.robust), cost = effort(one.distance);
+  const robust = robustness(one.robust), cost = effort(one.distance, state.schema.efforts);
   const same = features().length - one.n_changed;
-  const heading = `card-${k}`;
+  const heading = danger ? `danger-${k}` : `card-${k}`;
   const changed = new Set(one.changes.map((change) => JSON.stringify(change.feature)));
   const kept = features().filter((each) => !changed.has(JSON.stringify(each.name)));
-  return h("li", { class: "card" },
+  return h("li", { class: danger ? "card card-danger" : "card" },
     h("article", { "aria-labelledby": heading },
       h("header", { class: "card-head" },
         h("span", { class: "badge", "aria-hidden": "true" }, letter),
-        h("div", {}, h("h3", { id: heading }, h("span", { class: "visually-hidden" }, `Alternative ${letter}: `), titleOf(one)), h("p", { class: "card-sub" }, count(one.n_changed, "change")))),
-      h("ul", { class: "changes" }, one.changes.map((change) => changeLine(change, `card-lock-${k}-${change.feature}`))),
-      h("div", { class: "verdict" }, h("p", { class: "then" }, icon("yes", 18), h("span", { class: "visually-hidden" }, "Then the decision is "), h("strong", {}, outcomeOf(one, record))),
+        h("div", {}, h("h3", { id: heading }, h("span", { class: "visually-hidden" }, `Alternative ${letter}: `), titleOf(one)), h("p", { class: "card-sub" }, count(one.n_changed, "change"))),
+        danger || !state.schema.records?.kept ? null : inLetter(one, letter)),
+      h("ul", { class: "changes" }, one.changes.map((change) => changeLine(change, danger ? null : `card-lock-${k}-${change.feature}`))),
+      h("div", { class: "verdict" }, h("p", { class: "then" }, icon(danger ? "hint" : "yes", 18), h("span", { class: "visually-hidden" }, "Then the decision is "), h("strong", {}, outcomeOf(one, record))),
       h("div", { class: "measures" },
-        meter("Effort", { ...cost, text: `distance ${number(one.distance, 2)} over ${count(one.n_changed, "detail")}` }),
+        meter("Effort", cost),
         meter("Realism", realism(one.nn_ratio, wanted), "choose “Compare” to measure it"),
         meter("Robustness", robust, "choose how safe it must be to measure it"))),
-      robust && !robust.sure ? unsure(k) : null,
+      robust && !robust.sure && !danger ? unsure(k) : null,
       h("div", { class: "card-foot" },
-        h("button", { class: "button button-small", type: "button", "data-keep": `try-${k}`, "aria-label": `Try alternative ${letter}`, onclick: () => tryIt(one) }, icon("try", 14), "Try this"),
+        danger || one.changes.length === features().filter(mayChange).length - state.frozen.size ? null : h("button", { class: "button button-small", type: "button", "data-keep": `only-${k}`, "aria-label": `Only these may change, as in alternative ${letter}`, onclick: onlyThese(one) }, icon("lock", 14), "Only these may change"),
+        h("button", { class: "button button-small", type: "button", "data-keep": `try-${k}`, "aria-label": `Try this: alternative ${letter}`, onclick: () => tryIt(one) }, icon("try", 14), "Try this"),
         h("details", { class: "same" }, h("summary", {}, `${same} stay the same`), h("dl", {}, kept.map((each) => h("div", {}, h("dt", {}, labelOf(each)), h("dd", {}, value(each, state.values[each.name])))))))));
 }
 
@@ -83,9 +94,16 @@ function unsure(k) {
     h("button", { class: "link", type: "button", "data-keep": `safer-${k}`, onclick: () => setTarget({ safe: 0.95 }) }, "Ask for 95 %"));
 }
 
+// What would take the wanted outcome away: shown on request, never sent.
+export function dangers(record, tryIt) {
+  const found = distinct(record);
+  if (!found.length) return h("p", { class: "remark" }, "No change was found that would endanger it.");
+  return h("ul", { class: "cards" }, found.map((one, k) => card(one, k, record, tryIt, true)));
+}
+
 export function showAlternatives(tryIt, noCounterfactualPanel) {
   const { record, ms } = state.answer;
-  const found = distinct(record);
+  const found = state.undecided ? [] : distinct(record);
   const head = h("div", { class: "section-head" },
     h("h2", { id: "alternatives-heading", tabindex: -1 }, title(record)),
     found.length ? h("p", { class: "section-note" }, `${count(found.length, "alternative")}, each confirmed by the model`) : null);
@@ -98,6 +116,7 @@ export function showAlternatives(tryIt, noCounterfactualPanel) {
 }
 
 function title(record) {
+  if (state.undecided) return "Which outcome is wanted?";
   if (record.counterfactuals.length) return "What would have had to be different";
   if (record.status === "already_target") return "Nothing has to change";
   return record.status === "none_found" || record.status === "stopped" ? "Not within these limits" : "No alternatives";

@@ -2,9 +2,9 @@
 import { find, h, replace } from "./dom.js";
 import { gauge, reading } from "./gauge.js";
 import { icon } from "./icons.js";
-import { edited, newApplicant, chooseApplicant, summary } from "./applicant.js";
-import { on, state } from "./state.js";
-import { amount, outcome, percent } from "./format.js";
+import { newApplicant, chooseApplicant, summary } from "./applicant.js";
+import { edited, on, state } from "./state.js";
+import { amount, count, outcome, percent } from "./format.js";
 
 export const targetText = (record) => {
   const target = record?.target, { schema } = state;
@@ -37,22 +37,31 @@ export function showBroken(sentence) {
   replace(find("decision"), h("div", { class: "empty" }, h("h1", { id: "decision-heading" }, "There is nothing to show yet"), h("p", { class: "lead" }, sentence)));
 }
 
-export function showDecision({ keep, whatif }) {
+// A tick for the outcome wanted, a cross for one that is not; nothing of the kind before it is known what is wanted.
+function markOf(record, reached) {
+  const { target } = state.schema;
+  if (target.kind === "number" || state.undecided) return "number";
+  const neither = target.unwanted?.length && target.classes.length > 2 && !target.unwanted.includes(record.outcome.prediction);
+  return reached ? "yes" : neither ? "number" : "no";
+}
+
+export function showDecision({ keep, whatif, records }) {
   const { record } = state.answer, { schema } = state;
   const read = reading(record, schema);
-  const reached = record.status === "already_target", unknown = record.outcome.prediction === null;
+  const reached = record.status === "already_target" && !state.undecided, unknown = record.outcome.prediction === null;
   const name = unknown ? "Not answered" : outcome(schema, record.outcome.prediction);
-  const mark = schema.target.kind === "number" ? "number" : reached ? "yes" : "no";
+  const mark = markOf(record, reached), n = edited().length;
   const who = state.person?.typed ? "Person typed in" : `Person ${state.person?.id}`;
   replace(
     find("decision"),
     h("div", { class: "decision-words" },
-      h("p", { class: "eyebrow" }, who, edited() && !state.person?.typed ? h("span", { class: "tag" }, "details edited") : null),
+      h("p", { class: "eyebrow" }, who, n && !state.person?.typed ? h("span", { class: "tag tag-warn" }, `${count(n, "detail")} edited`) : null),
       h("h1", { id: "decision-heading", class: reached ? "is-reached" : "" }, icon(mark, 34), h("span", { class: "visually-hidden" }, "Decision: "), h("span", { class: "decision-name" }, name)),
       h("p", { class: "lead" }, sentence(record, read)),
       h("div", { class: "actions" },
-        h("button", { class: "button button-primary", type: "button", "data-keep": "keep", id: "keep", onclick: keep }, icon("print", 17), "Keep and print"),
-        h("button", { class: "button", type: "button", "data-keep": "start-whatif", id: "start-whatif", onclick: whatif }, icon("try", 15), "What if …"))),
+        schema.records?.kept === false || state.undecided ? null : h("button", { class: "button button-primary", type: "button", "data-keep": "keep", id: "keep", onclick: keep }, icon("print", 17), "Keep and print"),
+        h("button", { class: "button", type: "button", "data-keep": "start-whatif", id: "start-whatif", onclick: whatif }, icon("try", 15), "What if …"),
+        schema.records?.kept === false ? null : h("button", { class: "button", type: "button", "data-keep": "show-records", id: "show-records", onclick: records }, icon("list", 17), "Kept records"))),
     read ? h("div", { class: "decision-gauge" }, gauge(read), read.needed ? h("p", { class: "gauge-note" }, h("span", { class: "tick-key", "aria-hidden": "true" }), read.needed) : null) : null,
   );
 }
@@ -61,7 +70,8 @@ function sentence(record, read) {
   const wanted = targetText(record);
   if (record.status === "invalid_input") return record.reason ?? "These details cannot be used.";
   if (record.status === "model_error") return `The model could not answer: ${record.reason ?? "it gave no reason."}`;
-  if (record.status === "already_target") return "This already is the outcome wanted.";
+  if (state.undecided) return "Choose below which outcome is wanted.";
+  if (record.status === "already_target") return "This is the outcome wanted.";
   if (!read) return `The model does not say by how much. Wanted: ${wanted}.`;
   if (record.outcome.score.kind === "number") return `Wanted: ${wanted}.`;
   if (record.target?.kind === "any other") return `The model is ${percent(read.share)} sure of this.`;

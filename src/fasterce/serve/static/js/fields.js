@@ -1,7 +1,7 @@
 // Controls for one value of one feature, made from what the schema says of it.
 import { fresh, h } from "./dom.js";
 import { icon } from "./icons.js";
-import { inline, labelOf, plain } from "./format.js";
+import { bare, inline, labelOf, plain, value as written, withUnit } from "./format.js";
 
 export const unit = (feature) => (feature.whole ? 1 : 10 ** -(feature.decimals ?? 0));
 
@@ -18,20 +18,40 @@ export function rounded(feature, value) {
   return Number(value.toFixed(Math.min(digits, 15)));
 }
 
-// {element, input, show(value), fault(sentence)}; `set(value)` hears of every change, undefined where it is no value.
-export function editor(feature, set, { keep, slider = true } = {}) {
+// What the column means, shown on request.
+export function helpOf(feature) {
+  if (!feature.help) return null;
+  return h("details", { class: "help" }, h("summary", { "aria-label": `About ${named(feature)}` }, "?"), h("p", {}, feature.help));
+}
+
+// Why a typed number cannot be used, in the words of its column; null if it can.
+export function outOfRange(feature, value) {
+  if (feature.kind !== "numeric" || typeof value !== "number") return null;
+  if (feature.whole && !Number.isInteger(value)) return "A whole number is needed here.";
+  const [low, high] = [feature.low, feature.high];
+  if (!feature.promised || (value >= low && value <= high)) return null;
+  return `${labelOf(feature)} must be from ${bare(feature, low)} to ${written(feature, high)}; ${bare(feature, value)} is outside of that.`;
+}
+
+// {element, input, show(value), fault(sentence), note(sentence)}; `set(value)` hears of every change, undefined where it is no value.
+export function editor(feature, set, { keep, slider = true, within } = {}) {
   const label = fresh("label"), problem = fresh("fault");
-  const made = { numeric: () => numeric(feature, set, slider), time: () => time(feature, set) }[feature.kind]?.() ?? categorical(feature, set);
+  const made = { numeric: () => numeric(feature, set, slider, within ?? [feature.low, feature.high]), time: () => time(feature, set) }[feature.kind]?.() ?? categorical(feature, set);
   made.input.id = fresh("value");
   made.input.dataset.keep = keep ?? made.input.id;
   made.input.setAttribute("aria-describedby", problem);
   const fault = h("p", { class: "fault", id: problem, hidden: true });
-  const name = h("label", { class: "field-label", id: label, for: made.input.id }, labelOf(feature));
-  const element = h("div", { class: `field field-${feature.kind}`, "data-feature": feature.name }, name, made.control, fault);
+  const name = h("label", { class: "field-label", id: label, for: made.input.id }, labelOf(feature), feature.unit ? " " : null, unitOf(feature));
+  const note = h("p", { class: "field-note", hidden: true });
+  const element = h("div", { class: `field field-${feature.kind}`, "data-feature": feature.name }, h("div", { class: "field-name" }, name, helpOf(feature)), made.control, note, fault);
   return {
     element,
     input: made.input,
     show: made.show,
+    note(sentence) {
+      note.hidden = !sentence;
+      note.textContent = sentence ?? "";
+    },
     fault(sentence) {
       fault.hidden = !sentence;
       fault.textContent = sentence ?? "";
@@ -41,9 +61,11 @@ export function editor(feature, set, { keep, slider = true } = {}) {
   };
 }
 
-function numeric(feature, set, withSlider) {
+const unitOf = (feature) => (feature.unit ? h("span", { class: "unit" }, withUnit(feature, "").trim()) : null);
+
+function numeric(feature, set, withSlider, [low, high]) {
   const input = h("input", { class: "number", type: "number", step: "any", inputmode: feature.whole ? "numeric" : "decimal", autocomplete: "off" });
-  const low = feature.low, high = feature.high, bounded = Number.isFinite(low) && Number.isFinite(high) && high > low;
+  const bounded = Number.isFinite(low) && Number.isFinite(high) && high > low;
   const step = bounded ? sliderStep(feature, low, high) : unit(feature);
   const slider = bounded && withSlider ? h("input", { class: "slider", type: "range", tabindex: -1, "aria-hidden": "true", min: low, max: high, step }) : null;
   const changed = (value) => {

@@ -34,8 +34,24 @@ export function inline(label) {
 
 export function number(value, decimals = 0) {
   const digits = Math.min(Math.max(decimals ?? 0, 0), 15);
-  const useGrouping = Math.abs(value) >= 10000;
-  return new Intl.NumberFormat("en", { maximumFractionDigits: digits, useGrouping }).format(value);
+  return new Intl.NumberFormat("en", { maximumFractionDigits: digits }).format(value);
+}
+
+// A number by the format of its column: ",.2f", ".1%", "d"; without one, with its decimals and separated thousands.
+export function formatted(feature, given) {
+  const [, group, places, type] = /^(,?)(?:\.(\d+))?([df%]?)$/.exec(feature.format ?? "") ?? [];
+  if (!feature.format) return number(given, feature.decimals);
+  const decimals = places === undefined ? (type === "d" ? 0 : Math.max(feature.decimals - (type === "%" ? 2 : 0), 0)) : Number(places);
+  const digits = Math.min(decimals, 15), scaled = type === "%" ? 100 * given : given;
+  const written = new Intl.NumberFormat("en", { maximumFractionDigits: digits, minimumFractionDigits: places === undefined ? 0 : digits, useGrouping: Boolean(group) }).format(scaled);
+  return type === "%" ? `${written}${THIN}%` : written;
+}
+
+// Of "month|months" the first word is for one.
+export function withUnit(feature, written) {
+  const [one, many] = (feature?.unit ?? "").split("|");
+  const word = many && written !== "1" ? many : one;
+  return word ? `${written}\u00a0${word}` : written;
 }
 
 export function percent(share) {
@@ -46,9 +62,12 @@ export function percent(share) {
 
 export function value(feature, given) {
   if (given === null || given === undefined || given === "") return "not known";
-  if (feature?.kind === "numeric" && typeof given === "number") return number(given, feature.decimals);
+  if (feature?.kind === "numeric" && typeof given === "number") return withUnit(feature, formatted(feature, given));
   return plain(given);
 }
+
+// Without its unit, where the unit stands beside it.
+export const bare = (feature, given) => (feature?.kind === "numeric" && typeof given === "number" ? formatted(feature, given) : value(feature, given));
 
 export function plain(given) {
   if (given === null || given === undefined) return "not known";
@@ -75,7 +94,7 @@ export function amount(given) {
 export function difference(feature, from, to) {
   if (feature?.kind !== "numeric" || typeof from !== "number" || typeof to !== "number") return "";
   const by = to - from;
-  return `${by > 0 ? "+" : "−"}${number(Math.abs(by), feature.decimals)}`;
+  return `${by > 0 ? "+" : "−"}${formatted(feature, Math.abs(by))}`;
 }
 
 export function count(n, one, many = `${one}s`) {
@@ -86,19 +105,27 @@ export function listed(parts) {
   return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
 }
 
-export function effort(distance) {
-  const word = distance < 0.5 ? "Small" : distance < 1.5 ? "Moderate" : distance < 3 ? "Large" : "Very large";
-  return { word, text: "of all the steps one could take", share: distance / (distance + 1.5) };
+// How large a change is beside those of others; `efforts` are quantiles of their distances, least first.
+export function effort(distance, efforts) {
+  if (!efforts) {
+    const word = distance < 0.5 ? "Small" : distance < 1.5 ? "Moderate" : distance < 3 ? "Large" : "Very large";
+    const text = distance < 0.1 ? "far less than changing one category outright" : `about ${number(distance, 1)} times as much as changing one category outright`;
+    return { word, text, share: distance / (distance + 1.5) };
+  }
+  const larger = efforts.filter((one) => one > distance).length / efforts.length;
+  const word = larger >= 0.66 ? "Small" : larger >= 0.33 ? "Moderate" : larger > 0.05 ? "Large" : "Very large";
+  const text = larger >= 0.5 ? `a smaller step than ${percent(Math.min(larger, 0.99))} of the alternatives found for others` : `a larger step than ${percent(Math.min(1 - larger, 0.99))} of the alternatives found for others`;
+  return { word, text, share: Math.max(1 - larger, 0.03) };
 }
 
+// How far the nearest known person with the outcome is, beside how far such people are from each other.
 export function realism(ratio, outcome) {
   const wanted = `“${outcome}”`;
   if (ratio === null || ratio === undefined) return null;
-  const [word, text] =
-    ratio <= 1.1 ? ["Usual", `as usual among people with ${wanted}`]
-    : ratio <= 1.6 ? ["Fairly usual", `a little apart from people with ${wanted}`]
-    : ratio <= 2.5 ? ["Unusual", `few people with ${wanted} are like this`]
-    : ["Rare", `hardly anyone with ${wanted} is like this`];
+  const word = ratio <= 1.1 ? "Usual" : ratio <= 1.6 ? "Fairly usual" : ratio <= 2.5 ? "Unusual" : "Rare";
+  const text = ratio <= 1.1
+    ? `as near to a known person with ${wanted} as they are to each other`
+    : `${number(ratio, 1)} times as far from a known person with ${wanted} as they are from each other`;
   return { word, text, share: Math.min(1, 1 / Math.max(ratio, 0.01)) };
 }
 

@@ -1,9 +1,11 @@
 // A half circle: how far the score is, what is needed, and where the alternatives would be.
 import { distinct } from "./cards.js";
 import { svg } from "./dom.js";
+import { state } from "./state.js";
 import { amount, LETTERS, outcome, percent } from "./format.js";
 
 const RADIUS = 84, MIDDLE = [110, 104];
+const LONG_LABEL = 22;
 
 const point = (share, radius) => {
   const angle = Math.PI * (1 - Math.min(Math.max(share, 0), 1));
@@ -28,9 +30,9 @@ function ofNumber(record, schema, score) {
     share: share(score.value),
     text: amount(score.value),
     label: "predicted",
-    band: [goal.low === null || goal.low === undefined ? 0 : share(goal.low), goal.high === null || goal.high === undefined ? 1 : share(goal.high)],
+    band: state.undecided ? null : [goal.low === null || goal.low === undefined ? 0 : share(goal.low), goal.high === null || goal.high === undefined ? 1 : share(goal.high)],
     tick: null,
-    marks: distinct(record).map((one) => share(one.score.value)),
+    marks: state.undecided ? [] : distinct(record).map((one) => share(one.score.value)),
     said: `The model predicts ${amount(score.value)}.`,
   };
 }
@@ -57,7 +59,7 @@ function ofChance(record, schema, score) {
     band: null,
     tick,
     needed: tick === null ? null : two || wanted !== null ? `${percent(tick)} needed` : `${percent(tick)} is ahead`,
-    marks: distinct(record).map((one) => chanceOf(one.score, about)),
+    marks: state.undecided ? [] : distinct(record).map((one) => chanceOf(one.score, about)),
     said: `${percent(share)} chance of ${named}${tick === null ? "" : two || wanted !== null ? `, ${percent(tick)} needed` : `, another is ahead with ${percent(tick)}`}.`,
   };
 }
@@ -72,8 +74,15 @@ export function gauge(read, { marks = true, small = false } = {}) {
   }
   if (marks) parts.push(...marksOf(read));
   parts.push(svg("text", { class: "gauge-value", x: MIDDLE[0], y: MIDDLE[1] - 22 }, read.text));
-  parts.push(svg("text", { class: "gauge-label", x: MIDDLE[0], y: MIDDLE[1] }, read.label));
+  parts.push(...labelOf(read.label));
   return svg("svg", { class: small ? "gauge gauge-small" : "gauge", viewBox: "0 0 220 122", role: "img", "aria-label": read.said }, parts);
+}
+
+// A long label takes two lines, so that it stays within the half circle.
+function labelOf(label) {
+  const at = label.length > LONG_LABEL ? label.lastIndexOf(" ", LONG_LABEL) : -1;
+  const lines = at > 0 ? [label.slice(0, at), label.slice(at + 1)] : [label];
+  return lines.map((line, k) => svg("text", { class: "gauge-label", x: MIDDLE[0], y: MIDDLE[1] + 15 * k }, line));
 }
 
 // Letters on the outside; those that would lie on each other are moved apart.

@@ -1,12 +1,12 @@
 // Without a counterfactual: which limits prevent one, what would be found without them, and a button that lifts them.
-import { changeLine } from "./cards.js";
+import { changeLine, dangers } from "./cards.js";
 import { targetText } from "./decision.js";
 import { h } from "./dom.js";
 import { named } from "./fields.js";
 import { icon } from "./icons.js";
 import { clearAll, limitCount, readableConstraint } from "./limits.js";
 import { feature, setTarget, state, notify } from "./state.js";
-import { listed, percent, plain } from "./format.js";
+import { listed, percent, plain, value } from "./format.js";
 
 const cap = (text) => text[0].toUpperCase() + text.slice(1);
 
@@ -37,10 +37,21 @@ export function brokenLimits(changes) {
   return changes.filter((change) => state.frozen.has(change.feature) || outside(change)).map((change) => ownLimit(feature(change.feature)));
 }
 
-export function noCounterfactualPanel(record, more) {
-  if (record.status === "already_target") return h("p", { class: "panel calm" }, icon("yes", 22), h("span", {}, `The decision already is ${targetText(record)}. Choose another outcome above to see what would change it.`));
+export function noCounterfactualPanel(record, more, { endanger, tryIt }) {
+  if (state.undecided) return h("p", { class: "panel calm" }, icon("hint", 22), h("span", {}, "This service does not know which outcome people want, and does not guess. Choose it above."));
+  if (record.status === "already_target") return alreadyPanel(record, endanger, tryIt);
   if (record.status === "none_found" || record.status === "stopped") return infeasiblePanel(record, more);
   return h("p", { class: "panel calm" }, icon("hint", 22), h("span", {}, plain(record.reason ?? "There is no answer.")));
+}
+
+// The outcome wanted is there: what would endanger it is shown only to who asks for it.
+function alreadyPanel(record, endanger, tryIt) {
+  const { danger } = state.answer;
+  const button = h("button", { class: "button button-small", type: "button", id: "endanger", "data-keep": "endanger", onclick: endanger }, icon("hint", 15), "Show what would endanger it");
+  return [
+    h("div", { class: "panel calm" }, icon("yes", 22), h("p", {}, `The decision already is the one wanted: ${targetText(record)}.`), danger ? null : button),
+    danger ? h("section", { class: "danger", "aria-labelledby": "danger-heading" }, h("h3", { id: "danger-heading" }, "What would endanger it"), h("p", { class: "section-note" }, "With any of these the decision would be another. They go into no letter."), danger === "looking" ? h("p", { class: "waiting" }, "Evaluating …") : dangers(danger, tryIt)) : null,
+  ];
 }
 
 function infeasiblePanel(record, more) {
@@ -62,7 +73,7 @@ const still = (looking, words = "Finding out what prevents it …") => (looking 
 const longer = (more, label) => h("button", { class: "button button-small", type: "button", "data-keep": "longer", onclick: more }, icon("search", 15), label);
 
 function progress(share) {
-  if (share === null || share === undefined) return null;
+  if (share === null || share === undefined || share < 0.01) return null;
   const way = Math.min(Math.max(share, 0), 0.99);
   return h("div", { class: "way" }, h("p", {}, `Within these limits the best try came ${percent(way)} of the way.`),
     h("div", { class: "meter", role: "meter", "aria-label": "How far the best try came", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * way), "aria-valuetext": percent(way) }, h("span", { class: "meter-fill", style: { "--share": `${Math.round(100 * way)}%` } })));
@@ -87,8 +98,8 @@ function inTheWay(constraints, changes) {
 function policy(constraints, why) {
   const fixed = constraints.filter((constraint) => !constraint.one);
   if (!fixed.length) return null;
-  const then = listed(why.unlocked.map((change) => `${named(feature(change.feature) ?? { name: change.feature })} ${plain(change.to)}`));
-  return h("p", { class: "advice-more" }, h("span", { class: "tag" }, "set by policy"), ` ${listed(fixed.map((constraint) => constraint.constraint))}. `, then ? `Otherwise ${then} would do.` : "");
+  const then = listed(why.unlocked.map((change) => `${named(feature(change.feature) ?? { name: change.feature })} “${value(feature(change.feature), change.to)}”`));
+  return h("p", { class: "advice-more" }, h("span", { class: "tag" }, "set by policy"), ` ${listed(fixed.map((constraint) => constraint.constraint))}. `, then ? `Without that, ${then} would do.` : "");
 }
 
 const liftAll = () => (limitCount() ? h("button", { class: "button button-small", type: "button", "data-keep": "lift-mine", onclick: clearAll }, icon("unlock", 15), limitCount() === 1 ? "Lift the limit set here" : `Lift the ${limitCount()} limits set here`) : null);

@@ -1,11 +1,20 @@
 // What may change: a lock and a range or a choice of categories for every feature.
 import { fresh, h } from "./dom.js";
-import { sliderStep, named, rounded } from "./fields.js";
+import { helpOf, sliderStep, named, rounded } from "./fields.js";
 import { icon } from "./icons.js";
-import { features, setFrozen, mayChange, none, on, setRange, state } from "./state.js";
-import { count, labelOf, number, plain } from "./format.js";
+import { features, lockAllBut, setFrozen, mayChange, none, on, reach, setRange, state } from "./state.js";
+import { bare, count, labelOf, listed, plain, value } from "./format.js";
 
-const WAYS = { up: "can only go up", down: "can only go down" };
+// How the schema lets a number change, in a few words.
+function wayOf(feature) {
+  const near = feature.near ?? {}, parts = [];
+  if (near.up !== undefined && feature.change !== "down") parts.push(`up by at most ${value(feature, near.up)}`);
+  if (near.down !== undefined && feature.change !== "up") parts.push(`down by at most ${value(feature, near.down)}`);
+  if (near.percent !== undefined) parts.push(`by at most ${near.percent} %`);
+  if (feature.change === "up" && near.up === undefined) parts.unshift("only up");
+  if (feature.change === "down" && near.down === undefined) parts.unshift("only down");
+  return parts.length ? listed(parts) : null;
+}
 
 export function lockButton(feature, keep, small = false) {
   const button = h("button", { class: small ? "lock lock-small" : "lock", type: "button", "data-keep": keep, "data-lock": feature.name });
@@ -33,10 +42,16 @@ export function limitsPanel() {
     ? h("details", { class: "policy" }, h("summary", {}, `${count(state.schema.constraints.length, "constraint")} always in force`), h("ul", {}, state.schema.constraints.map((constraint) => h("li", {}, readableConstraint(constraint)))))
     : null;
   const clear = h("button", { class: "quiet", type: "button", id: "clear-limits", onclick: clearAll }, icon("back", 15), "Lift all limits");
-  const element = h("div", { class: "limits" }, lines.map((line) => line.element), policy, constraints, clear);
+  const lockAll = h("button", { class: "quiet", type: "button", id: "lock-all", onclick: () => lockAllBut([]) }, icon("lock", 15), "Lock all");
+  const only = h("p", { class: "limits-only" });
+  const element = h("div", { class: "limits" }, h("div", { class: "limits-bar" }, lockAll, clear), only, lines.map((line) => line.element), policy, constraints);
   const show = () => {
     lines.forEach((line) => line.show());
     clear.hidden = !limitCount();
+    lockAll.hidden = state.frozen.size === free.length;
+    const open = free.filter((one) => !state.frozen.has(one.name));
+    only.hidden = state.frozen.size === 0;
+    only.textContent = !open.length ? "Nothing may change: unlock what may." : open.length <= 5 ? `Only these may change: ${listed(open.map(named))}.` : `${open.length} of ${free.length} details may change.`;
   };
   show();
   return { element, show };
@@ -59,10 +74,11 @@ export function clearAll() {
 function limit(feature) {
   const lock = lockButton(feature, `lock-${feature.name}`);
   const narrow = feature.kind === "categorical" ? chosen(feature) : between(feature);
-  const way = WAYS[feature.change] ? h("span", { class: "tag" }, WAYS[feature.change]) : null;
+  const words = feature.kind === "numeric" ? wayOf(feature) : { up: "only up", down: "only down" }[feature.change];
+  const way = words ? h("p", { class: "limit-way" }, icon("lock", 12), words) : null;
   const fault = h("p", { class: "fault", hidden: true });
-  const head = h("div", { class: "limit-head" }, h("span", { class: "field-label" }, labelOf(feature)), way, narrow.says, lock);
-  const element = h("div", { class: "limit", "data-feature": feature.name }, head, narrow.element, fault);
+  const head = h("div", { class: "limit-head" }, h("span", { class: "field-label" }, labelOf(feature)), helpOf(feature), narrow.says, lock);
+  const element = h("div", { class: "limit", "data-feature": feature.name }, head, way, narrow.element, fault);
   const show = () => {
     const frozen = state.frozen.has(feature.name);
     element.classList.toggle("is-frozen", frozen);
@@ -74,33 +90,45 @@ function limit(feature) {
   return { element, show };
 }
 
-// Two native sliders on one track, so that keys, touch and screen readers work as they always do.
+// Two native sliders on one track, so that keys, touch and screen readers work as they always do. They end where the schema
+// lets the person's own value go: nothing can be allowed that would never be proposed.
 function between(feature) {
-  const known = Number.isFinite(feature.low) && Number.isFinite(feature.high) && feature.high > feature.low;
   const says = h("output", { class: "limit-says" });
+  const known = Number.isFinite(feature.low) && Number.isFinite(feature.high) && feature.high > feature.low;
   if (!known) return { element: null, says, show: (frozen) => (says.textContent = frozen ? "stays as it is" : "any") };
-  const step = sliderStep(feature, feature.low, feature.high);
-  const low = Math.floor(feature.low / step) * step, high = Math.ceil(feature.high / step) * step;
-  const inside = (value) => rounded(feature, Math.min(Math.max(value, feature.low), feature.high));
-  const thumb = (which) => h("input", { type: "range", class: `thumb thumb-${which}`, min: low, max: high, step, "data-keep": `${which}-${feature.name}`, "aria-label": `${labelOf(feature)}, ${which} allowed` });
+  let low, high, ends;
+  const inside = (given) => rounded(feature, Math.min(Math.max(given, ends[0]), ends[1]));
+  const thumb = (which) => h("input", { type: "range", class: `thumb thumb-${which}`, "data-keep": `${which}-${feature.name}`, "aria-label": `${labelOf(feature)}, ${which} allowed` });
   const least = thumb("lowest"), most = thumb("highest");
   const own = h("span", { class: "own", "aria-hidden": "true" });
   const track = h("div", { class: "between", role: "group", "aria-label": `${labelOf(feature)}, allowed range` }, h("span", { class: "between-fill" }), own, least, most);
   const changed = (moved) => {
     if (Number(least.value) > Number(most.value)) (moved === least ? least : most).value = (moved === least ? most : least).value;
     const range = [inside(Number(least.value)), inside(Number(most.value))];
-    setRange(feature.name, range[0] <= feature.low && range[1] >= feature.high ? null : range);
+    setRange(feature.name, range[0] <= ends[0] && range[1] >= ends[1] ? null : range);
   };
   least.addEventListener("input", () => changed(least));
   most.addEventListener("input", () => changed(most));
-  const share = (value) => `${(100 * (Math.min(Math.max(value, low), high) - low)) / (high - low)}%`;
+  const share = (given) => `${(100 * (Math.min(Math.max(given, low), high) - low)) / (high - low)}%`;
+  const scale = () => {
+    ends = reach(feature, state.values[feature.name]);
+    const step = sliderStep(feature, ...ends);
+    [low, high] = [Math.floor(ends[0] / step) * step, Math.ceil(ends[1] / step) * step];
+    for (const one of [least, most]) Object.assign(one, { min: low, max: high, step });
+  };
   const show = (frozen) => {
-    const [from, to] = state.ranges[feature.name] ?? [feature.low, feature.high];
-    least.value = from === feature.low ? low : from;
-    most.value = to === feature.high ? high : to;
+    scale();
+    const fixed = ends[1] <= ends[0];
+    track.hidden = fixed;
+    says.classList.toggle("is-set", feature.name in state.ranges || frozen);
+    if (fixed || frozen) says.textContent = "stays as it is";
+    if (fixed) return;
+    const [from, to] = (state.ranges[feature.name] ?? ends).map(inside);
+    least.value = from === ends[0] ? low : from;
+    most.value = to === ends[1] ? high : to;
     least.disabled = most.disabled = frozen;
-    least.setAttribute("aria-valuetext", number(from, feature.decimals));
-    most.setAttribute("aria-valuetext", number(to, feature.decimals));
+    least.setAttribute("aria-valuetext", value(feature, from));
+    most.setAttribute("aria-valuetext", value(feature, to));
     // Where both thumbs are at the right end, the left one must be on top to be taken hold of.
     least.classList.toggle("on-top", Number(least.value) > (low + high) / 2);
     track.style.setProperty("--from", share(from));
@@ -108,9 +136,7 @@ function between(feature) {
     const mine = state.values[feature.name];
     own.hidden = typeof mine !== "number";
     if (!own.hidden) track.style.setProperty("--own", share(mine));
-    const limited = feature.name in state.ranges;
-    says.classList.toggle("is-set", limited || frozen);
-    says.textContent = frozen ? "stays as it is" : `${number(from, feature.decimals)} – ${number(to, feature.decimals)}`;
+    if (!frozen) says.textContent = `${bare(feature, from)} – ${value(feature, to)}`;
   };
   return { element: track, says, show };
 }

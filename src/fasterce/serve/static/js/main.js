@@ -3,6 +3,9 @@ import { noCounterfactualPanel } from "./infeasible.js";
 import * as api from "./api.js";
 import { LatestRequest } from "./latest_request.js";
 import { distinct, showAlternatives } from "./cards.js";
+import { leaving } from "./leave.js";
+import { showRecords } from "./records.js";
+import * as session from "./session.js";
 import { showBroken, showDecision, showEmpty, showWaiting } from "./decision.js";
 import { find, h, replace } from "./dom.js";
 import { showTarget } from "./target.js";
@@ -21,6 +24,7 @@ const FIRST_SHOWN = 6;
 const DIAGNOSE_AFTER_MS = 180;
 const LONG_MS = 6_000, LONGER_MS = 20_000;
 const ALONE = { method: "closest", n: 1 };
+const ENDANGERING = { method: "all", n: 1, target: "any other", freeze: [], ranges: {} };
 let timer = null, deadlineMs = LONG_MS;
 
 const explaining = new LatestRequest((signal) => api.explain(explainBody(state.values), signal), received, failed);
@@ -45,11 +49,25 @@ const diagnosing = new LatestRequest(
   },
 );
 
+// What would take the outcome wanted away from a person who has it.
+const endangering = new LatestRequest(
+  (signal) => api.explain(explainBody(state.values, ENDANGERING), signal),
+  (answer) => shown({ danger: answer.records[0] }),
+  (problem) => {
+    shown({ danger: null });
+    failed(problem);
+  },
+);
+
+function endanger() {
+  shown({ danger: "looking" });
+  endangering.request();
+}
+
 function explainNow() {
   if (!state.person) return;
   clearTimeout(timer);
-  unlimited.cancel();
-  diagnosing.cancel();
+  for (const one of [unlimited, diagnosing, endangering]) one.cancel();
   deadlineMs = LONG_MS;
   explaining.request();
 }
@@ -58,8 +76,8 @@ function received(answer, since) {
   clearNotice();
   state.faults = none();
   notify("faults");
-  const [record] = answer.records, why = record.status === "none_found";
-  shown({ record, ms: performance.now() - since, looking: why, free: null });
+  const [record] = answer.records, why = record.status === "none_found" && !state.undecided;
+  shown({ record, ms: performance.now() - since, looking: why, free: null, danger: null });
   requestAnimationFrame(() => pulse(performance.now() - since));
   if (!why) return;
   if (limitCount()) unlimited.request();
@@ -71,9 +89,9 @@ function shown(known) {
   state.answer = { ...state.answer, ...known };
   const { record, looking } = state.answer;
   for (const part of ["goal", "alternatives"]) find(part).hidden = false;
-  if (state.wanted === null) showTarget();
-  showDecision({ keep, whatif: () => whatif.open([]) });
-  showAlternatives((one) => whatif.open(one.changes), (of) => noCounterfactualPanel(of, longer));
+  const tryIt = (one) => whatif.open(one.changes);
+  showDecision({ keep, whatif: () => whatif.open([]), records: showRecords });
+  showAlternatives(tryIt, (of) => noCounterfactualPanel(of, longer, { endanger, tryIt }));
   notify("answer");
   if (!looking) say(record);
 }
@@ -87,7 +105,8 @@ function longer() {
 function say(record) {
   const { prediction } = record.outcome;
   const decision = prediction === null ? "No decision" : `Decision: ${outcome(state.schema, prediction)}`;
-  announce(`${decision}. ${count(distinct(record).length, "alternative")}.`);
+  const rest = state.undecided ? "Choose which outcome is wanted" : record.status === "already_target" ? "This is the outcome wanted" : count(distinct(record).length, "alternative");
+  announce(`${decision}. ${rest}.`);
 }
 
 function pulse(ms) {
@@ -126,11 +145,12 @@ function showSwitcher() {
 }
 
 async function enter(name) {
-  for (const one of [explaining, unlimited, diagnosing]) one.cancel();
+  for (const one of [explaining, unlimited, diagnosing, endangering]) one.cancel();
   try {
     const schema = await api.schema(name);
     state.artifact = schema.artifact ?? name;
     start(schema);
+    const again = session.restore();
     urlState.put("artifact", state.artifact);
     notify("schema");
     whatif.close();
@@ -141,7 +161,8 @@ async function enter(name) {
     const known = await findApplicants("", 0, FIRST_SHOWN);
     showPicker(known !== null);
     document.body.classList.toggle("no-person", true);
-    if (known?.list.length) showEmpty(known);
+    if (again) notify("resumed");
+    else if (known?.list.length) showEmpty(known);
     else newApplicant();
   } catch (problem) {
     if (!state.schema) showBroken(problem.kind === "key" ? "Sign in to go on." : problem.message);
@@ -166,16 +187,18 @@ async function begin() {
 
 function showActions() {
   const out = h("button", { class: "lock", type: "button", id: "sign-out", "aria-label": "Sign out", title: "Sign out" }, icon("key", 18));
-  out.addEventListener("click", () => {
+  out.addEventListener("click", () => leaving(() => {
     api.key.drop();
+    session.forget();
+    start(state.schema);
     location.reload();
-  });
+  }));
   out.hidden = !api.key.get();
   document.addEventListener("signed", () => (out.hidden = false));
   replace(find("bar-actions"), out, themeButton());
 }
 
-on("person", () => {
+on("person resumed", () => {
   document.body.classList.remove("no-person");
   explaining.cancel();
   showWaiting();

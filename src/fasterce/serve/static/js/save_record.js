@@ -1,70 +1,65 @@
-// Keep and print: explain once more so that the record is stored, then show the record and the letter.
+// Keep and print: who it is about, the record, and its letter.
 import * as api from "./api.js";
-import { find, h, replace } from "./dom.js";
+import { find, h } from "./dom.js";
+import { field, head } from "./forms.js";
 import { icon } from "./icons.js";
+import { showLetter } from "./letter.js";
 import { announce, showError, clearNotice } from "./notices.js";
 import { allValid } from "./applicant.js";
-import { explainBody, state } from "./state.js";
+import { limitCount } from "./limits.js";
+import { edited, explainBody, markSaved, notify, state } from "./state.js";
+import { count } from "./format.js";
 
 const DEADLINE_MS = 10_000;
+const BY = "fasterce-by";
 let busy = false;
 
-export async function keep() {
+// Asks whom the record is about; nothing is stored before that.
+export function keep() {
   if (busy || !allValid()) return;
+  const dialog = find("kept"), { records } = state.schema;
+  const needs = (name) => records?.required?.includes(name) ?? false;
+  const subject = records?.subjects ? field("Person", { id: "subject", value: state.person?.id ?? "", required: needs("subjects"), about: "Stored as a pseudonym only; the person’s records are found by it." }) : null;
+  const row = field("Row or application", { id: "row", value: state.person?.id ?? "", required: needs("row_ids") });
+  const decision = field("Decision number", { id: "decision-number", required: needs("decision_ids") });
+  const by = field("Who set the limits", { id: "by", value: sessionStorage.getItem(BY) ?? "", required: needs("constraints_by"), about: limitCount() ? `${count(limitCount(), "limit")} set on this page.` : "No limit is set on this page; those of the schema are policy." });
+  const n = edited().length;
+  const form = h("form", { method: "dialog", id: "keep-form" },
+    head("Keep this explanation", dialog),
+    n && !state.person?.typed ? h("p", { class: "hint" }, icon("hint", 16), h("span", {}, `${count(n, "detail")} edited: record and letter will say so.`)) : null,
+    h("div", { class: "form-grid" }, subject?.element, decision.element, row.element, by.element),
+    h("div", { class: "actions" }, h("button", { class: "button button-primary", type: "submit", id: "keep-now" }, icon("save", 17), "Keep")));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    sessionStorage.setItem(BY, by.input.value.trim());
+    const given = (one) => one?.input.value.trim() || null;
+    store({ subject: given(subject), decision: given(decision), row: given(row), by: given(by) });
+  });
+  dialog.replaceChildren(form);
+  if (!dialog.open) dialog.showModal();
+}
+
+async function store({ subject, decision, row, by }) {
+  if (busy) return;
   busy = true;
-  find("keep")?.setAttribute("aria-busy", "true");
+  find("keep-now")?.setAttribute("aria-busy", "true");
+  const one = (given) => (given === null ? null : [given]);
+  const ids = { subjects: one(subject), decision_ids: one(decision), row_ids: one(row), constraints_by: by, edited: state.person?.typed ? null : [edited()] };
   try {
-    const response = await api.explain(explainBody(state.values, { keep: true, diagnose: true, deadline_ms: DEADLINE_MS }));
+    const response = await api.explain(explainBody(state.values, { ...ids, keep: true, diagnose: true, deadline_ms: DEADLINE_MS }));
     clearNotice();
     const [record] = response.records;
-    if (!response.kept) throw new api.Trouble("failed", "This service keeps no records, so there is no letter either.");
-    show(record.ids.record, await api.letter(record.ids.record));
+    if (!response.kept) throw new api.ServiceError("failed", "This service keeps no records, so there is no letter either.");
+    markSaved();
+    notify("saved");
+    announce("Kept. The letter can be looked at and printed.");
+    await showLetter(record);
   } catch (problem) {
-    if (problem.kind === "input") document.dispatchEvent(new CustomEvent("service-error", { detail: problem }));
+    find("kept").close();
+    if (problem.kind === "input" && problem.fields?.length) document.dispatchEvent(new CustomEvent("service-error", { detail: problem }));
     else showError(problem, problem.kind === "failed" ? null : keep);
   } finally {
     busy = false;
-    find("keep")?.removeAttribute("aria-busy");
+    find("keep-now")?.removeAttribute("aria-busy");
   }
-}
-
-// The letter's own element; a parsed document runs nothing, and its style is the page's letter.css.
-function sheetOf(html) {
-  const plain = html.replace(/<style>[^]*?<\/style>/, "");
-  const parsed = new DOMParser().parseFromString(plain, "text/html").querySelector(".letter");
-  return parsed ? document.importNode(parsed, true) : h("p", {}, "The letter could not be read.");
-}
-
-function show(id, html) {
-  const dialog = find("kept"), sheet = sheetOf(html);
-  replace(find("print-sheet"), sheet.cloneNode(true));
-  const close = h("button", { class: "lock", type: "button", "aria-label": "Close", onclick: () => dialog.close() }, icon("cross", 18));
-  dialog.replaceChildren(
-    h("div", { class: "section-head" }, h("div", {}, h("h2", { id: "kept-heading" }, "Kept"), h("p", { class: "section-note" }, "Record ", h("code", { id: "record-id" }, id))), close),
-    h("div", { class: "actions" },
-      h("button", { class: "button button-primary", type: "button", id: "print", onclick: () => window.print() }, icon("print", 17), "Print the letter"),
-      h("button", { class: "button", type: "button", id: "save-letter", onclick: () => save(`letter-${id}.html`, "text/html", html) }, icon("save", 17), "Letter"),
-      h("button", { class: "button", type: "button", id: "save-record", onclick: () => saveRecord(id) }, icon("save", 17), "Record (JSON)")),
-    h("div", { class: "sheet", tabindex: 0, role: "region", "aria-label": "The letter" }, sheet));
-  document.body.classList.add("has-letter");
-  dialog.addEventListener("close", () => document.body.classList.remove("has-letter"), { once: true });
-  dialog.showModal();
-  announce("Kept. The letter is ready to print.");
-}
-
-// The record exactly as the service stores it.
-async function saveRecord(id) {
-  try {
-    save(`record-${id}.json`, "application/json", await api.record(id));
-  } catch (problem) {
-    find("kept").close();
-    showError(problem, () => saveRecord(id));
-  }
-}
-
-function save(name, type, text) {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = h("a", { href: url, download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

@@ -22,7 +22,8 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 function dropdown(legend, choices, chosen, choose) {
   const id = fresh("choice");
-  const input = h("select", { class: "select", id, "data-keep": legend, onchange: () => choose(choices[Number(input.value)].value) }, choices.map((one, k) => h("option", { value: String(k) }, one.name)));
+  const none = chosen === null ? h("option", { value: "-1" }, "Choose …") : null;
+  const input = h("select", { class: "select", id, "data-keep": legend, onchange: () => input.value !== "-1" && choose(choices[Number(input.value)].value) }, none, choices.map((one, k) => h("option", { value: String(k) }, one.name)));
   input.value = String(choices.findIndex((one) => same(one.value, chosen)));
   return h("div", { class: "control" }, h("label", { for: id }, legend), h("div", { class: "select-control" }, input, icon("down", 16)));
 }
@@ -30,11 +31,14 @@ function dropdown(legend, choices, chosen, choose) {
 function wanted() {
   const { target } = state.schema;
   if (target.kind === "number") return wantedRange(target);
-  const classes = target.classes.map((one) => ({ value: one, name: outcome(state.schema, one) }));
-  const other = { value: "any other", name: "Any other", about: "Whatever the model does not say now" };
-  // Of two classes, none chosen means the one the model does not say.
-  const choices = classes.length > 2 ? [...classes, other] : classes;
-  const chosen = state.wanted ?? (classes.length > 2 ? other.value : state.answer?.record.target?.class);
+  const declared = (target.wanted ?? null) !== null;
+  const classes = target.classes.filter((one) => !declared || !target.unwanted?.some((other) => same(one, other)));
+  const choices = classes.map((one) => ({ value: one, name: outcome(state.schema, one) }));
+  // What is declared and has no alternative is said, not asked for.
+  if (declared && (target.classes.length === 2 || choices.length === 1)) {
+    return h("div", { class: "control" }, h("span", { class: "legend" }, "Outcome wanted"), h("p", { class: "wanted", id: "wanted" }, icon("yes", 17), outcome(state.schema, target.wanted)));
+  }
+  const chosen = state.undecided ? null : state.wanted;
   return (choices.length > MOST_BUTTONS ? dropdown : segmented)("Outcome wanted", choices, chosen, (value) => setTarget({ wanted: value }));
 }
 
@@ -51,13 +55,14 @@ function wantedRange(target) {
     track.style.setProperty("--from", share(from));
     track.style.setProperty("--to", share(to));
     least.classList.toggle("on-top", from > (low + high) / 2);
-    says.textContent = to >= high ? `at least ${amount(from)}` : from <= low ? `at most ${amount(to)}` : `${amount(from)} – ${amount(to)}`;
+    says.classList.toggle("is-set", !state.undecided);
+    says.textContent = state.undecided ? "not chosen yet" : to >= high ? `at least ${amount(from)}` : from <= low ? `at most ${amount(to)}` : `${amount(from)} – ${amount(to)}`;
   };
   const changed = (moved) => {
     if (Number(least.value) > Number(most.value)) (moved === least ? least : most).value = (moved === least ? most : least).value;
-    show();
     const open = [Number(least.value) <= low, Number(most.value) >= high];
     setTarget({ wanted: open[0] && open[1] ? [low, null] : [open[0] ? null : Number(least.value), open[1] ? null : Number(most.value)] });
+    show();
   };
   least.addEventListener("input", () => changed(least));
   most.addEventListener("input", () => changed(most));

@@ -2,16 +2,16 @@
 import * as api from "./api.js";
 import { LatestRequest } from "./latest_request.js";
 import { find, fresh, h, replace } from "./dom.js";
-import { editor, named } from "./fields.js";
+import { editor, named, outOfRange } from "./fields.js";
 import { gauge, reading } from "./gauge.js";
 import { icon } from "./icons.js";
 import { announce, showError, clearNotice } from "./notices.js";
-import { feature, features, on, explainBody, state } from "./state.js";
-import { labelOf, outcome, value } from "./format.js";
+import { feature, features, on, explainBody, reach, state } from "./state.js";
+import { bare, labelOf, outcome, value } from "./format.js";
 
 let editors = new Map();
 const explaining = new LatestRequest(
-  (signal) => api.explain(explainBody(state.whatif.values, { method: "closest", n: 1, target: sameTarget(), robust: null, freeze: [], ranges: {} }), signal),
+  (signal) => api.explain(explainBody(state.whatif.values, { method: "closest", n: 1, robust: null, freeze: [], ranges: {} }), signal),
   (answer) => {
     clearNotice();
     if (!state.whatif) return;
@@ -26,9 +26,6 @@ const explaining = new LatestRequest(
     if (!fields.length) showError(problem, () => explaining.request());
   },
 );
-
-// What is wanted of the person, also where that is "the other one": of the changed values the other one is another.
-const sameTarget = () => state.wanted ?? state.answer?.record.target?.class ?? null;
 
 export function open(changes) {
   state.whatif = { values: { ...state.values }, record: null, names: [] };
@@ -53,10 +50,11 @@ export function close() {
 
 function draw() {
   const { names, values } = state.whatif;
-  editors = new Map(names.map((name) => [name, editor(feature(name), (given) => edit(name, given), { keep: `whatif-${name}` })]));
+  editors = new Map(names.map((name) => [name, editor(feature(name), (given) => edit(name, given), { keep: `whatif-${name}`, within: ends(name) })]));
   const rows = names.map((name) => {
     const one = editors.get(name);
     one.show(values[name]);
+    one.note(outOfReach(name, values[name]));
     const was = h("p", { class: "whatif-was" }, "now ", h("span", {}, value(feature(name), state.values[name])));
     const undo = h("button", { class: "lock", type: "button", "aria-label": `Leave ${named(feature(name))} as it is`, title: "Leave as it is", onclick: () => remove(name) }, icon("cross", 15));
     return h("li", { class: "whatif-row" }, one.element, was, undo);
@@ -83,12 +81,22 @@ function adder() {
   return h("div", { class: "whatif-add" }, h("label", { class: "visually-hidden", for: id }, "Change another detail"), h("div", { class: "select-control" }, input, icon("down", 16)));
 }
 
+// The slider ends where the schema lets the value go; what is typed beyond is shown, and said to be no proposal.
+const ends = (name) => (feature(name).kind === "numeric" ? reach(feature(name), state.values[name]) : null) ?? undefined;
+
+function outOfReach(name, given) {
+  const one = feature(name);
+  if (one.change === "never" && given !== state.values[name]) return "This is fixed by policy and will never be proposed.";
+  if (one.kind !== "numeric" || typeof given !== "number") return null;
+  const [low, high] = ends(name);
+  return given >= low && given <= high ? null : `Only ${bare(one, low)} to ${value(one, high)} can be proposed for this person.`;
+}
+
 function edit(name, given) {
-  if (given === undefined) {
-    editors.get(name).fault("A number is needed here.");
-    return;
-  }
-  editors.get(name).fault(null);
+  const wrong = given === undefined ? "A number is needed here." : outOfRange(feature(name), given);
+  editors.get(name).fault(wrong);
+  if (wrong) return;
+  editors.get(name).note(outOfReach(name, given));
   state.whatif.values[name] = given;
   explaining.request();
 }
