@@ -178,7 +178,7 @@ def _as_times(counts: Indices, absent: Mask, dtype: Dtype, name: str) -> Column:
         passed[absent] = np.timedelta64("NaT", "us")
         return passed.astype(dtype)
     moments = counts.astype("datetime64[us]")
-    moments[absent] = np.datetime64("NaT")
+    moments[absent] = np.datetime64("NaT", "us")
     zone = getattr(dtype, "tz", None)
     if zone is None:
         return moments.astype(dtype)
