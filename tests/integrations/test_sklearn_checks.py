@@ -30,26 +30,8 @@ def stripes(frame: pd.DataFrame) -> Any:
     return (np.sin(3 * frame.iloc[:, 0].to_numpy(dtype=float)) > 0).astype(int)
 
 
-class OnArrays(FasterCE):
-    """Give the columns of an array the names x0, x1, …"""
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        return super().fit(table(X), y)
-
-    def explain(self, X: Any, *options: Any, **named: Any) -> Any:  # type: ignore[override]
-        return super().explain(table(X), *options, **named)
-
-
-def table(X: Any) -> Any:
-    if not isinstance(X, np.ndarray):
-        return X
-    rows = np.atleast_2d(X)
-    frame = pd.DataFrame(rows, columns=[f"x{j}" for j in range(rows.shape[1])])
-    return frame.infer_objects() if rows.dtype == object else frame
-
-
 def checks() -> list[Any]:
-    explainer = OnArrays(stripes, progress=False, compile="never", config=Config.fast(), autoencoder=(np.asarray, np.asarray))
+    explainer = FasterCE(stripes, progress=False, compile="never", config=Config.fast(), autoencoder=(np.asarray, np.asarray))
     found = estimator_checks_generator(explainer, mark=None)
     return [pytest.param(estimator, check, id=check.func.__name__) for estimator, check in found]
 

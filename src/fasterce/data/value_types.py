@@ -175,10 +175,10 @@ def to_column(numbers: Floats, missing: Mask | None, dtype: Dtype, name: str, bl
 def _as_times(counts: Indices, absent: Mask, dtype: Dtype, name: str) -> Column:
     if name in (DAYS, SECONDS):
         passed = counts.astype("timedelta64[us]")
-        passed[absent] = np.timedelta64("NaT")
+        passed[absent] = np.timedelta64("NaT", "us")
         return passed.astype(dtype)
     moments = counts.astype("datetime64[us]")
-    moments[absent] = np.datetime64("NaT")
+    moments[absent] = np.datetime64("NaT", "us")
     zone = getattr(dtype, "tz", None)
     if zone is None:
         return moments.astype(dtype)
