@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fasterce.constraints.io import from_dict
-from fasterce.data.schema import Schema
+from fasterce.data.schema import Schema, infer
 from fasterce.errors import InputError, MissingExtraError, unknown
 from fasterce.typing import JsonObject
 
@@ -119,7 +119,7 @@ def _schema(X: pd.DataFrame, about: JsonObject, readable: bool) -> Schema:
             for entry in ("categories", "ordered", "preferred"):
                 del entries[entry]
     constraints = from_dict(about.get("constraints", ()))
-    schema = Schema.infer(X, **changes, constraints=constraints)
+    schema = infer(X, changes, about.get("ranges"), constraints)
     return schema.declare(columns, target=about["wanted"], unwanted=about["unwanted"], outcomes=about["outcomes"])
 
 

@@ -17,7 +17,7 @@ from fasterce.serve.letter import letter, load_words, policy
 from fasterce.serve.store import Store
 
 Text = Annotated[str | None, Query(max_length=LONGEST_NAME)]
-ERRORS = documented(401, 403, 404, 422, 503)
+ERRORS = documented(400, 401, 403, 404, 413, 415, 422, 503)
 # A key that may only explain reads back the records it made.
 READ = needs(RECORDS, EXPLAIN)
 router = APIRouter(tags=["records"], route_class=ServiceRoute, responses=ERRORS)
