@@ -236,7 +236,7 @@ class Found(NamedTuple):
     cost: Floats
     """Their distance, infinite for none (queries, pool)."""
     margin: Floats
-    count: Int64s
+    count: Int64s  # type: ignore[assignment]
     """Number of candidates of each query (queries,)."""
     complete: Mask
     """Whether all pairs of candidate values were tried or ruled out by their cost (queries,)."""

@@ -116,7 +116,7 @@ def add_leaf(trees: Trees, leaf: int, own: int, first: int, low: int, high: int,
 @compiled
 def descend(
     trees: Trees, work: Workspace, first: int, cells: Int64s, own: int, node: int, f: int, low: int, high: int, missing: int,
-    mask: int, base: int, numeric: bool, last: int,
+    mask: np.uint64, base: int, numeric: bool, last: int,
 ) -> None:  # fmt: skip
     """Follow all values of feature f in a set (cells low..high and missing, or the categories of a mask) from a node."""
     stack, masks = work.stack, work.mask

@@ -111,7 +111,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
 
 
 @compiled
-def set_key(memory: Memory, codes: Floats, row: Floats) -> int:
+def set_key(memory: Memory, codes: Floats, row: Floats) -> np.uint64:
     """Return the key of the set of changed features."""
     key = np.uint64(0)
     for j in range(len(codes)):
@@ -121,7 +121,7 @@ def set_key(memory: Memory, codes: Floats, row: Floats) -> int:
 
 
 @compiled
-def state_key(memory: Memory, codes: Floats) -> int:
+def state_key(memory: Memory, codes: Floats) -> np.uint64:
     """Return a key of the values of a state."""
     key = np.uint64(1469598103934665603)
     bits = codes.view(np.uint64)

@@ -43,7 +43,7 @@ def as_struct(values: Kind) -> Kind:
     parts = [as_struct(part) if isinstance(part, tuple) else part for part in values]
     if kind not in _makers:
         _makers[kind] = _maker(kind, [numba.typeof(part) for part in parts])
-    return _makers[kind][0](*parts)  # type: ignore[no-any-return]
+    return _makers[kind][0](*parts)
 
 
 def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
@@ -70,7 +70,7 @@ def arrays_of(values: Kind) -> Kind:
     parts = [
         arrays_of(part)
         if isinstance(part, tuple)
-        else np.require(part, requirements="CW")
+        else np.require(part, requirements=("C", "W"))
         if isinstance(part, np.ndarray)
         else part
         for part in values

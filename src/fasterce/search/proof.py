@@ -55,6 +55,6 @@ def _values(domain: Domain, j: int, levels: Floats | None, most: int) -> Floats 
         count = (upper - lower) / domain.unit(j)
         if not count < most:
             return None
-        levels = lower + np.arange(int(count) + 2) * domain.unit(j)
+        levels = np.asarray(lower + np.arange(int(count) + 2) * domain.unit(j), dtype=np.float64)
     inside = levels[(levels >= lower) & (levels <= upper)]
     return np.concatenate([domain.round_flat(inside, j, np.zeros(len(inside), dtype=np.intp)), missing])

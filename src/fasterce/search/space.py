@@ -27,7 +27,7 @@ KEPT_TABLES = 8
 SEGMENTS_PER_FEATURE = 8
 
 
-_tables: dict[tuple[int, int, int], tuple[Any, Levels]] = {}
+_tables: dict[tuple[int, int, int], tuple["ScorerTables", Levels]] = {}
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def tree_levels(scorer: Scorer, domain: Domain) -> list[Floats]:
 def margins(scorer: Scorer, found: Floats, targets: QueryTargets, lowest: float) -> Floats:
     """Return the margins of outputs (N, outputs), one target each."""
     kind, label, low, high = _targets(targets, len(found))
-    ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+    ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     margin = margin_table(scorer, found, kind, label.astype(np.int64), *ends, lowest)
     return margin if targets.need is None else margin - targets.need
 
