@@ -36,7 +36,7 @@ class OnArrays(FasterCE):
     def fit(self, X: Any, y: Any = None) -> Any:
         return super().fit(table(X), y)
 
-    def explain(self, X: Any, *options: Any, **named: Any) -> Any:
+    def explain(self, X: Any, *options: Any, **named: Any) -> Any:  # type: ignore[override]
         return super().explain(table(X), *options, **named)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fasterce.constraints.io import from_dict
-from fasterce.data.schema import Schema, infer
+from fasterce.data.schema import Schema
 from fasterce.errors import InputError, MissingExtraError, unknown
 from fasterce.typing import JsonObject
 
