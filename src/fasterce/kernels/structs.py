@@ -70,7 +70,7 @@ def arrays_of(values: Kind) -> Kind:
     parts = [
         arrays_of(part)
         if isinstance(part, tuple)
-        else np.require(part, requirements=("C", "W"))
+        else np.require(part, requirements="CW")  # type: ignore[arg-type]
         if isinstance(part, np.ndarray)
         else part
         for part in values

@@ -1,6 +1,7 @@
 """Compile all kernels, or read them from the cache on disk, before the first query: `python -m fasterce.kernels.warm_up`."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,8 @@ def warm_up() -> None:
     outputs(scorer, codes)
     margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)
     scratch, kept = workspace(scorer, space), memory(2, effort, 4)
-    shared = as_struct(scorer), as_struct(space), as_struct(queries), np.zeros((1, 0, 2))
-    search_block(*shared, 0, 1, as_struct(scratch), as_struct(kept), as_struct(effort), as_struct(found))
+    shared: list[Any] = [as_struct(part) for part in (scorer, space, queries)]
+    search_block(*shared, np.zeros((1, 0, 2)), 0, 1, *(as_struct(part) for part in (scratch, kept, effort, found)))  # type: ignore[call-arg]
 
 
 def _scorer() -> Scorer:
