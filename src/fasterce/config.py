@@ -268,6 +268,8 @@ class SearchConfig:
     """Cheapest candidates per query whose changes are replaced one at a time."""
     improvements: int = 40
     """Most states of a query that are completed again while candidates are improved."""
+    max_expanded: int = 400
+    """Most single edits of a query without a candidate that are all combined with every other edit."""
     max_enumerated: int = 20_000
     """Most combinations of values of a query without a candidate that are evaluated to prove that there is none; about 50
     milliseconds with 100 trees."""

@@ -281,10 +281,11 @@ class FasterCE(Transforming, BaseEstimator):
     ) -> Explanation:
         """Find counterfactuals: rows close to the given ones for which the model predicts the target.
 
-        The default search ranks single edits, pairs and triples of edits with the surrogate, evaluates the best with the
-        model (or the compiled model), and shrinks those that reach the target. The latent space is used by
-        `method="realistic"` and `reading="paper"`, and as a fallback for rows without a counterfactual so far. Every
-        counterfactual returned was verified by the model itself. The result has one record per row, in order.
+        Where the trees or weights of the model were read, `closest` and `sparse` search with them, best first over sets of
+        edits, and the model is called only to verify. Otherwise the surrogate ranks single edits, pairs and triples, the
+        best are evaluated with the model (or its ONNX conversion), and those that reach the target are shrunk. The latent
+        space is used by `method="realistic"` and `reading="paper"`, and as a fallback for rows without a counterfactual so
+        far. Every counterfactual returned was verified by the model itself. The result has one record per row, in order.
 
         Parameters
         ----------

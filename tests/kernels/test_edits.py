@@ -45,7 +45,6 @@ def test_numbers_are_rounded_as_the_domain_rounds_them() -> None:
             assert at_precision(space, queries, 0, j, value) == expected
 
 
-@pytest.mark.xfail(strict=True, reason="values on grids have rounding noise")
 def test_numbers_on_a_grid_are_rounded_as_the_domain_rounds_them() -> None:
     world = draw(4, kinds=("grid", "grid"), rows=1)
     space, queries = as_struct(world.space), as_struct(world.queries)

@@ -63,7 +63,6 @@ def test_candidates_reach_the_target_in_the_domain_at_the_stated_cost(scorer: st
     assert total > 20
 
 
-@pytest.mark.xfail(strict=True, reason="values on grids have rounding noise, which Domain.contains does not accept")
 def test_candidates_are_on_the_grids_of_their_features() -> None:
     for options in SCORERS.values():
         for seed in range(6):
@@ -101,7 +100,6 @@ def test_never_dearer_than_the_best_single_edit_and_seldom_than_the_best_pair(sc
     assert np.mean(dearer) < 0.1
 
 
-@pytest.mark.xfail(strict=True, reason="pairs whose edits gain nothing by themselves are not tried")
 def test_a_complete_search_has_tried_every_pair() -> None:
     for seed, q in ((11, 1), (5, 0)):
         world = draw(seed, outputs=3, target="within")
@@ -160,9 +158,8 @@ def test_features_that_do_not_count_may_change_besides() -> None:
 
 
 def test_starts_that_reach_the_target_are_used() -> None:
-    """A candidate from elsewhere is brought to the boundary and kept, if the search alone finds nothing."""
+    """A candidate from elsewhere is brought to the boundary and kept."""
     world = draw(11, outputs=3, target="within").take(np.array([1]))
-    assert world.search().count[0] == 0
     pairs = world.pairs(0)
     start = pairs[world.many_margins(0, pairs) > ROUNDING][:1]
     found = world.search(starts=start[None])

@@ -65,6 +65,11 @@ class SearchState:
         return ~self.unread if len(self.unread) else np.ones(len(self.codec.schema), dtype=bool)
 
     @cached_property
+    def relevant(self) -> Mask:
+        """Features the model reads, and those that change together with one of them."""
+        return np.asarray(np.isin(self.groups, self.groups[self.read]))
+
+    @cached_property
     def coarse_levels(self) -> Levels:
         return levels.coarse_levels(self.codec, self.config.search)
 

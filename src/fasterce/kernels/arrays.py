@@ -226,6 +226,7 @@ class Effort(NamedTuple):
     rounds: int
     tightened: int
     returned: int
+    exhaustive: int
 
 
 class Found(NamedTuple):
@@ -239,7 +240,7 @@ class Found(NamedTuple):
     count: Int64s  # type: ignore[assignment]
     """Number of candidates of each query (queries,)."""
     complete: Mask
-    """Whether all pairs of candidate values were tried or ruled out by their cost (queries,)."""
+    """Whether there is none although all pairs of candidate values were scored (queries,)."""
     best_margin: Floats
     """The highest margin of anything scored (queries,)."""
     scored: Int64s

@@ -59,26 +59,41 @@ def change_cost(space: Space, j: int, value: float, own: float) -> float:
 
 
 @compiled
+def tidy(value: float) -> float:
+    """Remove rounding noise: 0.30000000000000004 becomes 0.3."""
+    short = np.rint(value * 1e9) / 1e9
+    return short if abs(short - value) <= 1e-12 * max(1.0, abs(value)) else value
+
+
+@compiled
+def as_stored(space: Space, j: int, value: float, lower: float, upper: float) -> float:
+    """Return a value inside its bounds as its column holds it."""
+    if space.step[j] > 0.0:
+        value = tidy(value)
+    value = min(max(value, lower), upper)
+    if space.single[j]:
+        value = float(np.float32(value))
+        if value > upper:
+            value = float(np.nextafter(np.float32(value), np.float32(-np.inf)))
+        elif value < lower:
+            value = float(np.nextafter(np.float32(value), np.float32(np.inf)))
+    return value
+
+
+@compiled
 def at_precision(space: Space, queries: Queries, q: int, j: int, value: float) -> float:
     """Return the nearest value a number may take, by its step or precision and inside its bounds."""
     lower, upper = queries.lower[q, j], queries.upper[q, j]
     if space.step[j] > 0.0:
         step, anchor = space.step[j], queries.anchor[q, j]
         low, high = math.ceil((lower - anchor) / step - SLACK), math.floor((upper - anchor) / step + SLACK)
-        return anchor + min(max(np.rint((value - anchor) / step), low), high) * step
+        return as_stored(space, j, anchor + min(max(np.rint((value - anchor) / step), low), high) * step, lower, upper)
     scale = space.scale[j]
     rounded = np.rint(value * scale) / scale
     low, high = math.ceil(lower * scale - SLACK) / scale, math.floor(upper * scale + SLACK) / scale
     if low <= high:
         rounded = min(max(rounded, low), high)
-    rounded = min(max(rounded, lower), upper)
-    if space.single[j]:
-        rounded = float(np.float32(rounded))
-        if rounded > upper:
-            rounded = float(np.nextafter(np.float32(rounded), np.float32(-np.inf)))
-        elif rounded < lower:
-            rounded = float(np.nextafter(np.float32(rounded), np.float32(np.inf)))
-    return rounded
+    return as_stored(space, j, rounded, lower, upper)
 
 
 @compiled
@@ -128,11 +143,12 @@ def numeric_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work: 
 def on_grid(space: Space, queries: Queries, q: int, j: int, value: float, side: int) -> float:
     """Return the value on the grid of a query nearest to a candidate value, on the far side of it if it has a side."""
     step, anchor = space.step[j], queries.anchor[q, j]
+    count = np.rint((value - anchor) / step)
     if side > 0:
-        return anchor + math.ceil((value - anchor) / step - SLACK) * step
-    if side < 0:
-        return anchor + math.floor((value - anchor) / step + SLACK) * step
-    return anchor + np.rint((value - anchor) / step) * step
+        count = math.ceil((value - anchor) / step - SLACK)
+    elif side < 0:
+        count = math.floor((value - anchor) / step + SLACK)
+    return as_stored(space, j, anchor + count * step, -math.inf, math.inf)
 
 
 @compiled

@@ -59,7 +59,7 @@ class Workspace(NamedTuple):
     """Per feature: first and last cell, and whether missing, that take the path of the row so far (features, 3)."""
     path_mask: Words
     hidden: Floats
-    trial_hidden: Floats
+    edited_hidden: Floats
     own: Floats
     """Entries of the values of a state (features, H)."""
     before: Floats
@@ -94,7 +94,7 @@ def workspace(scorer: Scorer, space: Space) -> Workspace:
         path=np.zeros((features, 4), np.int64),
         path_mask=np.zeros(features, np.uint64),
         hidden=np.zeros(hidden),
-        trial_hidden=np.zeros(hidden),
+        edited_hidden=np.zeros(hidden),
         own=np.zeros((features, hidden)),
         before=np.zeros((widest, room)),
         after=np.zeros((widest, room)),

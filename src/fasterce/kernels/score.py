@@ -171,7 +171,7 @@ def write_outputs(scorer: Scorer, codes: Floats, found: Floats) -> None:
 def outputs(scorer: Scorer, codes: Floats) -> Floats:
     """Return the outputs of rows of codes: (rows, outputs)."""
     found = np.empty((len(codes), scorer.outputs))
-    write_outputs(as_struct(scorer), np.require(codes, np.float64, "CW"), found)  # type: ignore[arg-type]
+    write_outputs(as_struct(scorer), np.require(codes, np.float64, ["C", "W"]), found)
     return found
 
 

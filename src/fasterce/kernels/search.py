@@ -69,7 +69,7 @@ class Memory(NamedTuple):
     """Sum of the costs of features that are not squared, and of the squares of the others (2,)."""
     start: Floats
     state: Floats
-    trial: Floats
+    draft: Floats
     other: Floats
     changing: Mask
     highest: Floats
@@ -90,7 +90,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         best=np.zeros(features + 2),
         open_codes=np.zeros((effort.open_sets, features)),
         open_estimate=np.zeros(effort.open_sets),
-        seen=np.zeros(4 * effort.expansions + 16 * effort.pool + 64, np.uint64),
+        seen=np.zeros(4 * effort.expansions + 16 * effort.pool + effort.exhaustive + 64, np.uint64),
         segment_feature=np.zeros(segments, np.int64),
         segment_cost=np.zeros(segments),
         segment_gain=np.zeros(segments),
@@ -103,7 +103,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         parts=np.zeros(features),
         sums=np.zeros(2),
         state=np.zeros(features),
-        trial=np.zeros(features),
+        draft=np.zeros(features),
         other=np.zeros(features),
         changing=np.zeros(features, np.bool_),
         highest=np.zeros(1),
@@ -327,9 +327,9 @@ def take_edit(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, expected: float
 ) -> None:  # fmt: skip
     """Keep the state in `memory.state` with an edit as a candidate."""
-    copy_to(memory.trial, memory.state)
-    memory.trial[j] = work.edits.value[e]
-    add_candidate(space, memory, queries.row[q], memory.trial, cost, work.margin[e], expected)
+    copy_to(memory.draft, memory.state)
+    memory.draft[j] = work.edits.value[e]
+    add_candidate(space, memory, queries.row[q], memory.draft, cost, work.margin[e], expected)
 
 
 @compiled
@@ -339,9 +339,9 @@ def consider_state(
     """Keep the state with an edit that does not reach the target, if something beyond it may be the cheapest."""
     guess = estimate(space, memory, j, work.edits.cost[e], -work.margin[e], queries.base[q])
     if cost + OPTIMISM * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]:
-        copy_to(memory.trial, memory.state)
-        memory.trial[j] = work.edits.value[e]
-        push_state(memory, memory.trial, cost + DEPTH * (guess - cost))
+        copy_to(memory.draft, memory.state)
+        memory.draft[j] = work.edits.value[e]
+        push_state(memory, memory.draft, cost + DEPTH * (guess - cost))
 
 
 @compiled
@@ -421,6 +421,26 @@ def expand(
 
 
 @compiled
+def expand_all(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: int
+) -> bool:
+    """For a query without a candidate: expand every single edit, whether it gains anything by itself or not.
+
+    Return whether all pairs of candidate values were scored.
+    """
+    edits = work.edits
+    if edits.first[len(queries.free[q])] > most:
+        return False
+    for j in range(len(queries.free[q])):
+        for e in range(edits.first[j], edits.first[j + 1]):
+            copy_to(memory.state, queries.base[q])
+            memory.state[j] = edits.value[e]
+            if first_seen(memory, memory.state):
+                expand(scorer, space, queries, q, work, memory, tolerance, False)
+    return True
+
+
+@compiled
 def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float) -> None:
     """For a query without a candidate: make the best change by gain per cost, again and again."""
     edits = work.edits
@@ -449,7 +469,7 @@ def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspac
 @compiled
 def value_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, j: int, value: float, corrected: float) -> float:
     """Return the margin if feature j of the state the workspace was prepared for had another value (networks only)."""
-    hidden = work.trial_hidden
+    hidden = work.edited_hidden
     for h in range(len(hidden)):
         hidden[h] = work.hidden[h] - work.own[j, h]
     add_entry(scorer.network, j, value, 1.0, hidden)
@@ -685,7 +705,7 @@ def tighten_pool(
 def search_query(
     scorer: Scorer, space: Space, queries: Queries, q: int, starts: Floats, work: Workspace, memory: Memory, effort: Effort
 ) -> bool:
-    """Search for the candidates of one query; return whether the search ended before a limit was reached."""
+    """Search for the candidates of one query; return whether there are none with one or two changes."""
     tolerance = scorer.error if scorer.exact else 0.0
     fill(memory.counts, 0)
     memory.counts[LEFT] = effort.improvements
@@ -702,7 +722,6 @@ def search_query(
     ended = False
     for _ in range(effort.expansions):
         if memory.counts[OPEN] == 0:
-            ended = True
             break
         guess = pop_state(memory)
         size = changes_of(memory.state, row)
@@ -710,6 +729,8 @@ def search_query(
         useful = cost + OPTIMISM / DEPTH * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]
         if useful and first_seen(memory, memory.state):
             expand(scorer, space, queries, q, work, memory, tolerance, True)
+    if memory.counts[POOL] == 0:
+        ended = expand_all(scorer, space, queries, q, work, memory, tolerance, effort.exhaustive)
     if memory.counts[POOL] == 0:
         climb(scorer, space, queries, q, work, memory, tolerance)
     for k in range(len(starts)):

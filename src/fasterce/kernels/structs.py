@@ -15,14 +15,14 @@ Kind = TypeVar("Kind", bound=tuple[Any, ...])
 
 
 @structref.register
-class Structure(types.StructRef):  # type: ignore[misc]
+class Structure(types.StructRef):
     """The Numba type of a structure; its fields are part of the type."""
 
     def preprocess_fields(self, fields: Any) -> Any:
         return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
-class Pointer(structref.StructRefProxy):  # type: ignore[misc]
+class Pointer(structref.StructRefProxy):
     """A structure in Python; only compiled functions read its fields."""
 
 
@@ -70,7 +70,7 @@ def arrays_of(values: Kind) -> Kind:
     parts = [
         arrays_of(part)
         if isinstance(part, tuple)
-        else np.require(part, requirements="CW")  # type: ignore[arg-type]
+        else np.require(part, requirements=["C", "W"])
         if isinstance(part, np.ndarray)
         else part
         for part in values

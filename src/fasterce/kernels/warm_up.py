@@ -1,7 +1,6 @@
 """Compile all kernels, or read them from the cache on disk, before the first query: `python -m fasterce.kernels.warm_up`."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,12 @@ def warm_up() -> None:
     """
     codes = np.array([[0.0, 0.0]])
     scorer, space, queries = _scorer(), _space(), _queries(codes)
-    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2), _found(codes)
+    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2), _found(codes)
     outputs(scorer, codes)
     margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)
     scratch, kept = workspace(scorer, space), memory(2, effort, 4)
-    shared: list[Any] = [as_struct(part) for part in (scorer, space, queries)]
-    search_block(*shared, np.zeros((1, 0, 2)), 0, 1, *(as_struct(part) for part in (scratch, kept, effort, found)))  # type: ignore[call-arg]
+    block = (as_struct(scorer), as_struct(space), as_struct(queries), np.zeros((1, 0, 2)), 0, 1)
+    search_block(*block, as_struct(scratch), as_struct(kept), as_struct(effort), as_struct(found))
 
 
 def _scorer() -> Scorer:

@@ -161,7 +161,7 @@ class Judge:
         self.informative = informative
         self.limits = limits or Limits.of(len(targets.target))
         self.best: Best | None = None
-        self.heard: Callable[[Indices, Floats], None] | None = None
+        self.note_margins: Callable[[Indices, Floats], None] | None = None
 
     @property
     def target(self) -> Indices:
@@ -171,15 +171,15 @@ class Judge:
         """The judge of some rows; what they use up, where they are stopped and what is said is seen here too."""
         limits, domain = _Part(self.limits, rows), _taken(self.domain, rows)
         part = Judge(self.evaluate, self.targets.take(rows), self.informative, limits, self.lowest, domain)
-        heard = self.heard
-        if heard is not None:
-            part.heard = lambda some, margin: heard(rows[some], margin)
+        noted = self.note_margins
+        if noted is not None:
+            part.note_margins = lambda some, margin: noted(rows[some], margin)
         return part
 
     def demanding(self, need: Floats) -> "Judge":
         """The same judge, satisfied only so far beyond the boundary."""
         more = Judge(self.evaluate, self.targets.demanding(need), self.informative, self.limits, self.lowest, self.domain)
-        more.heard = self.heard
+        more.note_margins = self.note_margins
         return more
 
     def judge(self, *groups: Candidates | Edits) -> list[Verdict]:
@@ -208,8 +208,8 @@ class Judge:
 
     def _margins(self, rows: Indices, codes: Floats) -> Floats:
         margin = self._allowed_margins(rows, codes)
-        if self.heard is not None:
-            self.heard(rows, margin)
+        if self.note_margins is not None:
+            self.note_margins(rows, margin)
         if self.best is not None:
             self.best.note(rows, codes, margin)
         return margin

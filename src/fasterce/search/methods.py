@@ -105,8 +105,8 @@ VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 def _exact(context: SearchContext, n: int, fewest: bool = False) -> Search:
     """Choose among the candidates found with the exact scorer; rows without one try known rows of the target."""
     found = context.candidates
-    if context.judge.heard is not None:
-        context.judge.heard(np.arange(len(found.best_margin)), found.best_margin)
+    if context.judge.note_margins is not None:
+        context.judge.note_margins(np.arange(len(found.best_margin)), found.best_margin)
     most = max(int(found.count.max(initial=0)), 1)
     valid = np.arange(most) < found.count[:, None]
     pool = Pool.start(found.codes[:, :most], valid, context.domain, context.distance, lead=found.margin[:, :most])
@@ -253,7 +253,9 @@ def _toward_examples(context: SearchContext, examples: Floats) -> list[Candidate
 
 
 def _walked(context: SearchContext) -> Search:
-    steps = without_trifles(context, walk(context, frozen_aware_direction(context)))
+    walked = walk(context, frozen_aware_direction(context))
+    relevant = np.where(context.state.relevant, walked.codes, context.domain.base[:, None, :])
+    steps = without_trifles(context, Candidates(relevant, walked.open))
     (verdict,) = yield [steps]
     return flipping(context, steps, verdict)
 

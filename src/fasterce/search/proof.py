@@ -51,10 +51,11 @@ def _values(domain: Domain, j: int, levels: Floats | None, most: int) -> Floats 
         return np.flatnonzero(domain.open_to(j)[0]).astype(np.float64)
     lower, upper = float(domain.lower[0, j]), float(domain.upper[0, j])
     missing = [] if domain.missing is None or not domain.may_become_missing(np.array([j]))[0, 0] else [domain.missing.code[j]]
-    if levels is None or (domain.step is not None and domain.step[j] > 0):
+    known = levels
+    if known is None or (domain.step is not None and domain.step[j] > 0):
         count = (upper - lower) / domain.unit(j)
         if not count < most:
             return None
-        levels = np.asarray(lower + np.arange(int(count) + 2) * domain.unit(j), dtype=np.float64)
-    inside = levels[(levels >= lower) & (levels <= upper)]
+        known = np.asarray(lower + np.arange(int(count) + 2) * domain.unit(j), dtype=np.float64)
+    inside = known[(known >= lower) & (known <= upper)]
     return np.concatenate([domain.round_flat(inside, j, np.zeros(len(inside), dtype=np.intp)), missing])

@@ -46,7 +46,7 @@ class ExampleMixes:
     def between(cls, context: SearchContext, examples: Floats) -> "ExampleMixes":
         """Return the mixes of rows and examples, with costs by the gower distance, in which realism is measured."""
         plain, base = context.state.distance, context.domain.base[:, None, :]
-        legal = context.domain.project(examples)
+        legal = context.domain.project(np.where(context.state.relevant, examples, base))
         parts = plain.parts(legal, base)
         group = context.state.groups
         price = np.zeros((*parts.shape[:2], int(group.max(initial=-1)) + 1))

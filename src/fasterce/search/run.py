@@ -106,7 +106,7 @@ def _attempt(
     )
     highest = np.full(len(place), -np.inf)
     if source.informative:
-        judge.heard = lambda some, margin: np.maximum.at(highest, some, margin)
+        judge.note_margins = lambda some, margin: np.maximum.at(highest, some, margin)
     verifier.own[rows] = answered.classes
     verifier.pending = np.zeros(0, dtype=np.intp) if source.labels else rows
     answers = _search(context, rows[place], verifier, plan)

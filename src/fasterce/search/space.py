@@ -68,6 +68,7 @@ class CandidateSearch:
             config.tighten_rounds,
             config.improved,
             config.pool if several else config.improved + 1,
+            config.max_expanded,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
@@ -269,8 +270,8 @@ def tree_levels(scorer: Scorer, domain: Domain) -> list[Floats]:
 def margins(scorer: Scorer, found: Floats, targets: QueryTargets, lowest: float) -> Floats:
     """Return the margins of outputs (N, outputs), one target each."""
     kind, label, low, high = _targets(targets, len(found))
-    ends: Any = (np.asarray(end, dtype=np.float64) for end in (low, high))
-    margin = margin_table(scorer, found, kind, label.astype(np.int64), *ends, lowest)  # type: ignore[call-arg]
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    margin = margin_table(scorer, found, kind, label.astype(np.int64), low, high, lowest)
     return margin if targets.need is None else margin - targets.need
 
 
