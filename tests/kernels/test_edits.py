@@ -16,7 +16,7 @@ DISTANCES = ("gower", "percentile", "mad", "euclidean")
 def edits_of(world: World, q: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Values and costs of the edits of each feature of a query."""
     work = workspace(world.scorer, world.space)
-    list_edits(*map(as_struct, (world.scorer, world.space, world.queries)), q, as_struct(work))  # type: ignore[call-arg]
+    list_edits(as_struct(world.scorer), as_struct(world.space), as_struct(world.queries), q, as_struct(work))
     first = work.edits.first
     parts = [slice(first[j], first[j + 1]) for j in range(len(world.kinds))]
     return [work.edits.value[part].copy() for part in parts], [work.edits.cost[part].copy() for part in parts]

@@ -1,5 +1,6 @@
 """The margins of all single edits of a row are those of the edited rows, each evaluated by itself."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,12 @@ def profiles(world: World, q: int, state: np.ndarray, changing: np.ndarray) -> t
     """The margin of a state, and feature, value and margin of each edit of its `changing` features."""
     space = world.space
     work = workspace(world.scorer, space)
-    scorer, spaces, queries, scratch = (as_struct(part) for part in (world.scorer, space, world.queries, work))
+    scorer, spaces, queries, scratch = as_struct(world.scorer), as_struct(space), as_struct(world.queries), as_struct(work)
     list_edits(scorer, spaces, queries, q, scratch)
     own = profile(scorer, spaces, queries, q, scratch, state, changing)
     first = work.edits.first
     found = [
-        (j, float(work.edits.value[e]), float(work.margin[e]))
+        (int(j), float(work.edits.value[e]), float(work.margin[e]))
         for j in np.flatnonzero(changing)
         for e in range(first[j], first[j + 1])
     ]
@@ -82,13 +83,6 @@ def test_the_margin_needed_beyond_the_boundary_is_taken_off() -> None:
     for q in range(3):
         state = world.domain.base[q]
         work = workspace(world.scorer, world.space)
-        parts: list[Any] = [world.scorer, make_queries_of(world, need), work]
-        scorer, queries, scratch = map(as_struct, parts)
-        found = row_margin(scorer, queries, q, scratch, state)
+        queries = as_struct(replace(world, targets=need).queries)
+        found = row_margin(as_struct(world.scorer), queries, q, as_struct(work), state)
         assert found == pytest.approx(world.margins(q, state)[0] - 0.5 * (q + 1))
-
-
-def make_queries_of(world: World, targets: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(world, targets=targets).queries

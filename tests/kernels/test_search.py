@@ -64,9 +64,9 @@ def test_candidates_reach_the_target_in_the_domain_at_the_stated_cost(scorer: st
 
 
 def test_candidates_are_on_the_grids_of_their_features() -> None:
-    for scorer in SCORERS:
+    for options in SCORERS.values():
         for seed in range(6):
-            world = draw(seed, kinds=("grid", "grid", "few"), **SCORERS[scorer])
+            world = draw(seed, kinds=("grid", "grid", "few"), **options)
             for q, codes, _, _ in candidates(world, world.search()):
                 assert world.domain.take(np.array([q])).contains(codes[None, None])[0, 0]
 

@@ -15,13 +15,13 @@ class Inner(NamedTuple):
 class Outer(NamedTuple):
     inner: Inner
     factor: float
-    count: int
+    length: int
 
 
 @compiled
 def scale(outer: Outer) -> float:
     total = 0.0
-    for k in range(outer.count):
+    for k in range(outer.length):
         outer.inner.values[k] *= outer.factor
         total += outer.inner.values[k]
     return total
@@ -31,7 +31,7 @@ def test_compiled_functions_read_fields_and_write_to_the_arrays_themselves() -> 
     outer = Outer(Inner(np.array([1.0, 2.0, 4.0])), 3.0, 2)
     assert scale(as_struct(outer)) == 9.0
     assert outer.inner.values.tolist() == [3.0, 6.0, 4.0]
-    assert scale(as_struct(outer._replace(factor=0.5, count=3))) == 6.5, "the type is made once, the values each time"
+    assert scale(as_struct(outer._replace(factor=0.5, length=3))) == 6.5, "the type is made once, the values each time"
 
 
 def test_arrays_become_contiguous_and_writable() -> None:

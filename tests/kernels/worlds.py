@@ -220,7 +220,7 @@ def make_domain(
     free = np.ones(row.shape, dtype=bool)
     free[:, list(frozen)] = False
     gappy = np.array([kind == "nullable" for kind in kinds])
-    domain = Domain(
+    return Domain(
         row=row,
         base=base,
         free=free,
@@ -241,7 +241,6 @@ def make_domain(
         else None,
         row_legal=np.zeros(row.shape, dtype=bool) if moved else None,
     )
-    return domain
 
 
 def column(rng: np.random.Generator, kind: str, rows: int) -> np.ndarray:
@@ -359,9 +358,14 @@ def random_trees(
 
 
 def random_network(
-    rng: np.random.Generator, kinds: Sequence[str], outputs: int, hidden: Sequence[int] = (8,), activation: int = RELU, link: int = IDENTITY,
+    rng: np.random.Generator,
+    kinds: Sequence[str],
+    outputs: int,
+    hidden: Sequence[int] = (8,),
+    activation: int = RELU,
+    link: int = IDENTITY,
     extrapolate: bool = True,
-) -> Scorer:  # fmt: skip
+) -> Scorer:
     """A network with a table per feature and random weights; without hidden layers it is a linear model."""
     first = hidden[0] if hidden else outputs
     knots, entries = [], []
