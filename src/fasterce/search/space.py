@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ KEPT_TABLES = 8
 SEGMENTS_PER_FEATURE = 8
 
 
+_lock = Lock()
 _tables: dict[tuple[int, int, int], tuple["ScorerTables", Levels]] = {}
 
 
@@ -118,12 +120,13 @@ class ScorerTables(NamedTuple):
 def tables_of(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables:
     """Return the tables of a scorer; those of the last few scorers are kept."""
     key = (id(scorer.trees.root), id(scorer.network.bias), id(levels[1]))
-    if key not in _tables:
-        while len(_tables) >= KEPT_TABLES:
-            _tables.pop(next(iter(_tables)))
-        # The arrays are kept with their tables, so that no other array can have the same identity.
-        _tables[key] = (_make_tables(scorer, domain, levels), levels)
-    return _tables[key][0]
+    with _lock:
+        if key not in _tables:
+            while len(_tables) >= KEPT_TABLES:
+                _tables.pop(next(iter(_tables)))
+            # The arrays are kept with their tables, so that no other array can have the same identity.
+            _tables[key] = (_make_tables(scorer, domain, levels), levels)
+        return _tables[key][0]
 
 
 def _make_tables(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables:
