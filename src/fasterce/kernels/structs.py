@@ -56,7 +56,8 @@ def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
     lines = [f"def make_{kind.__name__}({', '.join(names)}):", "    made = new(structure)"]
     lines += [f"    made.{name} = {name}" for name in names] + ["    return made"]
     scope: dict[str, Any] = {"new": new, "structure": structure}
-    exec(compile("\n".join(lines), __file__, "exec"), scope)
+    # The text consists of the field names of our own classes.
+    exec(compile("\n".join(lines), __file__, "exec"), scope)  # nosec B102
     function = scope[f"make_{kind.__name__}"]
     function.__module__ = __name__
     try:
