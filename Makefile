@@ -47,11 +47,14 @@ audit: $(VENV)/.dev  ## pip-audit: known vulnerabilities of what the image insta
 lock: $(VENV)/.dev  ## renew deploy/*.lock: what the image installs, with hashes
 	scripts/lock.sh
 
-unit: $(VENV)/.dev postgres chromium  ## the tests
+kernels: $(VENV)/.dev  ## compile the loops of the search, once after a change of them
+	$(THREADS) $(BIN)/python -m fasterce.kernels.warm_up
+
+unit: $(VENV)/.dev kernels postgres chromium  ## the tests
 	$(PYTEST)
 
 # Tracing every line costs two fifths of the time on Python 3.11, so it is not part of `test`; CI runs it beside.
-coverage: $(VENV)/.dev postgres chromium  ## the tests, failing below the floor of coverage in pyproject.toml
+coverage: $(VENV)/.dev kernels postgres chromium  ## the tests, failing below the floor of coverage in pyproject.toml
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
 # What depends on the versions of other libraries: tables, models, training, files, the command line and the service.
