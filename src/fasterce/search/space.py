@@ -29,7 +29,7 @@ SEGMENTS_PER_FEATURE = 8
 
 
 _lock = Lock()
-_tables: dict[tuple[int, int, int], tuple["ScorerTables", Levels]] = {}
+_tables: dict[tuple[int, int, int], tuple["ScorerTables", Scorer, Levels]] = {}
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ class CandidateSearch:
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
-        shared = (tables.struct, as_struct(space), as_struct(queries))
-        limits, filled = as_struct(effort), as_struct(found)
         segments = SEGMENTS_PER_FEATURE * features
 
         def search(first: int) -> None:
-            scratch, kept = as_struct(workspace(self.scorer, space)), as_struct(memory(features, effort, segments))
-            search_block(*shared, starts, first, min(first + BLOCK, rows), scratch, kept, limits, filled)
+            # Each block has structures of its own: threads that count references to the same ones wait for each other.
+            inputs = as_struct(self.scorer), as_struct(space), as_struct(queries), starts
+            kept = as_struct(workspace(self.scorer, space)), as_struct(memory(features, effort, segments))
+            search_block(*inputs, first, min(first + BLOCK, rows), *kept, as_struct(effort), as_struct(found))
 
         spread(search, range(0, rows, BLOCK))
         return found
@@ -102,8 +102,6 @@ def empty(rows: int, pool: int, features: int) -> Found:
 class ScorerTables(NamedTuple):
     """What the search needs to know of a scorer and of the types of its features, the same for every call."""
 
-    scorer: Scorer
-    struct: Any
     numeric: Mask
     scale: Floats
     single: Mask
@@ -125,7 +123,7 @@ def tables_of(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables:
             while len(_tables) >= KEPT_TABLES:
                 _tables.pop(next(iter(_tables)))
             # The arrays are kept with their tables, so that no other array can have the same identity.
-            _tables[key] = (_make_tables(scorer, domain, levels), levels)
+            _tables[key] = (_make_tables(scorer, domain, levels), scorer, levels)
         return _tables[key][0]
 
 
@@ -137,8 +135,6 @@ def _make_tables(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables
     edges = np.diff(scorer.trees.edge_start) if scorer.kind == TREES else np.zeros(features, dtype=np.int64)
     start, level, side = _tree_levels(scorer, domain, numeric) if scorer.kind == TREES else _listed(levels, numeric)
     return ScorerTables(
-        scorer,
-        as_struct(scorer),
         numeric,
         10.0 ** np.where(domain.integer, 0, domain.decimals),
         np.ascontiguousarray(domain.single),
