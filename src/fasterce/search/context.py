@@ -80,9 +80,13 @@ class SearchContext:
     @cached_property
     def candidates(self) -> Found:
         """The candidates of each query by the exact scorer; the same for every method and number of counterfactuals."""
+        return self.search_exactly()
+
+    def search_exactly(self, starts: Floats | None = None) -> Found:
+        """Return candidates by the exact scorer; `starts` (queries, S, features) are rows to improve as well."""
         assert self.scorer is not None
         search = CandidateSearch(self.scorer, self.distance, self.config, self.state.dense_levels)
-        return search.run(self.domain, self.targets, lowest=self.judge.lowest, several=self.several)
+        return search.run(self.domain, self.targets, lowest=self.judge.lowest, starts=starts, several=self.several)
 
     @cached_property
     def latent(self) -> Floats:

@@ -6,6 +6,7 @@ from functools import reduce
 
 import numpy as np
 
+from fasterce.kernels.arrays import Found
 from fasterce.search import diversity, narrow, ranked, sweep, thorough
 from fasterce.search.context import SearchContext
 from fasterce.search.judge import Candidates, Edits, Verdict, any_of
@@ -103,16 +104,28 @@ VARIANTS = {"closest": closest, "sparse": sparse, "realistic": realistic}
 
 
 def _exact(context: SearchContext, n: int, fewest: bool = False) -> Search:
-    """Choose among the candidates found with the exact scorer; rows without one try known rows of the target."""
+    """Choose among the candidates found with the exact scorer.
+
+    For rows without one, known rows of the target are improved with the scorer; in the end these rows themselves are tried.
+    """
     found = context.candidates
     if context.judge.note_margins is not None:
         context.judge.note_margins(np.arange(len(found.best_margin)), found.best_margin)
-    most = max(int(found.count.max(initial=0)), 1)
-    valid = np.arange(most) < found.count[:, None]
-    pool = Pool.start(found.codes[:, :most], valid, context.domain, context.distance, lead=found.margin[:, :most])
+    pool = _pool_of(context, found)
     stuck = np.flatnonzero(found.count == 0)
+    if stuck.size:
+        some = context.take(stuck)
+        improved = some.search_exactly(neighbours(some, more_examples(some)).codes)
+        pool += Pool.among(_pool_of(some, improved), stuck, context.domain.base)
+        stuck = stuck[improved.count == 0]
     pool += yield from for_rows(stuck, context, known_rows)
     return _most_diverse(context, pool, n + context.config.verification_attempts, fewest)
+
+
+def _pool_of(context: SearchContext, found: Found) -> Pool:
+    most = max(int(found.count.max(initial=0)), 1)
+    valid = np.arange(most) < found.count[:, None]
+    return Pool.start(found.codes[:, :most], valid, context.domain, context.distance, lead=found.margin[:, :most])
 
 
 def _several(context: SearchContext, n: int) -> Search:
