@@ -167,3 +167,21 @@ def test_every_change_is_needed(world: World, method: Any, distance: Any) -> Non
     assert len(table) >= 2 * len(world.rows)
     still = (label != unwanted) & ~tied
     assert not still.any(), table[still].assign(query=long.loc[np.array(owner)[still], "query"].to_numpy())
+
+
+def test_every_returned_number_has_the_precision_of_its_column() -> None:
+    """Candidate values of networks are quantiles of the data, which may have more decimals than the schema proposes."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"pay": rng.gamma(2.0, 1000.0, 400), "debt": rng.gamma(2.0, 500.0, 400), "own": rng.choice(["yes", "no"], 400)}
+    )
+    y = (X["pay"] > 2.5 * X["debt"]).astype(int)
+    scaled = make_column_transformer((StandardScaler(), ["pay", "debt"]), (OneHotEncoder(), ["own"]))
+    model = make_pipeline(scaled, MLPClassifier((5,), max_iter=800, random_state=0)).fit(X, y)
+    explainer = FasterCE(model, random_state=0, progress=False, config=Config.fast()).fit(X)
+    found = explainer.explain(X.head(40), n=3, distance="gower").to_frame()
+    assert len(found) > 60
+    for name in ("pay", "debt"):
+        decimals = explainer.schema_[name].decimals
+        changed = found.loc[[name in names for names in found["changed"]], name]
+        assert (changed == changed.round(decimals)).all()

@@ -127,6 +127,8 @@ def numeric_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work: 
             continue
         if space.step[j] > 0.0:
             value = on_grid(space, queries, q, j, value, side)
+        elif side == 0:
+            value = at_precision(space, queries, q, j, value)
         if value < lower or value > upper or value == own or value <= last:
             continue
         last, e = value, add_edit(scorer, space, queries, q, work, j, value, e)
