@@ -11,6 +11,8 @@ from numba import types
 from numba.experimental import structref
 from numba.experimental.structref import new
 
+from fasterce.kernels.jit import compiled
+
 Kind = TypeVar("Kind", bound=tuple[Any, ...])
 
 
@@ -60,10 +62,7 @@ def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
     exec(compile("\n".join(lines), __file__, "exec"), scope)  # nosec B102
     function = scope[f"make_{kind.__name__}"]
     function.__module__ = __name__
-    try:
-        return numba.njit(cache=True, nogil=True)(function), structure
-    except RuntimeError:
-        return numba.njit(nogil=True)(function), structure
+    return compiled(function), structure
 
 
 def arrays_of(values: Kind) -> Kind:
