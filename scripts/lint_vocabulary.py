@@ -1,7 +1,7 @@
 """Lint names and phrases the project has retired (part of `make lint`), and measure the code (`--measure`).
 
 Identifiers in `src` are split into words and compared with RETIRED_WORDS; docstrings, comments, messages, pages and docs are
-searched for RETIRED_PHRASES. `docs/decisions/` may quote old names.
+searched for RETIRED_PHRASES.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "fasterce"
-# Rewritten by the search core; only their surface is renamed until then.
-EXEMPT = {SOURCE / "search" / name for name in ("shortlist.py", "ranked.py", "pool.py", "judge.py", "run.py")}
+# They have to quote old names.
+QUOTING = {ROOT / "CHANGELOG.md", *(ROOT / "docs" / "decisions").glob("*.md")}
 RETIRED_WORDS = {
     "ask",
     "asks",
@@ -110,8 +110,6 @@ def main() -> None:
 
 def identifiers() -> Iterator[str]:
     for path in sorted(SOURCE.rglob("*.py")):
-        if path in EXEMPT:
-            continue
         text = path.read_text(encoding="utf-8")
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.NAME and words(token.string) & RETIRED_WORDS:
@@ -126,11 +124,9 @@ def words(name: str) -> set[str]:
 
 
 def phrases() -> Iterator[str]:
-    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "ARCHITECTURE.md"]
+    pages = {*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")} - QUOTING
     sources = [path for kind in ("py", "js", "html", "json", "toml") for path in SOURCE.rglob(f"*.{kind}")]
-    for path in sorted([*pages, *sources]):
-        if path in EXEMPT or not path.exists() or "decisions" in path.parts:
-            continue
+    for path in sorted({*pages, *sources}):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if any(phrase.search(line) for phrase in RETIRED_PHRASES):
                 yield f"{path.relative_to(ROOT)}:{number}: {line.strip()[:110]}"
@@ -156,9 +152,9 @@ def measure() -> None:
                 body = (node.end_lineno or 0) - node.body[0].lineno + 1 - (doc.count("\n") + 1 if doc else 0)
                 arguments = node.args
                 count = len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
-                if path not in EXEMPT and body > 40:
+                if body > 40:
                     long.append(f"{where} {node.name}: {body} lines")
-                if path not in EXEMPT and count > 8:
+                if count > 8:
                     wide.append(f"{where} {node.name}: {count} parameters")
     for package, count in lines.most_common():
         print(f"{package:20} {count:6,} code lines {anys[package]:5} Any")

@@ -15,7 +15,15 @@ from unittest import mock
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIRST = "getting-started.md"
-FOLLOWING = ("choosing-a-variant.md", "how-it-works.md", "performance.md", "production.md")
+FOLLOWING = (
+    "choosing-a-variant.md",
+    "closest.md",
+    "sparse.md",
+    "realistic.md",
+    "how-it-works.md",
+    "performance.md",
+    "production.md",
+)
 
 ALONE = ("data.md",)
 COMMANDS = "command-line.md"
@@ -37,30 +45,30 @@ def run(page: str, names: dict[str, Any]) -> Iterator[Example]:
     """Run the examples of a page one by one with these names, which they may add to."""
     text = (DOCS / page).read_text(encoding="utf-8")
     for found in EXAMPLE.finditer(text):
-        output = _said_by_commands(found["code"]) if found["kind"] == "sh" else _said_by_python(found["code"], page, names)
+        output = _run_commands(found["code"]) if found["kind"] == "sh" else _run_python(found["code"], page, names)
         printed = "\n".join(line.rstrip() for line in TIMES.sub("… ms", output).strip("\n").splitlines())
         yield Example(f"{printed}\n" if printed else "", found["shown"], slice(*found.span("shown")))
 
 
-def _said_by_python(code: str, page: str, names: dict[str, Any]) -> str:
+def _run_python(code: str, page: str, names: dict[str, Any]) -> str:
     output = StringIO()
     with redirect_stdout(output), mock.patch.dict(os.environ, {"COLUMNS": WIDTH}):
         exec(compile(code, page, "exec"), names)
     return output.getvalue()
 
 
-def _said_by_commands(code: str) -> str:
+def _run_commands(code: str) -> str:
     from typer.testing import CliRunner  # noqa: PLC0415 - an extra
 
     from fasterce.cli.app import app  # noqa: PLC0415
 
-    said = ""
+    printed = ""
     for line in code.splitlines():
         result = CliRunner().invoke(app, shlex.split(line)[1:], env={"COLUMNS": WIDTH})
         if result.exit_code:
             raise RuntimeError(f"{line} ended with {result.exit_code}: {result.output}")
-        said += result.stdout
-    return said
+        printed += result.stdout
+    return printed
 
 
 def refresh(page: str, names: dict[str, Any]) -> None:

@@ -5,13 +5,14 @@ import sys
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
-CHROMIUM, ARGUMENTS = "/usr/bin/chromium", ["--no-sandbox", "--disable-gpu"]
+CHROMIUM, ARGUMENTS = which("chromium"), ["--no-sandbox", "--disable-gpu"]
 DESK, PHONE = {"width": 1440, "height": 1080}, {"width": 390, "height": 844}
 SETTLED, COLOURS = 1500, 128
 

@@ -1,8 +1,8 @@
-"""The engine on three datasets, as the README's table shows it: `make show`.
+"""The methods on three datasets, the table of docs/variants.md: `make show`.
 
-A scikit-learn pipeline (scaler, one-hot, MLP 64-32) is the black box; 200 rows with the unwanted outcome are explained
-with every feature free, for several seeds (split, black box and explainer), without a twin so that every question goes to
-the black box. A brute-force sweep of every feature tells for how many rows a one-feature answer exists at all. Prints
+A scikit-learn pipeline (scaler, one-hot, MLP 64-32) is the model; 200 rows with the unwanted outcome are explained with
+every feature free, for several seeds (split, model and explainer), without a compiled model so that every candidate is
+evaluated by the model itself. An exhaustive sweep of every feature counts the rows for which one change suffices. Prints
 Markdown: median and, where they differ, lowest and highest.
 """
 

@@ -1,9 +1,9 @@
 """What a person can actually do, on three datasets: `make show-constraints`.
 
-The black boxes of `make show`, explained with rules a case worker would set. Every answer is checked by a second opinion
-that shares no code with the library (`tests/constraints/checker.py`), every refusal for a reason that was asked of the
-model, every robust answer by fresh shakes of all numbers. Times are ratios to the same call without rules, measured in
-turn. Prints Markdown.
+The models of `make show`, explained with constraints a case worker would set. Counterfactuals are checked by code that
+shares nothing with the library (`tests/constraints/checker.py`), and robust ones with fresh noise on all numbers; for rows
+without one, the relaxation that would help must have been evaluated by the model. Times are ratios to the same call without
+constraints, measured in turn. Prints Markdown.
 """
 
 import argparse
@@ -42,8 +42,8 @@ from fasterce.constraints import (
 )
 
 REPEATS = 3
-SHAKES = 200
-RULES: dict[str, list[Constraint]] = {
+DRAWS = 200
+CONSTRAINTS: dict[str, list[Constraint]] = {
     "adult": [
         Frozen("race", "sex", "native_country", "marital_status", "relationship", "fnlwgt"),
         OnlyUp("age"),
@@ -84,12 +84,12 @@ CALLS: dict[str, dict[str, Any]] = {
     "closest, robust = 0.95": {"robust": 0.95},
     "closest, chance 0.7 – 1": {"target_score": (0.7, 1.0)},
 }
-FREE = {"no rules": {}, "no rules, n = 5": {"n": 5}, "no rules, robust = 0.95": {"robust": 0.95}}
+FREE = {"no constraints": {}, "no constraints, n = 5": {"n": 5}, "no constraints, robust = 0.95": {"robust": 0.95}}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--datasets", nargs="+", default=list(RULES))
+    parser.add_argument("--datasets", nargs="+", default=list(CONSTRAINTS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -105,7 +105,7 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
     explainer = FasterCE(model, data.schema.unconstrained(), random_state=seed, compile="never").fit(X_train)
     scale = metrics.Scale.of(X_train)
     calls = [(label, [], options) for label, options in FREE.items()]
-    calls += [(label, RULES[name], options) for label, options in CALLS.items()]
+    calls += [(label, CONSTRAINTS[name], options) for label, options in CALLS.items()]
     for label, constraints, options in calls:
         result, ratio = timed(explainer, rows, {"constraints": constraints, **options})
         found = (result.status == "found").to_numpy()
@@ -116,7 +116,7 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
             "call": label,
             "rows": len(rows),
             "found %": 100 * found.mean(),
-            "said why %": 100 * np.mean([bool(one.unlocked) for one in infeasible]) if infeasible else np.nan,
+            "diagnosed %": 100 * np.mean([bool(one.unlocked) for one in infeasible]) if infeasible else np.nan,
             "answers": len(result.arrays),
             "violations": broken(result, constraints, explainer),
             "valid %": 100 * np.mean(model.predict(rows[found]) != model.predict(after)),
@@ -125,7 +125,7 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
             "features": result.arrays.changed[result.arrays.rank == 0].sum(axis=1).mean(),
             "distance": result.arrays.distance[result.arrays.rank == 0].mean(),
             "proximity": metrics.proximity(scale, rows[found], after).mean(),
-            "holds shaken %": 100 * shaken(model, X_train, after).mean(),
+            "holds under noise %": 100 * share_held(model, X_train, after).mean(),
             "calls": result.usage.calls,
             "rows each": result.usage.rows / len(rows),
             "times as long": ratio,
@@ -133,7 +133,7 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def timed(explainer: FasterCE, rows: pd.DataFrame, options: dict[str, Any]) -> tuple[Any, float]:
-    """The result, and how many times as long it took as the same rows without rules, one after the other."""
+    """The result, and how many times as long it took as the same rows without constraints, one after the other."""
     explainer.explain(rows.iloc[:5], **options)
     plain, own = [], []
     for _ in range(REPEATS):
@@ -144,7 +144,7 @@ def timed(explainer: FasterCE, rows: pd.DataFrame, options: dict[str, Any]) -> t
 
 
 def broken(result: Any, constraints: list[Constraint], explainer: FasterCE) -> int:
-    """How many answers break a rule by the second opinion."""
+    """How many counterfactuals break a constraint, by the independent checker."""
     names = list(explainer.schema_.names)
     lines = result.to_frame()
     before = result.rows.to_dict("index")
@@ -156,7 +156,7 @@ def broken(result: Any, constraints: list[Constraint], explainer: FasterCE) -> i
 
 
 def all_different(result: Any) -> list[bool]:
-    """For every row with answers whether each changes another set of features."""
+    """For every row with counterfactuals whether each changes another set of features."""
     answers = result.arrays
     sets: dict[int, list[bytes]] = {}
     for query, changed in zip(answers.query, answers.changed, strict=True):
@@ -164,26 +164,26 @@ def all_different(result: Any) -> list[bool]:
     return [len(set(some)) == len(some) for some in sets.values()]
 
 
-def shaken(model: Any, X_train: pd.DataFrame, answers: pd.DataFrame) -> np.ndarray:
-    """The share of fresh shakes of all numbers (5 % of their deviation, whole numbers rounded) that change nothing."""
+def share_held(model: Any, X_train: pd.DataFrame, answers: pd.DataFrame) -> np.ndarray:
+    """Return the share of draws of noise on all numbers (5 % of their deviation) that do not change the prediction."""
     rng = np.random.default_rng(12345)
-    said, held = model.predict(answers), np.zeros(len(answers))
+    predicted, held = model.predict(answers), np.zeros(len(answers))
     numbers = answers.select_dtypes("number").columns
-    for _ in range(SHAKES):
+    for _ in range(DRAWS):
         other = answers.copy()
         for name in numbers:
             noisy = answers[name] + rng.normal(0, 0.05 * X_train[name].std(), len(answers))
             low, high = min(X_train[name].min(), answers[name].min()), max(X_train[name].max(), answers[name].max())
             whole = answers[name].dtype.kind in "iu"
             other[name] = (noisy.round() if whole else noisy).clip(low, high).astype(answers[name].dtype)
-        held += model.predict(other) == said
-    return held / SHAKES
+        held += model.predict(other) == predicted
+    return held / DRAWS
 
 
 COLUMNS = {
     "rows": "{:.0f}",
     "found %": "{:.1f}",
-    "said why %": "{:.0f}",
+    "diagnosed %": "{:.0f}",
     "violations": "{:.0f}",
     "valid %": "{:.0f}",
     "options": "{:.2f}",
@@ -191,7 +191,7 @@ COLUMNS = {
     "features": "{:.2f}",
     "distance": "{:.3f}",
     "proximity": "{:.3f}",
-    "holds shaken %": "{:.1f}",
+    "holds under noise %": "{:.1f}",
     "calls": "{:.0f}",
     "rows each": "{:.0f}",
     "times as long": "{:.1f}",

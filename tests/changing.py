@@ -1,5 +1,7 @@
 """A small stream of people whose data can shift, and models for it."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fasterce import Schema
+from fasterce import FasterCE, Schema, load
+from fasterce.artifact.arrays import arrays_of
 
 
 def people(rows: int, seed: int, shift: float = 0.0) -> pd.DataFrame:
@@ -47,3 +50,20 @@ def pipeline(frame: pd.DataFrame, bar: float = 58.0) -> Any:
         (StandardScaler(), ["age", "income", "savings"]), (OneHotEncoder(handle_unknown="ignore"), ["job", "owner"])
     )
     return make_pipeline(columns, LogisticRegression(C=10.0)).fit(frame, truth(frame, bar))
+
+
+def same(one: FasterCE, other: FasterCE) -> bool:
+    """Whether two explainers have learned the same, to the bit."""
+    left, right = (arrays_of(e.state_.search, e.state_.statistics) for e in (one, other))
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
+
+
+def updated_twice(saved: Path, folder: Path, model: Any, parts: Iterable[pd.DataFrame]) -> tuple[FasterCE, FasterCE]:
+    """Two explainers loaded and updated with the same parts; the second was saved and loaded after each."""
+    one, other = load(saved, model), load(saved, model)
+    for part in parts:
+        one.update(part)
+        other.update(part)
+        other.save(folder / "between")
+        other = load(folder / "between", model)
+    return one, other

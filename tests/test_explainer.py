@@ -1,6 +1,7 @@
 """The API as a user meets it: what goes in, what comes out, and the one sentence for everything that cannot be."""
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -8,9 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from fasterce import FasterCE, Schema
 from fasterce.config import Config
+from fasterce.constraints import Require
+from fasterce.data.review import SchemaWarning
 from fasterce.data.schema import Feature
 from fasterce.errors import FasterCEError, InputError, ModelError, NotFittedError, SchemaError
 
@@ -156,7 +160,7 @@ def test_missing_values_stand_where_there_is_no_counterfactual(explainer: Faster
 def test_to_frame_is_long_and_says_what_changed(explainer: FasterCE, refused: pd.DataFrame) -> None:
     result = explainer.explain(refused, n=3)
     long = result.to_frame()
-    about = ["query", "rank", "method", "n_changed", "changed", "distance", "new_prediction"]
+    about = ["query", "rank", "method", "origin", "n_changed", "changed", "distance", "new_prediction"]
     assert list(long.columns) == [*about, *refused.columns]
     assert set(long["method"]) == {"closest"}
     assert (long["distance"] > 0).all()
@@ -220,8 +224,8 @@ def test_all_gives_every_method_and_the_nearest_first(explainer: FasterCE, refus
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_papers_plain_reading_works_for_every_method(trained: FasterCE, refused: pd.DataFrame, method: Any) -> None:
-    result = trained.explain(refused, method, reading="paper")
+def test_the_engine_paper_works_for_every_method(trained: FasterCE, refused: pd.DataFrame, method: Any) -> None:
+    result = trained.explain(refused, method, engine="paper")
     found = (result.status == "found").to_numpy()
     assert found.mean() >= 0.5
     frame = result.counterfactuals[found]
@@ -232,8 +236,8 @@ def test_the_papers_plain_reading_works_for_every_method(trained: FasterCE, refu
         assert (result.to_frame()["n_changed"] == 1).all()
 
 
-def test_the_default_reading_refines_the_papers(trained: FasterCE, refused: pd.DataFrame) -> None:
-    plain = trained.explain(refused, reading="paper").to_frame().set_index("query")
+def test_the_default_engine_refines_the_papers(trained: FasterCE, refused: pd.DataFrame) -> None:
+    plain = trained.explain(refused, engine="paper").to_frame().set_index("query")
     refined = trained.explain(refused).to_frame().set_index("query").loc[plain.index]
     assert refined["n_changed"].mean() < plain["n_changed"].mean()
     assert (refined["distance"] < plain["distance"] + 1e-9).all()
@@ -411,12 +415,12 @@ def test_thirty_two_bit_floats_keep_a_permitted_range_as_their_type_holds_it() -
     ("options", "words"),
     [
         ({"method": "closet"}, "method must be one of 'closest', 'sparse', 'realistic', 'all'; got 'closet'"),
-        ({"reading": "papers"}, "Did you mean 'paper'?"),
+        ({"engine": "papers"}, "Did you mean 'paper'?"),
         ({"n": 0}, "n must be a whole number from 1 to 100; got 0"),
         ({"n": 1.5}, "n must be a whole number"),
         ({"n": True}, "n must be a whole number"),
-        ({"step": 0}, "step must be a number"),
-        ({"step": float("nan")}, "step must be a number"),
+        ({"paper": {"step": 0}}, "paper.step must be a number"),
+        ({"paper": {"step": float("nan")}}, "paper.step must be a number"),
         ({"margin": -1}, "margin must be a number of at least 0"),
         ({"margin": float("inf")}, "margin must be a number"),
         ({"margin": "far"}, "margin must be a number"),
@@ -533,7 +537,7 @@ def test_your_own_autoencoder_is_used(training: pd.DataFrame, refused: pd.DataFr
     width = own.state_.search.codec.width
     assert width == 3 + 3 + 3 + 3 + 2
     shapes.clear()
-    result = own.explain(refused, reading="paper")
+    result = own.explain(refused, engine="paper")
     found = result.status == "found"
     assert found.any()
     assert (approve(result.counterfactuals[found].astype(refused.dtypes.to_dict())) == "yes").all()
@@ -588,11 +592,11 @@ def test_one_bad_row_does_not_spoil_the_batch(explainer: FasterCE, refused: pd.D
 
 
 @pytest.mark.parametrize("method", [*METHODS, "all"])
-@pytest.mark.parametrize("reading", ["movement", "paper"])
+@pytest.mark.parametrize("engine", ["hybrid", "latent", "paper"])
 def test_nothing_to_explain_gives_an_empty_result(
-    explainer: FasterCE, refused: pd.DataFrame, method: Any, reading: Any
+    explainer: FasterCE, refused: pd.DataFrame, method: Any, engine: Any
 ) -> None:
-    result = explainer.explain(refused.iloc[:0], method, reading=reading)
+    result = explainer.explain(refused.iloc[:0], method, engine=engine)
     assert len(result) == len(result.status) == len(result.to_frame()) == 0
     assert result.counterfactuals.dtypes.equals(refused.dtypes)
     assert result.usage.calls == 0
@@ -1009,3 +1013,74 @@ def test_a_declared_target_that_the_model_does_not_have_is_told() -> None:
     with pytest.raises(SchemaError, match="must be a class of the model"):
         explainer.explain(frame.head(2))
     assert len(explainer.explain(frame.head(2), target="good")) == 2
+
+
+# -- mistakes of a first afternoon -----------------------------------------------------------------------------------------
+
+
+def test_a_class_is_no_model(training: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="must be a fitted model; got the class LogisticRegression itself"):
+        fit(LogisticRegression, training)
+
+
+@pytest.mark.parametrize("labels", [np.array(["yes", "no"] * 20), pd.Series(["yes", "no"] * 20)])
+def test_labels_are_no_training_rows(labels: Any) -> None:
+    with pytest.raises(InputError, match="X must be a table of training rows; got a single row or column"):
+        fit(approve, labels)
+
+
+def test_numbers_as_text_that_the_model_reads_are_named() -> None:
+    frame = people(100).assign(income=lambda rows: rows["income"].astype(str))
+    with (
+        pytest.warns(SchemaWarning, match="Column 'income' holds numbers as text"),
+        pytest.raises(ModelError, match="it reads 'income', which is passed through") as caught,
+    ):
+        fit(lambda rows: np.where(rows["income"].astype(float) > 50, "yes", "no"), frame)
+    sentence(caught)
+
+
+def test_numbers_in_a_column_of_objects_are_named() -> None:
+    frame = people(60)[["age", "income"]].astype(object)
+    with pytest.warns(SchemaWarning, match=r"X\['income'\] = pd.to_numeric\(X\['income'\]\)"):
+        Schema.infer(frame)
+
+
+def test_whole_numbers_that_no_float_holds_are_passed_through() -> None:
+    frame = people(60)[["age", "income"]].assign(account=[10**30 + k for k in range(60)])
+    with pytest.warns(SchemaWarning, match="beyond 2\\*\\*53"):
+        assert Schema.infer(frame).passthrough == ("account",)
+
+
+# -- advice about an inferred schema ---------------------------------------------------------------------------------------
+
+
+def test_fit_without_a_schema_warns_once_with_lines_that_settle_it() -> None:
+    frame = pd.get_dummies(people(120).drop(columns=["grade", "weight"]), columns=["job"])
+    with pytest.warns(SchemaWarning) as warned:
+        fit(lambda rows: np.where(rows["income"] > 50, "yes", "no"), frame)
+    (text,) = [str(one.message) for one in warned if one.category is SchemaWarning]
+    assert warned[0].filename == __file__
+    assert "'job_clerk', 'job_nurse', 'job_smith' are one category in one-hot form" in text
+    assert "Column 'age' may fall" in text
+    assert "explainer.report_" in text
+    names: dict[str, Any] = {"X": frame}
+    exec(text.partition("resolves all of them.")[2], names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SchemaWarning)
+        explainer = fit(lambda rows: np.where(rows["income"] > 50, "yes", "no"), frame, names["schema"])
+    assert explainer.report_.advice == []
+
+
+def test_boolean_dummies_stay_one_hot_in_counterfactuals() -> None:
+    frame = pd.get_dummies(people(300).drop(columns=["grade", "weight"]), columns=["job"])
+    dummies = ["job_clerk", "job_nurse", "job_smith"]
+
+    def model(rows: pd.DataFrame) -> np.ndarray:
+        return np.where(rows["job_nurse"].to_numpy() & (rows["code"] < 3).to_numpy(), "yes", "no")
+
+    refused = frame[model(frame) == "no"].head(30)
+    with_line = Schema.infer(frame, increasing=["age"], constraints=[Require("job_clerk + job_nurse + job_smith == 1")])
+    found = fit(model, frame, with_line).explain(refused, features_to_vary=[*dummies, "code"]).counterfactuals
+    assert (model(found) == "yes").all()
+    assert (found[dummies].sum(axis=1) == 1).all()
+    assert (found.dtypes == frame.dtypes).all()

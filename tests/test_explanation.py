@@ -100,7 +100,7 @@ def test_rows_without_a_counterfactual_are_missing_and_keep_their_place(index: p
     assert_index_equal(result.index, index)
     assert result.isna().all(axis=1).tolist() == [True, False, True]
     assert result.iloc[1].tolist() == [40, 2.25, "nurse", True]
-    assert [str(dtype) for dtype in result.dtypes] == ["Int64", "float64", "str", "boolean"]
+    assert [str(dtype) for dtype in result.dtypes] == ["Int64", "float64", str(people(index)["job"].dtype), "boolean"]
 
 
 def test_nothing_found_gives_a_row_of_gaps_for_every_row(index: pd.Index) -> None:
@@ -109,12 +109,12 @@ def test_nothing_found_gives_a_row_of_gaps_for_every_row(index: pd.Index) -> Non
     assert explanation.counterfactuals.isna().all(axis=None)
     assert list(explanation.counterfactuals.columns) == list(people().columns)
     assert len(explanation.to_frame()) == 0
-    assert list(explanation.to_frame().columns[:6]) == ["query", "rank", "method", "n_changed", "changed", "distance"]
+    assert list(explanation.to_frame().columns[:6]) == ["query", "rank", "method", "origin", "n_changed", "changed"]
 
 
 def test_the_long_form_has_one_line_a_counterfactual(index: pd.Index) -> None:
     frame = explain(people(index), EVERY).to_frame()
-    about = ["query", "rank", "method", "n_changed", "changed", "distance", "new_prediction"]
+    about = ["query", "rank", "method", "origin", "n_changed", "changed", "distance", "new_prediction"]
     assert list(frame.columns) == [*about, "age", "income", "job", "owner"]
     assert frame["query"].tolist() == [index[0], index[1], index[1], index[2]]
     assert frame["rank"].tolist() == [0, 0, 1, 0]
@@ -240,17 +240,11 @@ def test_predictions_of_verification_are_kept() -> None:
     result = explainer.explain(frame.head(5))
     arrays = result.arrays
     assert [explainer.classes_[k] for k in arrays.predicted] == model.predict(result.to_frame()[["x", "y"]]).tolist()
-    with_probabilities = explainer._with_probabilities(result)
-    assert with_probabilities.usage.calls == result.usage.calls + 1
-    assert with_probabilities.usage.rows == result.usage.rows + len(result) + len(arrays)
-    expected = model.predict_proba(result.to_frame()[["x", "y"]])
-    np.testing.assert_allclose(with_probabilities.arrays.probabilities, expected)
-    assert with_probabilities.probabilities is not None
-    np.testing.assert_allclose(with_probabilities.probabilities, model.predict_proba(frame.head(5)))
-    part = with_probabilities.take(2, 4)
+    by_score = explainer.explain(frame.head(5), target="yes", target_score=(0.7, None))
+    expected = model.predict_proba(by_score.to_frame()[["x", "y"]])
+    np.testing.assert_allclose(by_score.arrays.probabilities, expected)
+    assert by_score.probabilities is not None
+    np.testing.assert_allclose(by_score.probabilities, model.predict_proba(frame.head(5)))
+    part = by_score.take(2, 4)
     assert part.probabilities is not None
     np.testing.assert_allclose(part.probabilities, model.predict_proba(frame.iloc[2:4]))
-    assert part.arrays.query.tolist() == [0, 1]
-    by_score = explainer.explain(frame.head(2), target="yes", target_score=(0.7, None))
-    assert by_score.probabilities is not None
-    assert explainer._with_probabilities(by_score) is by_score

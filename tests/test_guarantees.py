@@ -260,7 +260,7 @@ class Wish:
     method: str
     n: int
     margin: float
-    reading: str
+    engine: str
     vary: list[str] | None
     permitted: dict[str, Any] | None
     distance: Any
@@ -271,7 +271,7 @@ class Wish:
             "method": self.method,
             "n": self.n,
             "margin": self.margin,
-            "reading": self.reading,
+            "engine": self.engine,
             "features_to_vary": self.vary,
             "permitted_range": self.permitted,
             "distance": self.distance,
@@ -296,7 +296,7 @@ def wishes(draw: st.DrawFn, world: World) -> Wish:
         draw(st.sampled_from([*METHODS, *METHODS, "all"])),
         draw(st.integers(1, 3)),
         draw(st.sampled_from([0.0, 0.0, 0.4])),
-        draw(st.sampled_from(["movement", "movement", "paper"])),
+        draw(st.sampled_from(["hybrid", "hybrid", "latent", "paper"])),
         vary,
         permitted or None,
         draw(st.sampled_from(["percentile", "gower", "gower", "mad", {sorted(world.kinds)[0]: 4.0}])),
@@ -335,7 +335,9 @@ def check_records(result: Explanation, world: World, long: pd.DataFrame, most: i
     assert list(dict.fromkeys(long["query"])) == list(found)
     assert (result.reason[result.status != "found"] != "").all()
     remarks = result.reason[(result.status == "found") & (result.reason != "")]
-    said = r"((No single feature .* do|Stopped at the budget .* may exist|Only \d+ .* wanted)\. ?)+"
+    stopped, withheld = "Stopped at the budget .* may exist", r"Decoded rows .* constraints\)"
+    short = r"Only \d+ .* wanted|The search expands at most \d+ .* there may be more"
+    said = rf"((No single feature .* do|{stopped}|{short}|{withheld})\. ?)+"
     assert remarks.str.fullmatch(said).all()
     assert (result.prediction == world.model.label(rows)).all()
     for name, ranks in long.groupby("query", sort=False)["rank"]:
@@ -599,11 +601,11 @@ def test_a_model_that_is_noise_gets_true_answers_too(plain_world: tuple[World, F
         check_records(result, noisy, result.to_frame(), 1)
 
 
-@pytest.mark.parametrize("reading", ["movement", "paper"])
-def test_no_freedom_means_no_answer(plain_world: tuple[World, FasterCE], reading: Any) -> None:
+@pytest.mark.parametrize("engine", ["hybrid", "latent", "paper"])
+def test_no_freedom_means_no_answer(plain_world: tuple[World, FasterCE], engine: Any) -> None:
     world, _ = plain_world
     frozen = World(**{**world.__dict__, "constraints": dict.fromkeys(world.kinds, "immutable")})
-    result = frozen.fit().explain(frozen.queries, "all", reading=reading)
+    result = frozen.fit().explain(frozen.queries, "all", engine=engine)
     assert set(result.status) == {"none_found"}
     assert (result.reason != "").all()
     assert result.counterfactuals.isna().all(axis=None)

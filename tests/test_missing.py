@@ -165,8 +165,8 @@ def test_rows_with_gaps_are_explained_within_the_rules(fitted: tuple[Any, Faster
     assert kept.sum() > least * rows.isna().to_numpy().sum(), "most gaps have nothing to do with it"
 
 
-@pytest.mark.parametrize("options", [{"reading": "paper", "method": "all"}, {"margin": 0.3, "distance": "mad", "n": 3}])
-def test_other_readings_and_distances_keep_the_rules_too(
+@pytest.mark.parametrize("options", [{"engine": "paper", "method": "all"}, {"margin": 0.3, "distance": "mad", "n": 3}])
+def test_other_engines_and_distances_keep_the_rules_too(
     fitted: tuple[Any, FasterCE, pd.DataFrame], options: dict[str, Any]
 ) -> None:
     model, explainer, rows = fitted

@@ -1,6 +1,7 @@
 """The declaration of options: its values are checked, and the Python signature and every surface follow it."""
 
 import inspect
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +13,12 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from fasterce import FasterCE, Feature, Schema, options
+from fasterce.cli import loading
 from fasterce.cli.options import with_options
 from fasterce.config import SearchConfig
 from fasterce.constraints import Frozen, OnlyUp
 from fasterce.errors import InputError
-from fasterce.options import ExplainOptions, FitOptions, option
+from fasterce.options import ExplainOptions, FitOptions, PaperOptions, option
 from fasterce.records import configuration
 from fasterce.search.plan import SearchPlan, choose_variants
 from fasterce.search.results import CUT_SHORT_BY, STOPPED_BY, stopped_problem
@@ -112,11 +114,33 @@ def test_an_added_option_is_recorded_and_replayed() -> None:
     assert "patience" in configuration.options_schema(MoreOptions)["properties"]
 
 
+def test_options_of_the_paper_reach_every_surface() -> None:
+    given = {"step": 0.3, "growth": "multiplicative"}
+    wanted = PaperOptions(step=0.3, growth="multiplicative")
+    assert ExplainOptions(paper=given).paper == wanted  # type: ignore[arg-type]
+    schema = Schema((Feature("age", "numeric", lower=0, upper=99),))
+    written = configuration.written(ExplainOptions(engine="paper", paper=wanted).values(), schema)
+    assert written["paper"] == {"step": 0.3, "eps_max": 4.0, "growth": "multiplicative", "perturbation": "random"}
+    assert configuration.restored(json.loads(json.dumps(written)))["paper"] == wanted
+    described = configuration.options_schema()["properties"]["paper"]
+    assert described["properties"]["growth"]["enum"] == ["linear", "multiplicative"]
+    body = request_model()
+    assert body.model_validate({"rows": [{}], "engine": "paper", "paper": given}).options()["paper"] == given
+    assert body.model_validate({"rows": [{}]}).options()["paper"] == PaperOptions().values()
+    for wrong in ({"step": 0}, {"stop": 1}, {"growth": "square"}, 0.1):
+        with pytest.raises(ValidationError):
+            body.model_validate({"rows": [{}], "paper": wrong})
+    assert loading.group(["step=0.3", "growth = multiplicative"], "paper") == given
+    with pytest.raises(InputError, match=r"^--paper must be NAME=VALUE, such as step=0.05; got '0.3'\.$"):
+        loading.group(["0.3"], "--paper")
+
+
 def test_surfaces_name_options_their_own_way() -> None:
     assert options.names("cli")["permitted_range"] == "--range"
     assert options.names("http")["features_to_vary"] == "vary"
     assert options.names("http")["freeze"] == "freeze"
-    assert "step" not in options.names("cli")
+    assert options.names("cli")["paper"] == "--paper"
+    assert "margin" not in options.names("cli")
     assert "deadline" not in options.names("http")
 
 
@@ -151,7 +175,7 @@ def test_unknown_options_are_rejected_with_a_suggestion() -> None:
     ("given", "message"),
     [
         ({"method": "near"}, "method must be one of 'closest', 'sparse', 'realistic', 'all'; got 'near'."),
-        ({"reading": "papr"}, "reading must be one of 'movement', 'paper'; got 'papr'. Did you mean 'paper'?"),
+        ({"engine": "papr"}, "engine must be one of 'hybrid', 'latent', 'paper'; got 'papr'. Did you mean 'paper'?"),
         ({"diversity": -0.1}, "diversity must be a number from 0 to 1; got -0.1."),
         ({"diversity": 2}, "diversity must be a number from 0 to 1; got 2."),
         ({"diversity": True}, "diversity must be a number from 0 to 1; got True."),
@@ -163,7 +187,13 @@ def test_unknown_options_are_rejected_with_a_suggestion() -> None:
         ({"n": 101}, "n must be a whole number from 1 to 100; got 101."),
         ({"n": 1.0}, "n must be a whole number from 1 to 100; got 1.0."),
         ({"n": None}, "n must be a whole number from 1 to 100; got None."),
-        ({"step": float("inf")}, "step must be a number of at least 1e-06; got inf."),
+        ({"paper": 0.1}, "paper must be PaperOptions(...) or a dictionary of its fields; got 0.1."),
+        ({"paper": {"step": float("inf")}}, "paper.step must be a number of at least 1e-06; got inf."),
+        ({"paper": {"zeta": 1}}, "Unknown option 'zeta'; expected one of 'step', 'eps_max', 'growth', 'perturbation'."),
+        (
+            {"paper": {"step": 1e-4, "eps_max": 2}},
+            "paper.step must be at least 0.0002, a ten-thousandth of eps_max; got 0.0001.",
+        ),
         ({"margin": float("nan")}, "margin must be a number of at least 0; got nan."),
         ({"margin": "0.1"}, "margin must be a number of at least 0; got '0.1'."),
         ({"robust": 0}, "robust must be a number above 0 and at most 1; got 0."),
@@ -180,7 +210,7 @@ def test_unknown_options_are_rejected_with_a_suggestion() -> None:
 def test_invalid_values_are_rejected(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         ExplainOptions(**given)
-    assert caught.value.problem.option in given
+    assert str(caught.value.problem.option).partition(".")[0] in given
     assert str(caught.value) == message
 
 
@@ -193,8 +223,8 @@ def test_valid_values_become_plain_python_values() -> None:
 
 def test_choosing_variants() -> None:
     assert [name for name, _ in choose_variants(ExplainOptions("sparse"))] == ["sparse"]
-    assert [name for name, _ in choose_variants(ExplainOptions("all", reading="paper"))] == ["closest", "sparse", "realistic"]
-    assert choose_variants(ExplainOptions()) != choose_variants(ExplainOptions(reading="paper"))
+    assert [name for name, _ in choose_variants(ExplainOptions("all", engine="paper"))] == ["closest", "sparse", "realistic"]
+    assert choose_variants(ExplainOptions()) != choose_variants(ExplainOptions(engine="paper"))
 
 
 class Trying:

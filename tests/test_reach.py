@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 from fasterce import FasterCE
 from fasterce.config import Config, SearchConfig
-from fasterce.search import shortlist
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
 
@@ -132,11 +131,10 @@ def test_training_rows_are_kept_only_if_they_may_be(shops: pd.DataFrame, keep_ro
     assert (explainer.explain(shops.head(20)).status == "found").all()
 
 
-def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame) -> None:
     explainer = fitted(lambda frame: (frame["x"] + frame["y"] > 0).to_numpy(), shops)
     whole = explainer.explain(shops.head(40), "all")
-    monkeypatch.setattr(shortlist, "MOST_LISTED", 2_000)
-    small = Config(search=SearchConfig(max_cells=20_000))
+    small = Config(search=SearchConfig(max_cells=8_000))
     blocks = fitted(explainer.model, shops, config=small).explain(shops.head(40), "all")
     assert blocks.usage.calls > 2 * whole.usage.calls
     pd.testing.assert_frame_equal(whole.to_frame(), blocks.to_frame())

@@ -93,10 +93,10 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "missing": (lambda frame: np.where(frame["pay"] > 50, 1.0, np.nan), "must return a label for every row; got none for"),
     "not the same again": (counting(), "same predictions when called again"),
     "changes the frame": (changing, "must leave the frame as it is"),
-    "by batch": (by_mean, "predict one row as it does among others"),
+    "by batch": (by_mean, "the same prediction for a row alone and in a batch"),
     "by position": (by_place, "predict a row the same at any position"),
     "by index": (by_index, "not depend on the index"),
-    "fails alone": (fails_alone, "among others; it raised ValueError: cannot squeeze"),
+    "fails alone": (fails_alone, "alone and in a batch; it raised ValueError: cannot squeeze"),
     "answers nothing": (
         answers_nothing,
         r"no labels for no rows, or raise .*; got an array of shape \(1,\)",
@@ -180,7 +180,7 @@ def test_rounding_is_accepted_if_not_exact() -> None:
         return chances(frame) + np.array([1e-4, -1e-4]) * (len(frame) == 1)
 
     model = spoiled(predict_proba=rounding)
-    with pytest.raises(AssertionError, match="predict_proba must predict one row"):
+    with pytest.raises(AssertionError, match="predict_proba must return the same prediction for a row alone"):
         check_adapter(model, X)
     check_adapter(model, X, exact=False)
 

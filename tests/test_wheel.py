@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_base_package_fits_and_explains(python: Path, tmp_path: Path) -> None:
-    assert run(python, "-c", BASE, folder=tmp_path).strip() == "0.1.0"
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert run(python, "-c", BASE, folder=tmp_path).strip() == version
 
 
 def test_a_missing_extra_is_named(python: Path, tmp_path: Path) -> None:

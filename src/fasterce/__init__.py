@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fasterce.data.schema import Feature, Schema
     from fasterce.explainer import FasterCE
     from fasterce.explanation import Explanation
+    from fasterce.options import PaperOptions
 
     __version__ = version("fasterce")
 else:
@@ -35,6 +36,7 @@ else:
             "data.schema": ["Feature", "Schema"],
             "explainer": ["FasterCE"],
             "explanation": ["Explanation"],
+            "options": ["PaperOptions"],
         },
     )
 
@@ -55,6 +57,7 @@ __all__ = [
     "Explanation",
     "FasterCE",
     "Feature",
+    "PaperOptions",
     "Schema",
     "__version__",
     "constraints",

@@ -6,6 +6,7 @@ for tests. A saved explainer keeps the fields that differ from the defaults.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 
 from fasterce.errors import InputError
 
@@ -64,6 +65,8 @@ class LatentConfig:
     """The same for a quarter of the points."""
     cloud_spread: float = 1.5
     """Spread of the last quarter around the centre: beyond the data, where counterfactuals may lie."""
+    redraws: int = 10
+    """Times latent points are drawn again in place of those that leave a declared range; fewer stay missing."""
     range_slack: float = 0.05
     """Share of a declared range by which a decoded value may miss it and be clipped rather than dropped."""
     lasso_penalty: float = 1e-3
@@ -112,7 +115,7 @@ class LatentConfig:
     """Features beyond which none are compared: the time grows with the square."""
 
     def samples(self, dimensions: int) -> int:
-        """Return the number of latent points sampled in a space of so many dimensions."""
+        """Return the number of latent points sampled in a space with this number of dimensions."""
         return min(self.max_samples, max(self.min_samples, self.samples_per_dimension * dimensions))
 
 
@@ -128,6 +131,8 @@ class SurrogateConfig:
     """Fewest edited rows."""
     max_edited_rows: int = 80_000
     """Most edited rows; each costs one model row in `fit` where there is no compiled model."""
+    min_rows: int = 64
+    """Rows below which there is no surrogate: it would be worse than none."""
     max_edits: int = 3
     """Most features changed per edited row; counterfactuals rarely change more."""
     random_value_share: float = 0.5
@@ -178,7 +183,7 @@ class SurrogateConfig:
     """Most edits of a feature moved to its bends."""
 
     def edited_rows(self, features: int) -> int:
-        """Return the number of edited rows for a table of so many features."""
+        """Return the number of edited rows for a table with this number of features."""
         return min(self.max_edited_rows, max(self.min_edited_rows, self.edited_rows_per_feature * features))
 
 
@@ -275,6 +280,31 @@ class SearchConfig:
     milliseconds with 100 trees."""
     tighten_rounds: int = 4
     """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
+    guided_expansions: int = 16
+    """The same as `expansions` with the surrogate as scorer, whose estimates are not worth more."""
+    guided_improvements: int = 8
+    """The same as `improvements` with the surrogate as scorer."""
+    guided_safety: tuple[float, ...] = (0.25, 1.5, -0.25, 0.5)
+    """Margins of safety of proposed candidates, in errors of the surrogate, two per round of evaluation. Later rounds, which
+    are corrected, also try what falls a little short."""
+    guided_candidates: tuple[int, ...] = (8, 4, 6, 4)
+    """Candidates per query that are evaluated at each of these."""
+    stuck_safety: tuple[float, ...] = (0.5, 3.0, 0.0, 1.0)
+    """The same for queries without a candidate."""
+    stuck_candidates: tuple[int, ...] = (6, 6, 6, 6)
+    """Candidates per query that are evaluated at each of these."""
+    single_changes: int = 40
+    """Single changes evaluated per query for which none was found that reaches the target."""
+    single_values: int = 4
+    """Most values per feature among these."""
+    needed_rounds: int = 2
+    """Rounds that drop changes which alternatives of the best candidate do not need."""
+    guided_starts: int = 3
+    """Cheapest known candidates per query that a further round improves."""
+    shrink_rounds: int = 2
+    """Further rounds that bring the best candidates to the decision boundary."""
+    shrunk_candidates: int = 2
+    """Candidates per query that these rounds work on."""
     max_cells: int = 100_000_000
     """Most cells (rows times columns) of candidates evaluated at a time; bounds memory at about 1 GB."""
     coarse_levels: int = 11
@@ -301,84 +331,40 @@ class SearchConfig:
     """Cost below which a numeric change of a latent walk is undone: reconstruction error rather than intent."""
     min_slope: float = 0.05
     """Smallest slope assumed toward the prediction hyperplane; bounds the length of a walk."""
-    max_walked_features: int = 4
-    """Most named features that are walked along their own directions."""
-    paper_steps: int = 40
-    """Steps of the line search with reading="paper"; half of it per feature."""
-    pair_edits: int = 24
-    """Edits per query that the thorough search combines to pairs."""
-    max_pairs: int = 6
-    """Pairs evaluated per query by the thorough search."""
-    pair_gain_factors: tuple[float, ...] = (1.0, 1.3)
-    """Predicted gain of a pair relative to the gain needed; some to spare, since effects rarely add up exactly."""
-    max_stacked_edits: int = 8
-    """Most features changed together for queries without a result."""
-    max_grid_rows: int = 256
-    """Most combinations of named features evaluated per query."""
-    max_grid_features: int = 4
-    """Most named features that are combined on a grid."""
     kept_candidates: int = 6
     """Candidates per query that are refined; more cost model rows and hardly lower the distance."""
-    max_compared: int = 40
-    """Candidates per query compared for differences; the time grows with the square."""
-    latent_hint: float = 0.5
-    """Weight of the prediction hyperplane where the model has labels only; below 1, so that labels decide."""
-    shrink_sections: int = 8
-    """Sections a numeric change is divided into per round of shrinking."""
     margin_shares: tuple[float, ...] = (1.0, 0.75, 0.5, 0.25)
     """Shares of `margin` tried beyond the boundary, the largest first."""
-    extra_rows: int = 100
-    """Candidates per query beside the coarse levels, to estimate memory."""
-    spare_counterfactuals: int = 4
-    """Counterfactuals found beyond `n`, of which the most different are chosen."""
-    min_diverse: int = 2
-    """Counterfactuals below which a query is searched again for others."""
-    spare_combinations: int = 5
-    """Combinations of features evaluated beyond `n`."""
-    diverse_margin: float = 0.5
-    """Margin a combination is expected to reach, in errors of the surrogate."""
-    diverse_safe_margin: float = 2.5
-    """The same for a second set of the combination, which reaches the target more surely."""
-    max_compared_sets: int = 256
-    """Cheapest sets of edits per query among which different combinations are chosen."""
     similarity_penalty: float = 4.0
     """Relative increase of the cost of a set that changes the same features as one chosen before, with diversity 1."""
     base_cost: float = 0.05
     """Cost added before penalties and comparisons, so that free changes are not exempt from them."""
-    realistic_examples: int = 12
-    """Known rows of the target that realism is measured by."""
+    realistic_examples: int = 24
+    """Known rows of the target near the query by which realism is measured."""
+    realistic_neighbours: int = 5
+    """How many of them, the nearest to a candidate, are averaged. A single one may be an outlier."""
+    realistic_weight: float = 1.3
+    """Weight of implausibility with realism 0.5, relative to the distance."""
+    realistic_change: float = 0.005
+    """Implausibility that each change adds, so that one that hardly makes a candidate more plausible is not made."""
     realistic_starts: int = 3
-    """Known rows the realistic method moves back from."""
-    realistic_distance: float = 0.62
-    """Distance allowed to the nearest known row with realism 0.5, relative to the usual distance between such rows."""
-    realistic_slack: float = 0.35
-    """Most distance allowed in addition, since a changed category counts 1."""
-    realistic_weight: float = 0.5
-    """Weight of the distance to known rows, relative to that to the query."""
-    realistic_penalty: float = 4.0
-    """Weight of the distance beyond what is allowed."""
-    prototype_weight: float = 0.05
-    """Weight of the latent distance to prototypes; small, it breaks ties."""
-    realistic_shares: tuple[float, ...] = (1.0, 1.0, 0.5)
-    """Shares of the allowed distance that are used to move back from a known row."""
-    realistic_safety: tuple[float, ...] = (0.0, 1.5, 1.5)
-    """Margin the surrogate must expect for each of these, in its errors."""
-    realistic_blind_shares: tuple[float, ...] = (1.0, 0.66, 0.33, 0.0)
-    """The shares without a surrogate."""
-    retreat_shares: tuple[float, ...] = (1.0, 0.5)
-    """Shares of the remaining distance by which a changed number is moved back."""
-    max_retreats: int = 3
-    """Numbers per query that are moved back, each alone."""
+    """Known rows, and candidates of `closest`, from which a realistic candidate is improved."""
+    realistic_rounds: int = 4
+    """Most times all features of a candidate are gone through."""
+    realistic_values: int = 4
+    """Most values of a feature per round whose margin is computed."""
+    realistic_halvings: int = 8
+    """Steps by which a number is moved toward a value that does not reach the target."""
+    realistic_safety: tuple[float, ...] = (0.0, 1.5)
+    """Margins the surrogate must expect, in its errors, where there is no exact scorer."""
+    realistic_shares: tuple[float, ...] = (1.0, 0.75, 0.5)
+    """Shares of the way to a known row that are evaluated without a surrogate."""
+    min_shared_values: int = 3
+    """Known rows that must share the changed values of a realistic counterfactual, if any has them."""
+    retreat_share: float = 0.05
+    """Share of a change by which a number is moved back, so that it is not that of a known row."""
     min_interval_examples: int = 40
     """Known rows used for a target interval, the nearest to it if fewer lie inside."""
-    interval_paths: int = 4
-    """Lines per query across a target interval."""
-    interval_cuts: int = 8
-    """Points evaluated per line and round."""
-    interval_rounds: int = 5
-    """Rounds, each within one of these sections."""
-    integer_gain_factor: float = 1e-3
-    """Weight of the effect of integers, which move in steps and may jump over the interval."""
     verification_attempts: int = 2
     """Model rows per counterfactual for verification: the best candidate, and the next if it is not confirmed."""
     max_lifted_constraints: int = 8
@@ -403,6 +389,17 @@ class SearchConfig:
     """Queries the surrogate evaluates at a time for this; bounds memory."""
     walk_examples: int = 600
     """Examples shown with the walk of a row."""
+
+    @cached_property
+    def guided(self) -> "SearchConfig":
+        """The configuration of a compiled search with the surrogate as scorer."""
+        return replace(
+            self,
+            expansions=self.guided_expansions,
+            improvements=self.guided_improvements,
+            tighten_rounds=1,
+            max_expanded=0,
+        )
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,9 @@ class FasterCEError(Exception):
     Parameters
     ----------
     problem : Problem or str
-        The problem, or its code with the fields of `Problem` as keywords; other keywords become its details.
+        The problem, or its code.
+    **fields
+        With a code: fields of `Problem`; other keywords become its details.
     """
 
     def __init__(self, problem: Problem | str, **fields: Any) -> None:
@@ -154,7 +156,17 @@ class ArtifactError(FasterCEError):
 
 
 class MissingExtraError(FasterCEError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Parameters
+    ----------
+    package : str
+        The package that is missing.
+    extra : str
+        The extra of fasterce that installs it.
+    purpose : str
+        What it is needed for.
+    """
 
     def __init__(self, package: str | Problem, extra: str = "", purpose: str = "") -> None:
         if isinstance(package, Problem):

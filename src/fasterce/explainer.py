@@ -30,6 +30,7 @@ from fasterce.integrations.sklearn import Transforming
 from fasterce.models.adapters import adapt
 from fasterce.models.adapters.base import model_name
 from fasterce.models.compiled.model import CompiledModel
+from fasterce.models.compiled.native import direct_model
 from fasterce.models.compiled.use import used
 from fasterce.models.files.load import LoadedModel
 from fasterce.models.predictor import Predictor, find_scores
@@ -38,10 +39,11 @@ from fasterce.options import (
     Coder,
     CompileOption,
     DistanceName,
+    Engine,
     ExplainOptions,
     FitOptions,
     Method,
-    Reading,
+    PaperOptions,
     Scores,
     TaskName,
     declared,
@@ -52,6 +54,8 @@ from fasterce.search import infeasibility, results, robustness, run
 from fasterce.search.plan import SearchPlan
 from fasterce.search.target import choose as choose_target
 from fasterce.search.walk import Walk, trace
+
+DEFAULT_PAPER = PaperOptions()
 
 
 class FasterCE(Transforming, BaseEstimator):
@@ -214,6 +218,11 @@ class FasterCE(Transforming, BaseEstimator):
         """Return the share of stored examples for which the model predicts the same class as in `fit`.
 
         It is 1 unless the model was replaced.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
         """
         self._check_fitted()
         return drift.agreement(self.state_, self._predictor())
@@ -266,8 +275,8 @@ class FasterCE(Transforming, BaseEstimator):
         permitted_range: Mapping[Hashable, Any] | None = None,
         constraints: Sequence[Constraint] = (),
         override: bool = False,
-        reading: Reading = "movement",
-        step: float = 0.1,
+        engine: Engine = "hybrid",
+        paper: PaperOptions = DEFAULT_PAPER,
         margin: float = 0.0,
         robust: float | None = None,
         noise: Mapping[Hashable, float] | None = None,
@@ -281,11 +290,13 @@ class FasterCE(Transforming, BaseEstimator):
     ) -> Explanation:
         """Find counterfactuals: rows close to the given ones for which the model predicts the target.
 
-        Where the trees or weights of the model were read, `closest` and `sparse` search with them, best first over sets of
-        edits, and the model is called only to verify. Otherwise the surrogate ranks single edits, pairs and triples, the
-        best are evaluated with the model (or its ONNX conversion), and those that reach the target are shrunk. The latent
-        space is used by `method="realistic"` and `reading="paper"`, and as a fallback for rows without a counterfactual so
-        far. Every counterfactual returned was verified by the model itself. The result has one record per row, in order.
+        With `engine="hybrid"`, where the trees or weights of the model were read, a compiled search works on them, best first
+        over sets of edits, and the model is called only to verify. For other models the same search proposes candidates with
+        the surrogate; the model (or its ONNX conversion) evaluates the best in a few rounds, its predictions correct the
+        surrogate, and the last rounds shrink changes. Known rows of the target are starts where edits find nothing. Only
+        "realistic" also starts from a walk in the latent space. With the engines "latent" and "paper" such walks propose all
+        candidates. Every counterfactual returned was verified by the model itself. The result has one record per row, in
+        order.
 
         Parameters
         ----------
@@ -313,14 +324,16 @@ class FasterCE(Transforming, BaseEstimator):
             Constraints of this call (`fasterce.constraints`), in addition to those of the schema.
         override : bool, default False
             Whether constraints of this call replace those of the schema on the same columns.
-        reading : {"movement", "paper"}, default "movement"
-            "paper" follows the algorithms of the paper: it decodes latent points and refines nothing. "movement" applies
-            the change of the decoded values to the row where a latent point is decoded, and refines every result.
-        step : float, default 0.1
-            Step of the paper's line search, in latent units.
+        engine : {"hybrid", "latent", "paper"}, default "hybrid"
+            What proposes candidates. "hybrid" uses edits and known rows, and a latent walk for "realistic". "latent"
+            walks in the latent space only, applies the change of the decoded values to the row, projects it on the
+            constraints, and refines what reaches the target. "paper" follows the algorithms of the paper: decoded rows,
+            nothing refined; those that break a constraint are withheld and counted in `reason`.
+        paper : PaperOptions, default PaperOptions()
+            Hyperparameters of the paper's algorithms (also as a dictionary), for engine="paper".
         margin : float, default 0
             How far to move beyond the decision boundary, in standard deviations of each changed number (in latent units
-            with reading="paper").
+            with engine="paper").
         robust : float, optional
             Share of noisy copies, above 0 and up to 1, for which a counterfactual must keep the target. The measured share
             is reported with each counterfactual.
@@ -375,8 +388,8 @@ class FasterCE(Transforming, BaseEstimator):
             permitted_range=permitted_range,
             constraints=constraints,
             override=override,
-            reading=reading,
-            step=step,
+            engine=engine,
+            paper=paper,
             margin=margin,
             robust=robust,
             noise=noise,
@@ -393,14 +406,15 @@ class FasterCE(Transforming, BaseEstimator):
         groups = table.groups(frame)
         if len(groups) == 1:
             return as_given(self._explain(frame, options), kind)
-        # The model reads columns that are no features: rows with the same values there are explained together.
+        # The model reads columns that are not features: rows with the same values in them are explained together.
         parts = [self._explain(frame.iloc[group], options) for group in groups]
         return as_given(Explanation.concatenate(frame, parts, groups), kind)
 
     def _explain(self, rows: pd.DataFrame, options: ExplainOptions) -> Explanation:
         started = perf_counter()
         predictor, compiled = self._predictor(rows=rows), self.state_.compiled.session() if self.state_.compiled else None
-        options = replace(options, target=self.declared_target if options.target is None else options.target)
+        if options.target is None and (declared_target := self.declared_target) is not None:
+            options = replace(options, target=declared_target)
         plan = self._plan(options, predictor, compiled)
         ledger = results.QueryLedger(self.state_.table.read(rows), plan.target)
         verifier = results.Verifier(predictor, rows, ledger.codes, plan.target.raw)
@@ -411,8 +425,8 @@ class FasterCE(Transforming, BaseEstimator):
         found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
         held = plan.constraints
         in_force = (*(one.text for one in held.active), *(one.text for one in held.definitions))
-        found = replace(found, options=options.values(), cut_short=plan.clock.ran_out, model=model_name(self.model))
-        found = replace(found, constraints=in_force)
+        described = replace(found, options=options.values(), cut_short=plan.clock.ran_out, model=model_name(self.model))
+        found = replace(described, constraints=in_force)
         return self._with_chances(found, predictor, compiled)
 
     def _with_chances(self, found: Explanation, predictor: Predictor, compiled: CompiledModel | None) -> Explanation:
@@ -438,30 +452,6 @@ class FasterCE(Transforming, BaseEstimator):
         if declared is not None and classes and declared not in classes:
             raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=declared)
         return declared
-
-    def _with_probabilities(self, explanation: Explanation) -> Explanation:
-        """Return an explanation with the probabilities of its rows and counterfactuals, for records.
-
-        Labels always come from `predict` during verification and are kept (`Explanation.prediction`, `arrays.predicted`).
-        Probabilities are kept too where the target is a probability; otherwise this makes one call of `predict_proba`, if
-        the model has it and it agrees with the labels.
-        """
-        predictor, arrays = self._predictor(), explanation.arrays
-        if explanation.probabilities is not None or predictor.numbers is not None:
-            return explanation
-        if not (self.state_.use_scores and predictor.has_chances):
-            return explanation
-        known = np.flatnonzero(explanation.prediction.notna().to_numpy(dtype=bool))
-        codes = predictor.table.read(explanation.rows).codes
-        before = np.concatenate([codes[known], arrays.before])
-        every = explanation.rows.iloc[np.concatenate([known, arrays.query])]
-        frame = predictor.table.as_returned(every, before, np.concatenate([codes[known], arrays.codes]))
-        values = predictor.verify(frame, raw=True).values
-        assert values is not None
-        of_rows = np.full((len(explanation), values.shape[1]), np.nan)
-        of_rows[known] = values[: len(known)]
-        with_values = arrays.with_predictions(arrays.predicted, values[len(known) :])
-        return replace(explanation, arrays=with_values, probabilities=of_rows, usage=explanation.usage + predictor.usage)
 
     def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: Any, y: Any, *, count: int = 10) -> "FasterCE":
         """Fit models to bootstrap samples of the training rows, for `explain(..., ensemble_agreement=0.9)`.
@@ -543,7 +533,7 @@ class FasterCE(Transforming, BaseEstimator):
 
     @property
     def report_(self) -> FitReport:
-        """How well the parts learned by `fit` do."""
+        """Quality of the parts learned by `fit`."""
         return self.state_.report
 
     def _settings(self) -> FitOptions:
@@ -562,9 +552,12 @@ class FasterCE(Transforming, BaseEstimator):
     def _predictor(self, model: Any = None, rows: pd.DataFrame | None = None) -> Predictor:
         """Return a predictor; passthrough columns that the model reads have the values of the first of the rows."""
         state, table = self.state_, self.state_.table
-        if rows is not None and len(rows) and set(table.read_passthrough) <= set(rows.columns):
+        read = set(table.read_passthrough)
+        if read and rows is not None and len(rows) and read <= set(rows.columns):
             table = table.with_values_of(rows.iloc[0])
-        return Predictor(self.model if model is None else model, table, state.classes, state.use_scores, state.numbers)
+        used_model = self.model if model is None else model
+        direct = direct_model(used_model, table, state.search.examples) if state.use_scores else None
+        return Predictor(used_model, table, state.classes, state.use_scores, state.numbers, direct)
 
     def save(self, folder: str | PathLike[str], model_file: LoadedModel | str | PathLike[str] | None = None) -> None:
         """Write the fitted explainer to a folder, as safetensors and a JSON manifest. Nothing is written if it fails.

@@ -56,10 +56,18 @@ class CompiledUsage:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one feature: the value in the row and in the counterfactual.
+    """A change of one feature.
 
-    `str` shows numbers to the precision of the feature, `decimals`, with more places where these would look the same.
-    `against` says that it goes against the direction that is in the person's interest (`Feature.preferred`).
+    Attributes
+    ----------
+    feature : hashable
+        The column.
+    before, after : object
+        The value in the row and in the counterfactual; None if it is missing.
+    against : bool
+        Whether the change is against the person's interest (`Feature.preferred`).
+    decimals : int or None
+        Decimals of numbers in the text; more are shown if both numbers would look the same.
     """
 
     feature: Any
@@ -80,7 +88,21 @@ class Change:
 
     @classmethod
     def of(cls, table: Table, j: int, before: float, after: float) -> "Change":
-        """Return the change of the feature at position `j` between two codes."""
+        """Return the change of the feature at position `j` between two codes.
+
+        Parameters
+        ----------
+        table : Table
+            Converts codes to values.
+        j : int
+            Position of the feature.
+        before, after : float
+            Codes.
+
+        Returns
+        -------
+        Change
+        """
         feature = table.schema.features[j]
         against = feature.is_against(before, after)
         return cls(feature.name, table.value(j, before), table.value(j, after), against, feature.decimals)
@@ -185,7 +207,7 @@ class CounterfactualArrays:
     score : ndarray of float
         Probability or number the model predicts for it, where the target is an interval.
     chance : ndarray of float
-        Probability of the class the model predicts for it, by the compiled model where there is one, to four decimals.
+        Probability of the class the model predicts for it, as verified or by the compiled model, to four decimals.
     nn_ratio : ndarray of float
         Distance to the nearest known row of the target, relative to the usual distance between such rows.
     robust, ensemble_agreement : ndarray of float
@@ -194,6 +216,9 @@ class CounterfactualArrays:
         Position of the class the model predicts for it.
     probabilities : ndarray of float, shape (counterfactuals, classes)
         Probabilities the model predicts for it; no columns if unknown.
+    origin : ndarray of str
+        Where the search started that found it: "latent" (a walk in the latent space), "edits" (changes of single features
+        and sets of them) or "examples" (known rows); one also reached from edits counts as "edits".
     """
 
     query: NDArray[np.intp]
@@ -209,11 +234,13 @@ class CounterfactualArrays:
     ensemble_agreement: Floats = field(default_factory=lambda: np.zeros(0))
     predicted: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     probabilities: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    origin: NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=object))
 
     def __post_init__(self) -> None:
         count = len(self.query)
         unknown = {name: np.full(count, np.nan) for name in (*SCORED, *MEASURED)}
         unknown |= {"predicted": np.full(count, FAILED, dtype=np.intp), "probabilities": np.zeros((count, 0))}
+        unknown |= {"origin": np.full(count, "edits", dtype=object)}
         for name, values in unknown.items():
             if len(getattr(self, name)) != count:
                 object.__setattr__(self, name, values)
@@ -353,7 +380,12 @@ class Explanation:
         return len(self.rows)
 
     def in_pandas(self) -> "Explanation":
-        """Return the same result with pandas tables."""
+        """Return the same result with pandas tables.
+
+        Returns
+        -------
+        Explanation
+        """
         return self
 
     @cached_property
@@ -371,9 +403,11 @@ class Explanation:
         Returns
         -------
         DataFrame
-            `query` (index label of the row), `rank`, `method`, `n_changed`, `changed`, `against` (the columns changed
-            against the person's interest, if the schema has preferred directions), `distance`, `new_prediction` (what
-            the model predicts for the counterfactual), those of `new_score` (its probability, or the number predicted),
+            `query` (index label of the row), `rank`, `method`, `origin` (where the search started that found it: latent,
+            edits or examples; one also reached from edits counts as edits), `n_changed`, `changed`, `against` (the
+            columns changed against the person's interest, if the schema has preferred directions), `distance`,
+            `new_prediction` (what the model predicts for the counterfactual), those of `new_score` (its probability, or
+            the number predicted),
             `nn_ratio`, `robust` and `ensemble_agreement` that were measured, then the columns of the counterfactual. If a
             column of the data has one of these names, an underscore is appended to ours.
         """
@@ -386,6 +420,7 @@ class Explanation:
                 "query": self.rows.index.take(self.arrays.query),
                 "rank": self.arrays.rank,
                 "method": self.arrays.method,
+                "origin": self.arrays.origin,
                 "n_changed": self.arrays.changed.sum(axis=1),
                 "changed": [[change.feature for change in one] for one in changes],
                 **(against if self.table.schema.has_preferences else {}),
@@ -418,13 +453,35 @@ class Explanation:
         return np.where(np.isfinite(self.arrays.score), self.arrays.score, self.arrays.chance)
 
     def changes(self, position: int) -> list[Change]:
-        """Return the changes of one counterfactual, given its position in `to_frame`."""
+        """Return the changes of one counterfactual, given its position in `to_frame`.
+
+        Parameters
+        ----------
+        position : int
+            Its position in `to_frame`.
+
+        Returns
+        -------
+        list of Change
+        """
         before, after = self.arrays.before[position], self.arrays.codes[position]
         return [Change.of(self.table, j, before[j], after[j]) for j in map(int, np.flatnonzero(before != after))]
 
     @classmethod
     def concatenate(cls, rows: pd.DataFrame, parts: Sequence["Explanation"], positions: Sequence[Indices]) -> "Explanation":
-        """Join explanations of parts of the rows; `positions` are those of each part's rows."""
+        """Join explanations of parts of the rows; `positions` are those of each part's rows.
+
+        Parameters
+        ----------
+        rows : table
+            All rows.
+        parts : sequence of Explanation
+        positions : sequence of array
+
+        Returns
+        -------
+        Explanation
+        """
         order = np.argsort(np.concatenate(positions), kind="stable")
         arrays = [replace(part.arrays, query=place[part.arrays.query]) for part, place in zip(parts, positions, strict=True)]
         series = {name: pd.concat([getattr(part, name) for part in parts]).iloc[order] for name in SERIES}
@@ -446,7 +503,17 @@ class Explanation:
         )
 
     def take(self, first: int, end: int) -> "Explanation":
-        """Return the explanation of the rows from `first` up to `end`; its reasons name no row positions."""
+        """Return the explanation of the rows from `first` up to `end`; its reasons name no row positions.
+
+        Parameters
+        ----------
+        first, end : int
+            Positions.
+
+        Returns
+        -------
+        Explanation
+        """
         some = slice(first, end)
         arrays = self.arrays.where((self.arrays.query >= first) & (self.arrays.query < end))
         problems = [[problem.without_row() for problem in one] for one in self.problems[some]]
@@ -466,7 +533,17 @@ class Explanation:
         )
 
     def of_row(self, position: int) -> list[int]:
-        """Return the positions in `to_frame` of the counterfactuals of one row, best first."""
+        """Return the positions in `to_frame` of the counterfactuals of one row, best first.
+
+        Parameters
+        ----------
+        position : int
+            Position of the row.
+
+        Returns
+        -------
+        list of int
+        """
         return [int(k) for k in np.flatnonzero(self.arrays.query == position)]
 
     def beside(self, *others: "Explanation", labels: Sequence[str] | None = None) -> "Explanation":
@@ -513,7 +590,12 @@ class Explanation:
         return self.table.rewrite(part, self.arrays.before[positions], self.arrays.codes[positions])
 
     def summary(self) -> dict[str, Any]:
-        """Return counts and means: rows, rows per status, features changed, distance, calls, model rows and ms per row."""
+        """Return counts and means: rows, rows per status, features changed, distance, calls, model rows and ms per row.
+
+        Returns
+        -------
+        dict
+        """
         best = self.arrays.rank == 0
         rows = len(self)
         return {
@@ -539,6 +621,11 @@ class Explanation:
             A file to write it to as well.
         indent : int, optional
             Spaces of indentation; None for one line.
+
+        Returns
+        -------
+        str
+            JSON.
         """
         from fasterce.viz.json import to_json  # noqa: PLC0415 - only needed to write
 
@@ -558,6 +645,11 @@ class Explanation:
             The heading of the page.
         most : int, default=20
             Upper limit of the rows shown in detail.
+
+        Returns
+        -------
+        str
+            HTML.
         """
         from fasterce.viz.batch import page  # noqa: PLC0415
 
@@ -628,16 +720,29 @@ def _shortfalls(explanations: Sequence[Explanation], labels: Sequence[str] | Non
 
 @dataclass(frozen=True, repr=False)
 class NativeExplanation(Explanation):
-    """An explanation of rows that are no pandas table.
+    """An explanation of rows in a table of another library than pandas.
 
     `rows`, `counterfactuals` and `to_frame()` are tables of the same kind as the explained rows; `status`, `reason`,
     `prediction`, `target` and `score` are columns of that kind. `in_pandas()` returns the same in pandas.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of table: "polars" or "pyarrow".
+    original : Explanation
+        The same with pandas tables.
     """
 
     kind: TableKind = "pandas"
     original: Explanation | None = None
 
     def in_pandas(self) -> Explanation:
+        """Return the same result with pandas tables.
+
+        Returns
+        -------
+        Explanation
+        """
         assert self.original is not None
         return self.original
 
@@ -647,10 +752,29 @@ class NativeExplanation(Explanation):
         return as_kind(self.in_pandas().counterfactuals, self.kind)
 
     def to_frame(self) -> Any:
-        """Return all counterfactuals, as `Explanation.to_frame` does; `query` is the position of the row."""
+        """Return all counterfactuals as a table, one line each.
+
+        Returns
+        -------
+        table
+            As `Explanation.to_frame`, except that `query` is the position of the row.
+        """
         return as_kind(self.in_pandas().to_frame(), self.kind)
 
     def beside(self, *others: Explanation, labels: Any = None) -> Explanation:
+        """Join explanations of the same rows into one, as `Explanation.beside` does.
+
+        Parameters
+        ----------
+        *others : Explanation
+            Explanations of the same rows.
+        labels : sequence of str, optional
+            Names for the column `method`, one per explanation, this one first.
+
+        Returns
+        -------
+        Explanation
+        """
         return as_given(self.in_pandas().beside(*(one.in_pandas() for one in others), labels=labels), self.kind)
 
 

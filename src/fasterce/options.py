@@ -15,7 +15,8 @@ HTTP
     `option.annotation` within `option.minimum` and `option.maximum` (above `minimum` if `option.exclusive`).
     `explain_arguments` as above.
 MLflow
-    The JSON object may have the keys of `defaults()`; values of kind CONSTRAINTS are read by `fasterce.constraints.io`.
+    The JSON object may have the keys of `defaults()`; values of kind CONSTRAINTS are read by `fasterce.constraints.io`, those
+    of kind GROUP may be objects {name: value}, as for HTTP and in records.
 records
     `declared()` lists every option; a value is written and read by `option.kind`, the numbers of kind FACTORS under the
     name `option.entry`. A call with a value for an option that is not `reproducible` cannot be replayed.
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from fasterce.constraints import Constraint
 
 Method = Literal["closest", "sparse", "realistic", "all"]
-Reading = Literal["movement", "paper"]
+Engine = Literal["hybrid", "latent", "paper"]
+Growth = Literal["linear", "multiplicative"]
+Perturbation = Literal["random", "sweep"]
 DistanceName = Literal["percentile", "gower", "mad", "euclidean"]
 Scores = Literal["auto", "never"]
 CompileOption = Literal["auto", "never"]
@@ -51,6 +54,8 @@ Coder = Callable[[Any], Any]
 # Counterfactuals of a query are compared with each other, so memory grows with the square of this number.
 LARGEST_N = 100
 SHARE: dict[str, Any] = {"minimum": 0, "maximum": 1, "exclusive": True}
+# Points of a walk of the paper's engine; each is decoded and may be evaluated.
+MOST_STEPS = 10_000
 # By type, whether the minimum is excluded, and whether there is a maximum.
 NUMBER_CODES = {
     (int, False, False): "options.not_a_count",
@@ -72,6 +77,7 @@ class Kind(Enum):
     RANGES = "{column: (low, high) or categories}"
     FACTORS = "{column: number}, or a name"
     CONSTRAINTS = "a list of constraints"
+    GROUP = "options of their own: their class, or {name: value}"
     OBJECT = "a Python object, offered in Python only"
 
 
@@ -127,7 +133,9 @@ class Option:
     def checked(self, value: Any) -> Any:
         """Return a valid value, numbers as Python's own; raise InputError for others. Kinds other than PLAIN are checked
         against the schema and the model, where a call is planned."""
-        if self.kind is not Kind.PLAIN or (value is None and self.default is None):
+        if self.kind is Kind.GROUP:
+            return self._checked_group(value)
+        if self.kind is not Kind.PLAIN or value is self.default:
             return value
         if self.choices:
             if not isinstance(value, str) or value not in self.choices:
@@ -136,6 +144,20 @@ class Option:
         if self.type is bool:
             return self._checked_boolean(value)
         return self._checked_number(value)
+
+    def _checked_group(self, value: Any) -> Any:
+        """Return an object of the group's class, made of its values by name where these are given."""
+        cls = self.annotation
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, Mapping):
+            raise InputError("options.not_a_group", option=self.name, expected=cls.__name__, received=value)
+        try:
+            check_known(value, list(defaults(cls)))
+            return cls(**value)
+        except InputError as error:
+            inner = f"{self.name}.{error.problem.option}" if error.problem.option else self.name
+            raise InputError(replace(error.problem, option=inner)) from error
 
     def _checked_boolean(self, value: Any) -> bool:
         numpy_kind = getattr(getattr(value, "dtype", None), "kind", "")
@@ -164,6 +186,17 @@ def shared(default: Any, help: str, **more: Any) -> Any:
     return field(default=default, metadata={"option": Option(help, **more), "shared": True})
 
 
+@cache
+def declared(cls: type | None = None) -> tuple[Option, ...]:
+    """Return the options a class declares, in order; by default those of `ExplainOptions`."""
+    return tuple(_named(one) for one in fields(ExplainOptions if cls is None else cls))
+
+
+def _named(one: "Field[Any]") -> Option:
+    found: Option = replace(one.metadata["option"], name=one.name, annotation=one.type, default=one.default)
+    return replace(found, cli=(f"--{one.name.replace('_', '-')}",), http=one.name) if "shared" in one.metadata else found
+
+
 @dataclass(frozen=True)
 class Checked:
     """Values of declared options; plain ones are checked when made."""
@@ -174,8 +207,46 @@ class Checked:
             object.__setattr__(self, one.name, one.checked(getattr(self, one.name)))
 
     def values(self) -> dict[str, Any]:
-        """Return the values by name, as given."""
+        """Return the values by name, as given.
+
+        Returns
+        -------
+        dict
+        """
         return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+@dataclass(frozen=True)
+class PaperOptions(Checked):
+    """The hyperparameters of the paper's algorithms, for `engine="paper"`.
+
+    Parameters
+    ----------
+    step : float, default 0.1
+        The paper's δε: by how much the increment ε of the line search grows, in latent units.
+    eps_max : float, default 4
+        The paper's ε_max: the search ends when ε exceeds it.
+    growth : {"linear", "multiplicative"}, default "linear"
+        Increments 0, δε, 2δε, 3δε, … as in the algorithms, or 0, δε, 2δε, 4δε, …, which the text allows as well.
+    perturbation : {"random", "sweep"}, default "random"
+        How Algorithm 2 varies its feature where resetting the others is not enough: random values of its range, the first
+        that reaches the target (as in the text), or an ordered list of values, the nearest that does.
+
+    Examples
+    --------
+    >>> PaperOptions(step=0.3, growth="multiplicative").eps_max
+    4.0
+    """
+
+    step: float = option(0.1, "Growth of the increment of the line search (δε), in latent units.", minimum=1e-6)
+    eps_max: float = option(4.0, "Largest increment of the line search (ε_max), in latent units.", minimum=0)
+    growth: Growth = option("linear", "How the increment grows: linear (by the step) or multiplicative (doubled).")
+    perturbation: Perturbation = option("random", "How Algorithm 2 varies its feature: random values, or a sweep.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eps_max / self.step > MOST_STEPS:
+            raise InputError("options.too_many_steps", option="step", expected=self.eps_max / MOST_STEPS, received=self.step)
 
 
 @dataclass(frozen=True)
@@ -215,8 +286,11 @@ class ExplainOptions(Checked):
     override: bool = option(
         False, "Let constraints of this call replace those of the schema on the same columns.", http="override"
     )
-    reading: Reading = option("movement", "Which reading of the paper: movement (the default) or paper (to the letter).")
-    step: float = option(0.1, "Step of the paper's line search, in latent units.", minimum=1e-6)
+    engine: Engine = shared(
+        "hybrid",
+        "What proposes candidates: hybrid (edits and known rows), latent (walks in latent space) or paper (its algorithms).",
+    )
+    paper: PaperOptions = shared(PaperOptions(), "Hyperparameters of the paper's algorithms.", kind=Kind.GROUP)
     margin: float = option(
         0.0, "How far to move beyond the decision boundary, in standard deviations of each changed number.", minimum=0
     )
@@ -297,17 +371,6 @@ FREEZE = Option(
     name="freeze",
     annotation=Sequence[Hashable],
 )
-
-
-@cache
-def declared(cls: type = ExplainOptions) -> tuple[Option, ...]:
-    """Return the options a class declares, in order."""
-    return tuple(_named(one) for one in fields(cls))
-
-
-def _named(one: "Field[Any]") -> Option:
-    found: Option = replace(one.metadata["option"], name=one.name, annotation=one.type, default=one.default)
-    return replace(found, cli=(f"--{one.name.replace('_', '-')}",), http=one.name) if "shared" in one.metadata else found
 
 
 def defaults(cls: type = ExplainOptions) -> dict[str, Any]:

@@ -19,6 +19,10 @@ def pseudonym(subject: str | int, key: bytes | str) -> str:
         Who it is about.
     key : bytes or str
         A secret of at least 16 bytes, kept elsewhere.
+
+    Returns
+    -------
+    str
     """
     if isinstance(subject, bool) or not isinstance(subject, (str, int)) or subject == "":
         raise InputError("records.not_a_subject", option="subject", received=type(subject).__name__)

@@ -50,7 +50,7 @@ def test_files_are_explained_into_a_folder(run: Any, tmp_path: Path) -> None:
         (["--where", "prediction = bad"], "--where: a prediction .* class in quotes"),
         (["--where", "ages > 3"], "Unknown column 'ages'.* Did you mean 'age'"),
         (["--partition-by", "nope"], "--partition-by: unknown column of the output 'nope'"),
-        (["--engine", "local", "--address", "auto"], "--address is for"),
+        (["--backend", "local", "--address", "auto"], "--address is for"),
         (["--freeze", "nope"], "--freeze: unknown column 'nope'"),
     ],
 )

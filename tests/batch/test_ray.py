@@ -55,7 +55,7 @@ def test_an_actor_and_a_node_are_lost(cluster: Any, explain: Explain, rows_folde
     losing = Thread(target=lose_one, daemon=True)
     losing.start()
     report = explain(
-        source, engine="ray", workers=2, address=made.address, model="tests.batch.models:slow_killing", retries=3
+        source, backend="ray", workers=2, address=made.address, model="tests.batch.models:slow_killing", retries=3
     )
     losing.join()
     assert not trap.exists()
@@ -63,7 +63,7 @@ def test_an_actor_and_a_node_are_lost(cluster: Any, explain: Explain, rows_folde
     assert report.complete
     assert report.counts.read == ROWS
     assert digests(output) == digests(tmp_path / "calm")
-    again = explain(source, engine="ray", address=made.address, model="tests.batch.models:slow_killing")
+    again = explain(source, backend="ray", address=made.address, model="tests.batch.models:slow_killing")
     assert again.resumed == again.shards == 6
 
 
@@ -74,7 +74,7 @@ def test_a_shard_that_kills_every_actor_is_reported(
     source = tmp_path / "rows"
     trapped_rows(rows_folder, source)
     report = explain(
-        source, engine="ray", workers=1, address=made.address, model="tests.batch.models:killing_always", retries=1
+        source, backend="ray", workers=1, address=made.address, model="tests.batch.models:killing_always", retries=1
     )
     (failure,) = report.failed
     assert (failure.number, failure.kind) == (3, "WorkerDied")
@@ -94,7 +94,7 @@ def test_an_own_cluster_listens_on_loopback_and_reports_what_actors_cannot_load(
         heard.update(node["NodeManagerAddress"] for node in (ray.nodes() if ray.is_initialized() else ()))
 
     monkeypatch.setitem(sys.modules, "only_here", sys.modules["tests.batch.models"])
-    report = explain(engine="ray", workers=1, model="only_here:grants", retries=0, limit=80, progress=listen)
+    report = explain(backend="ray", workers=1, model="only_here:grants", retries=0, limit=80, progress=listen)
     assert [failure.kind for failure in report.failed] == ["ModelError", "ModelError"]
     assert "only_here" in report.failed[0].reason
     assert heard == {"127.0.0.1"}

@@ -372,7 +372,7 @@ def test_a_model_without_scores_is_rejected(explain: Explain) -> None:
         ({"group": "nope"}, "io.unknown_column", "nope"),
         ({"partition_by": ["nope"]}, "batch.unknown_partition", "nope"),
         ({"partition_by": ["distance"]}, "batch.partition_type", None),
-        ({"engine": "spork"}, "batch.unknown_engine", "spork"),
+        ({"backend": "spork"}, "batch.unknown_backend", "spork"),
         ({"address": "auto"}, "batch.address_without_ray", "auto"),
         ({"shard_rows": 0}, "options.not_a_count", 0),
         ({"batch_rows": 1.5}, "options.not_a_count", 1.5),
@@ -453,14 +453,16 @@ def test_two_runs_cannot_write_one_folder(explain: Explain, tmp_path: Path) -> N
 
 def test_workers_that_never_start_are_an_error(explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(FasterCEError, match="3 in a row ended before they had, the last with exit code 1"):
+    with pytest.raises(
+        FasterCEError, match="3 workers in a row ended before they had started, the last one with exit code 1"
+    ):
         explain()
 
 
 def test_ray_is_an_extra(explain: Explain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"fasterce\[ray\]"):
-        explain(engine="ray")
+        explain(backend="ray")
     assert not (tmp_path / "out").exists()
 
 

@@ -15,7 +15,7 @@ from benchmarks import bench, sharing, venvs
 from benchmarks.store import Store
 
 TINY = ["--datasets", "german_credit", "--boxes", "logistic", "--questions", "free", "frozen", "--seeds", "0"]
-TINY += ["--train-rows", "150", "--rows", "5", "--batch", "6", "--no-paper", "--no-progress"]
+TINY += ["--train-rows", "150", "--rows", "5", "--batch", "6", "--no-progress"]
 TINY += ["--methods", "ours-closest", "nice-sparsity", "tests.bench.broken:raises"]
 
 
@@ -146,7 +146,7 @@ def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path, 
         raise AssertionError("made by whoever shares the work, not by its helpers")
 
     plan = ["--datasets", "german_credit", "--boxes", "logistic", "mlp", "--questions", "free", "--seeds", "0"]
-    plan += ["--rows", "2", "--batch", "0", "--train-rows", "150", "--no-paper", "--no-progress"]
+    plan += ["--rows", "2", "--batch", "0", "--train-rows", "150", "--no-progress"]
     plan += ["--methods", "tests.bench.broken:raises"]
     with monkeypatch.context() as helpers_only:
         helpers_only.setattr(bench.Bench, "cell", not_here)

@@ -73,3 +73,33 @@ def test_growth_is_told_a_minute(load: SimpleNamespace) -> None:
 def test_a_lost_server_is_told_as_lost(load: SimpleNamespace) -> None:
     told = load.phases.counted([200, 0, 200, 429])
     assert told == {"lost": 1, "200": 2, "429": 1}
+
+
+def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace, tmp_path: Path) -> None:
+    times = {"p50": 5.0, "p95": 6.0, "p99": 7.0, "max": 9.0}
+    run = {"clients": 1, "per_second": 120.0, "ms": times, "statuses": {"200": 10}}
+    pair = {"alone": run, "beside": run | {"per_second": 60.0}}
+    left = {"processes": 4, "threads": 8, "descriptors": 36, "pss_mb": 360.0}
+    told = {
+        "time": "2026-11-18T00:00:00+00:00",
+        "facts": {"cores": 2},
+        "start": {"seconds": [1.5], "pss_mb": [360.0]},
+        "steady": [run, run | {"clients": 64, "per_second": 1000.0}],
+        "overload": run | {"rate": 4000.0, "busy_ms": times, "health_ms": times},
+        "beside": [pair],
+        "attack": [pair],
+        "kill": {"one": [run | {"longest_gap": 0.1}], "all": [run | {"longest_gap": 0.2}]},
+        "hang": {"late": [0.003], "usable": [0.1], "statuses": {"504": 1}, "before": left, "after": left},
+        "end": {"code": 0, "seconds": 0.5, "before": {"200": 3}},
+    }
+    page = tmp_path / "serve.md"
+    page.write_text("before\n\n<!-- serve -->\n\nold\n\n<!-- /serve -->\n\nafter\n", encoding="utf-8")
+    for _ in range(2):
+        import_module("benchmarks.load").publish(told, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n\n<!-- serve -->\n\nMeasured on 2026-11-18 with 2 cores.")
+    assert text.endswith("<!-- /serve -->\n\nafter\n")
+    assert "old" not in text
+    assert "| 1 | 120 | 5 | 6 | 7 |\n| 64 | 1000 | 5 | 6 | 7 |" in text
+    assert "keep 50% of their throughput" in text
+    assert all(f"<!-- {mark} -->" in (ROOT / "docs" / "serve.md").read_text(encoding="utf-8") for mark in ("serve", "/serve"))

@@ -45,7 +45,7 @@ def test_the_report_and_its_pictures_are_kept_with_what_was_special(tmp_path: Pa
     run, kept = tmp_path / "run", tmp_path / "kept"
     (run / "figures").mkdir(parents=True)
     (run / "report.md").write_text(REPORT)
-    for name in publish.PICTURES:
+    for name in (*publish.PICTURES, "paper-figure"):
         (run / "figures" / f"{name}.svg").write_text("<svg/>")
     (tmp_path / "docs" / "pictures").mkdir(parents=True)
     monkeypatch.setattr(publish, "RESULTS", kept)
@@ -57,9 +57,24 @@ def test_the_report_and_its_pictures_are_kept_with_what_was_special(tmp_path: Pa
     assert sorted(path.stem for path in (kept / "figures").iterdir()) == ["paper-figure", "pareto-mlp-gower_l1-nn_ratio"]
     assert "agreement" not in (kept / "report.md").read_text()
     assert "## The end" in (kept / "report.md").read_text()
-    assert (tmp_path / "docs" / "pictures" / "bench-paper-figure.svg").exists()
+    assert (tmp_path / "docs" / "pictures" / "bench-pareto-mlp-ms-gower_l1.svg").exists()
     assert "| fasterce closest | 0.111 / 12.3 | 0.160 / 20.1 |" in (tmp_path / "README.md").read_text()
     assert "old" not in (tmp_path / "README.md").read_text()
+
+
+def test_a_run_of_the_papers_experiments_is_kept_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, kept = tmp_path / "run", tmp_path / "paper"
+    (run / "figures").mkdir(parents=True)
+    (run / "report.md").write_text("# The paper\n\n![Bars](figures/paper-figure.svg)\n")
+    for name in publish.PAPER_PICTURES:
+        (run / "figures" / f"{name}.svg").write_text("<svg/>")
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    monkeypatch.setattr(publish, "PAPER", kept)
+    monkeypatch.setattr(publish, "ROOT", tmp_path)
+    publish.main(["--paper", "--run", str(run)])
+    assert (kept / "report.md").read_text().startswith("# The paper")
+    assert [path.stem for path in (kept / "figures").iterdir()] == ["paper-figure"]
+    assert (tmp_path / "docs" / "pictures" / "bench-paper-total-time.svg").exists()
 
 
 def test_a_page_without_a_place_for_it_is_named() -> None:

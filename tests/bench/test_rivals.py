@@ -316,10 +316,16 @@ def test_certifai_does_not_touch_what_must_not_change(tmp_path: Path, monkeypatc
 # Ourselves
 
 
-def test_a_variant_of_ours_names_method_reading_and_step(small: problem.Problem) -> None:
+def test_a_variant_of_ours_names_the_method(small: problem.Problem) -> None:
     assert ours.options(small, "robust") | {"method": "closest", "robust": 0.95} == ours.options(small, "robust")
-    paper = ours.options(small, "paper-sparse@0.3")
-    assert (paper["method"], paper["reading"], paper["step"]) == ("sparse", "paper", 0.3)
+    assert ours.options(small, "sparse-untwinned")["method"] == "sparse"
+
+
+def test_certifai_sets_nothing_back(small: problem.Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certifai, "POPULATION", 50)
+    monkeypatch.setattr(certifai, "GENERATIONS", 1)
+    answer = answered(certifai.Rival(small, "genetic"))
+    assert all(answer[name] != ROW[name].iloc[0] for name in ("x", "y"))
 
 
 def test_our_schema_freezes_what_must_not_change(tmp_path: Path) -> None:

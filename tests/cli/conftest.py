@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from xgboost import XGBClassifier
 
 from fasterce.cli.app import app
+from tests import samples
 
 NUMBERS = ["age", "pay", "debt"]
 
@@ -33,16 +34,9 @@ class Touch:
 
 
 def people(rows: int, seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "customer": [f"c{k:03d}" for k in range(rows)],
-            "age": rng.integers(18, 80, rows),
-            "pay": rng.normal(50, 15, rows).round(1),
-            "debt": rng.gamma(2.0, 10.0, rows).round(1),
-            "job": rng.choice(["clerk", "nurse", "smith"], rows),
-        }
-    )
+    frame = samples.people(rows, seed)[[*NUMBERS, "job"]].reset_index(drop=True)
+    frame.insert(0, "customer", [f"c{k:03d}" for k in range(rows)])
+    return frame
 
 
 def granted(frame: pd.DataFrame) -> Any:

@@ -101,7 +101,8 @@ def _step(constraint: Any, row: Values, answer: Values, *_: Any) -> bool:
     if own == value:
         return True
     units = (value - (own if constraint.start == "row" else 0.0)) / constraint.size
-    single = 1e-6 * abs(value) / constraint.size if value == float(np.float32(value)) else 0.0
+    is_single = value in (float(np.float32(value)), float(str(np.float32(value))))
+    single = 1e-6 * abs(value) / constraint.size if is_single else 0.0
     return abs(units - round(units)) <= 1e-7 + single
 
 

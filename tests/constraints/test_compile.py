@@ -603,8 +603,8 @@ def test_broken_tells_which_answers_break_which_limit() -> None:
             r"^The constraint 'job may only go up' needs an order, and 'job' has none \(give",
         ),
         ([c.Order("job", ("clerk",)), c.Order("job", ("nurse",))], "orders 'job' in a second way; expected one Order"),
-        ([c.Require("job <= 3")], "must be about numeric columns only; 'job' is categorical.$"),
-        ([c.Derived("job", "age")], "must be about numeric columns only; 'job' is categorical.$"),
+        ([c.Require("job <= 3")], "must be about numeric and boolean columns only; 'job' is categorical.$"),
+        ([c.Derived("job", "age")], "must be about numeric and boolean columns only; 'job' is categorical.$"),
         ([c.If({"job": (0, 1)}, then={"age": 3})], "must list categories for 'job', which is categorical; got a range.$"),
         ([c.If({"age": "old"}, then={"job": "clerk"})], "must give numbers for 'age', which is numeric; got 'old'.$"),
         ([c.If({"job": "baker"}, then={"age": 3})], "must name known categories: unknown category 'baker'"),
@@ -760,3 +760,41 @@ def test_a_function_that_gives_nothing_usable_is_told(function: Any) -> None:
     codec = Codec(table.schema, Profile.measure(table.read(X).codes, table.schema))
     with pytest.raises(InputError, match=r"must give a finite number; got none for \d+ rows\.$"):
         CompiledConstraints.compile(table, codec, None, None, [c.Derived("b", function, of=("a",))])
+
+
+# --- boolean columns in formulas --------------------------------------------------------------------------------------
+
+
+def flags(dtype: Any = bool) -> pd.DataFrame:
+    colour = pd.Series(["red", "blue", "green", "red", "blue", "green"])
+    return pd.get_dummies(pd.DataFrame({"colour": colour}), dtype=bool).astype(dtype).assign(size=[1.0, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize("dtype", [bool, int, float, "boolean"])
+def test_dummies_stay_one_hot(dtype: Any) -> None:
+    X = flags(dtype)
+    domain, blocked = restricted(compiled(X, constraints=[c.Require("colour_blue + colour_green + colour_red == 1")]), X)
+    assert blocked == {}
+    every = np.array([[a, b, d, 1.0] for a in (0.0, 1.0) for b in (0.0, 1.0) for d in (0.0, 1.0)])
+    candidates = np.repeat(every[None], len(X), axis=0)
+    kept = domain.contains(domain.complete(candidates))
+    assert (domain.complete(candidates)[kept][:, :3].sum(axis=1) == 1).all()
+    reached = {tuple(row) for row in domain.complete(candidates)[kept][:, :3].tolist()}
+    assert reached == {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)}
+
+
+def test_a_derived_boolean_has_no_value_beyond_true() -> None:
+    X = pd.DataFrame({"a": [True, False, True, False], "b": [False, True, False, False]})
+    X["either"] = X["a"] | X["b"]
+    domain, _ = restricted(compiled(X, constraints=[c.Derived("either", "a + b")]), X)
+    both, none = np.array([[[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]]] * 4).transpose(1, 0, 2)
+    rows = np.arange(4)
+    assert not domain.contains_own(rows, domain.complete_own(rows, both)).any()
+    completed = domain.complete_own(rows, none)
+    assert (completed[:, 2] == 0).all()
+    assert domain.contains_own(rows, completed).all()
+
+
+def test_a_formula_that_no_booleans_satisfy_is_refused() -> None:
+    with pytest.raises(InputError, match="can never hold"):
+        compiled(flags(), constraints=[c.Require("colour_blue + colour_green + colour_red == 4")])

@@ -48,18 +48,18 @@ def fitted(kind: str) -> tuple[FasterCE, pd.DataFrame, Any]:
     constraints=rule_sets(),
     method=st.sampled_from(METHODS),
     n=st.sampled_from([1, 1, 3]),
-    reading=st.sampled_from(["movement", "movement", "paper"]),
+    engine=st.sampled_from(["hybrid", "hybrid", "latent", "paper"]),
     more=st.sampled_from([{}, {}, {"robust": 0.8}, {"margin": 0.2}, {"target_score": (0.6, 1)}]),
 )
 def test_no_returned_row_breaks_a_rule(
-    kind: str, constraints: list[Any], method: Any, n: int, reading: Any, more: Any
+    kind: str, constraints: list[Any], method: Any, n: int, engine: Any, more: Any
 ) -> None:
     explainer, X, model = fitted(kind)
     rows = X.iloc[:30]
     if kind == "labels":
         more = {name: value for name, value in more.items() if name != "target_score"}
     try:
-        result = explainer.explain(rows, method, constraints=constraints, n=n, reading=reading, **more)
+        result = explainer.explain(rows, method, constraints=constraints, n=n, engine=engine, **more)
     except InputError as error:
         assert str(error).endswith(".")  # noqa: PT017 - rules that contradict each other are told, never kept half
         return

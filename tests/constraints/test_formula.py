@@ -72,18 +72,18 @@ def test_columns_that_are_no_identifiers_stand_in_backticks() -> None:
     ],
 )
 def test_anything_else_is_refused_with_a_sentence(text: str) -> None:
-    with pytest.raises(SchemaError, match=r"^A formula must be made of .*; got .*\.$"):
+    with pytest.raises(SchemaError, match=r"^A formula must .*; got .*\.$"):
         parse_formula(text)
 
 
 @pytest.mark.parametrize("text", ["a", "a <= b <= c", "a != b", "a in b", "a is b", "a = b", "1 <= 2"])
 def test_a_requirement_is_one_comparison_of_columns(text: str) -> None:
-    with pytest.raises(SchemaError, match=r"^A formula must be made of .*; got"):
+    with pytest.raises(SchemaError, match=r"^A formula must .*; got"):
         parse_comparison(text)
 
 
 def test_monsters_are_refused_or_harmless() -> None:
-    for text in ("(" * 400 + "a" + ")" * 400, "-" * 900 + "a", "+".join(["a"] * 300), "a" * 2000):
+    for text in ("(" * 400 + "a" + ")" * 400, "-" * 900 + "a", "+".join(["a"] * 300), "a" * 20_001):
         with pytest.raises(SchemaError, match=r"^A formula must "):
             parse_formula(text)
     assert value("a + 2 ** 9999999", a=1.0) == math.inf

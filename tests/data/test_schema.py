@@ -174,6 +174,12 @@ def test_a_misspelt_column_in_ranges_gets_the_nearest_name() -> None:
         Schema.infer(people(), ranges={"aeg": (0, 1)})
 
 
+def test_a_column_that_is_passed_through_is_not_called_unknown() -> None:
+    schema = Schema((Feature("age", "numeric"),), passthrough=["id"])
+    with pytest.raises(SchemaError, match=r"^Column 'id' is passed through to the model and does not change; .*feature\.$"):
+        schema.position("id")
+
+
 def test_asking_a_schema_for_an_unknown_column_gets_the_nearest_name() -> None:
     with pytest.raises(SchemaError, match="Did you mean 'owner'"):
         Schema.infer(people())["ownr"]
@@ -251,7 +257,7 @@ def test_a_text_column_without_values_is_refused(dtype: Any) -> None:
     [
         (pd.to_datetime(["1970-01-02", "1970-01-11"]), "date", 1, 10),
         (pd.to_datetime(["1970-01-01 00:01", "1970-01-01 01:00"]), "datetime", 60, 3600),
-        (pd.to_datetime(["1970-01-02", "1970-01-03"], utc=True), "datetime", 86400, 172800),
+        (pd.to_datetime(["1970-01-02", "1970-01-03"], utc=True), "datetime[UTC]", 86400, 172800),
         ([datetime.date(1970, 1, 3), datetime.date(1970, 1, 4)], "date", 2, 3),
         (pd.to_timedelta([1, 2], unit="D"), "timedelta[D]", 1, 2),
         (pd.to_timedelta([90, 30], unit="s"), "timedelta[s]", 30, 90),

@@ -110,7 +110,7 @@ def test_an_edited_range_is_a_promise() -> None:
         ({"kind": "categorical", "categories": []}, "at least one category"),
         ({"kind": "categorical", "categories": ["a"], "change": "up"}, "no order"),
         ({"kind": "categorical", "categories": ["a"], "missing": "maybe"}, "must have missing values"),
-        ("numeric", "must have a kind"),
+        ("numeric", "must have entries for its kind"),
     ],
 )
 def test_what_is_mistyped_is_told_with_its_column(about: Any, told: str) -> None:

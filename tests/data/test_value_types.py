@@ -4,6 +4,7 @@ import datetime
 import math
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -77,3 +78,73 @@ def test_an_unknown_type_is_refused() -> None:
     with pytest.raises(SchemaError, match="must have a value type, one of 'number', 'decimal', 'date'"):
         Feature.from_dict(fields)
     assert value_types.frequency("period[nonsense]") is None
+
+
+ZONES: dict[str, Any] = {
+    "numpy": pd.to_datetime(["2020-07-01 12:00", "2020-12-01 12:00"]).tz_localize("Europe/Berlin"),
+    "arrow": pd.array(
+        pd.to_datetime(["2020-07-01 12:00", "2020-12-01 12:00"]).tz_localize("Europe/Berlin"),
+        dtype="timestamp[us, tz=Europe/Berlin][pyarrow]",
+    ),
+    "object": pd.Series(
+        [datetime.datetime(2020, month, 1, 12, tzinfo=ZoneInfo("Europe/Berlin")) for month in (7, 12)], dtype=object
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_times_are_read_returned_and_written_in_their_own_zone(name: str) -> None:
+    frame = pd.DataFrame({"t": ZONES[name]})
+    schema = Schema.infer(frame)
+    feature = schema["t"]
+    assert feature.value_type == "datetime[Europe/Berlin]"
+    assert [feature.text(end) for end in (feature.lower, feature.upper)] == [
+        "2020-07-01 12:00:00+02:00",
+        "2020-12-01 12:00:00+01:00",
+    ]
+    assert feature.number("2020-07-01 12:00") == feature.lower  # without an offset, in the zone of the column
+    assert feature.number("2020-07-01 10:00+00:00") == feature.lower
+    table = Table.like(frame, schema)
+    codes = table.read(frame).codes
+    back = table.frame(codes)["t"]
+    assert back.dtype == frame["t"].dtype
+    assert [str(value) for value in back] == [str(value) for value in frame["t"]]
+    assert str(table.value(0, codes[1, 0])) == "2020-12-01 12:00:00+01:00"
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+def test_times_without_a_zone_are_in_that_of_the_column() -> None:
+    frame = pd.DataFrame({"t": ZONES["numpy"]})
+    table = Table.like(frame, Schema.infer(frame))
+    naive = pd.DataFrame({"t": pd.to_datetime(["2020-07-01 12:00", "2020-12-01 12:00"])})
+    assert (table.read(naive).codes == table.read(frame).codes).all()
+
+
+@pytest.mark.parametrize(
+    ("tz", "named"),
+    [
+        ("UTC", "datetime[UTC]"),
+        (datetime.timezone(datetime.timedelta(hours=-5)), "datetime[UTC-05:00]"),
+        (ZoneInfo("Asia/Tokyo"), "datetime[Asia/Tokyo]"),
+        (None, "datetime"),
+    ],
+)
+def test_a_zone_has_a_name_that_can_be_read_again(tz: Any, named: str) -> None:
+    assert value_types.zoned(tz) == named
+    assert value_types.is_known(named)
+    assert not value_types.is_known("datetime[Nowhere/Land]")
+
+
+def test_day_and_month_are_not_guessed() -> None:
+    frame = pd.DataFrame({"start": pd.to_datetime(["2020-01-01", "2021-01-01"])})
+    schema = Schema.infer(frame)
+    rows = pd.DataFrame({"start": ["03.02.2020", "2020-02-03"]})
+    reading = Table.like(frame, schema).read(rows)
+    assert "in the order year-month-day" in reading.problems[0].text()
+    german = schema.declare({"start": {"format": "%d.%m.%Y"}})
+    reading = Table.like(frame, german).read(rows)
+    assert not reading.problems
+    assert reading.codes[0, 0] == reading.codes[1, 0]
+    assert german["start"].text(float(reading.codes[0, 0])) == "03.02.2020"
+    with pytest.raises(SchemaError, match="must write a date with day, month and year"):
+        schema.declare({"start": {"format": "%d.%m."}})

@@ -26,3 +26,18 @@ def test_the_page_about_answers_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert (names["steady"].to_frame()["robust"] >= 0.95).all()
     assert (names["lasting"].to_frame()["ensemble_agreement"] >= 0.8).all()
     assert "'only telephone may change (features_to_vary)' prevents it" in capsys.readouterr().out
+
+
+def test_the_page_about_kinds_of_models_runs() -> None:
+    names = run_page("model-kinds.md")
+    for model, result, wanted in (
+        (names["calibrated"], names["isotonic"], "good"),
+        (names["stack"], names["stacking"], "good"),
+        (names["cautious"], names["thresholded"], "good"),
+        (names["forest"], names["anomalies"], 1),
+    ):
+        assert (result.status == "found").all()
+        assert (model.predict(result.counterfactuals) == wanted).all()
+    assert (names["cautious"].predict_proba(names["thresholded"].counterfactuals)[:, 1] >= 0.75).all()
+    assert (names["expected_months"](names["longer"].counterfactuals.dropna()) >= 30).all()
+    assert set(names["longer"].status) == {"found"}

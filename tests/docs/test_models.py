@@ -21,7 +21,7 @@ def test_the_page_about_models_runs(
         exec(compile(block, "models.md", "exec"), names)
     shown = capsys.readouterr().out
     assert "onnx sha256:" in shown
-    assert "must predict one row as it does among others" in shown
+    assert "must return the same prediction for a row alone and in a batch" in shown
     X, pipeline = names["X"], names["pipeline"]
     wanted = ["granted" if label else "refused" for label in pipeline.predict(X)]
     assert (names["loaded"].model.predict(X) == wanted).mean() > 0.99

@@ -6,10 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -23,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from mkdocs.config import load_config  # noqa: E402
+
+import flow_pictures  # noqa: E402
 
 ASSETS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "video": "src", "object": "data"}
 
@@ -128,6 +129,15 @@ def test_every_asset_a_page_loads_is_there(pages: dict[Path, Page]) -> None:
     assert missing == []
 
 
+def test_the_flow_pictures_are_those_of_their_script(site: Path) -> None:
+    page = (site / "how-it-works.html").read_text(encoding="utf-8")
+    for name, flow in flow_pictures.FLOWS.items():
+        drawn = flow_pictures.draw(flow)
+        assert (flow_pictures.FOLDER / f"flow-{name}.svg").read_text(encoding="utf-8") == drawn
+        assert f'aria-label="{flow.title}"' in page
+    assert "mermaid" not in page, "Material loads Mermaid from another site"
+
+
 def test_search_works_without_a_server(site: Path) -> None:
     assert "iframe-worker.js" in (site / "index.html").read_text(encoding="utf-8")
     assert (site / "search" / "search_index.js").is_file()
@@ -146,21 +156,3 @@ def test_the_site_and_the_readme_tell_the_same_figures() -> None:
     rivals = [line for line in page[page.index("## Beside others") :].splitlines() if line.startswith("|")]
     assert len(rivals) > 5
     assert [line for line in rivals if line not in readme] == []
-
-
-def test_all_that_is_public_says_what_it_does() -> None:
-    classes = [fasterce.FasterCE, fasterce.Explanation, fasterce.Schema, fasterce.Feature]
-    constraints = [getattr(fasterce.constraints, name) for name in fasterce.constraints.__all__]
-    silent = [one.__qualname__ for one in (*classes, *constraints) if not one.__doc__]
-    for one in classes:
-        public = {name: member for name, member in vars(one).items() if not name.startswith("_")}
-        silent += [f"{one.__name__}.{name}" for name, member in public.items() if _can_say(member) and not _said(member)]
-    assert silent == []
-
-
-def _can_say(member: Any) -> bool:
-    return isinstance(member, (FunctionType, classmethod, staticmethod, property, cached_property))
-
-
-def _said(member: Any) -> bool:
-    return bool(getattr(member, "__doc__", "") or getattr(getattr(member, "__func__", None), "__doc__", ""))

@@ -103,7 +103,7 @@ def test_an_autoencoder_and_a_copy_that_no_longer_fit_are_said(explainer: Faster
     strange["income"] = np.where(np.arange(400) % 2, 900.0, -700.0)
     report = explainer.drift(strange)
     assert report.reconstruction.drifted
-    assert "the autoencoder rebuilds these rows worse" in report.verdict
+    assert "the autoencoder reconstructs these rows less accurately" in report.verdict
     other = explainer._for(lambda frame: truth(frame, 45.0))
     report = other.drift(people(400, 6))
     assert report.surrogate is not None

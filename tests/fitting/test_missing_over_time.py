@@ -10,12 +10,12 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from fasterce import FasterCE, Schema, load
-from fasterce.artifact.arrays import arrays_of
 from fasterce.config import Config, FitConfig, SurrogateConfig
 from fasterce.data.profile import Profile
 from fasterce.data.schema import MISSING
 from fasterce.errors import InputError, ModelError
 from fasterce.fitting import pipeline, update
+from tests.changing import same, updated_twice
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning:fasterce")
 
@@ -98,11 +98,6 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def same(one: FasterCE, other: FasterCE) -> bool:
-    left, right = (arrays_of(e.state_.search, e.state_.statistics) for e in (one, other))
-    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
-
-
 def check_answers(explainer: FasterCE, model: Any) -> None:
     result = explainer.explain(REFUSED, target="yes")
     assert set(result.status) <= {"found", "already_target"}
@@ -146,12 +141,8 @@ def test_the_profile_is_that_of_a_fit_of_everything(explainer: FasterCE) -> None
 
 
 def test_same_stream_same_explainer_saved_in_between_or_not(saved: Path, tmp_path: Path) -> None:
-    one, other = load(saved, MODEL), load(saved, MODEL)
-    for k, share in enumerate((0.2, 0.6)):
-        one.update(people(150, k, share))
-        other.update(people(150, k, share))
-        other.save(tmp_path / "between")
-        other = load(tmp_path / "between", MODEL)
+    parts = [people(150, k, share) for k, share in enumerate((0.2, 0.6))]
+    one, other = updated_twice(saved, tmp_path, MODEL, parts)
     assert same(one, other)
     pd.testing.assert_frame_equal(one.explain(REFUSED).counterfactuals, other.explain(REFUSED).counterfactuals)
 
@@ -218,13 +209,13 @@ def test_a_gap_where_there_was_none_needs_another_fit(explainer: FasterCE) -> No
 # -- drift -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [11, 12, 13])
-def test_the_same_share_of_gaps_is_no_drift(saved: Path, seed: int) -> None:
-    report = load(saved, MODEL).drift(people(400, seed))
-    assert not report.drifted, report.verdict
-    assert list(report.frame["missing_then"] > 0) == [False, True, True, True]
-    assert report.frame.loc["income", "then"] == pytest.approx(START["income"].mean())
-    assert report.frame.loc["income", "now"] == pytest.approx(people(400, seed)["income"].mean())
+def test_the_same_share_of_gaps_is_rarely_drift(saved: Path) -> None:
+    """Which of the samples give a false alarm depends on the processor: the last digits of the weights differ."""
+    reports = [load(saved, MODEL).drift(people(400, seed)) for seed in range(11, 21)]
+    assert sum(report.drifted for report in reports) <= 2, [report.verdict for report in reports]
+    assert all(list(report.frame["missing_then"] > 0) == [False, True, True, True] for report in reports)
+    assert reports[0].frame.loc["income", "then"] == pytest.approx(START["income"].mean())
+    assert reports[0].frame.loc["income", "now"] == pytest.approx(people(400, 11)["income"].mean())
 
 
 @pytest.mark.parametrize("name", ["income", "debt", "job"])

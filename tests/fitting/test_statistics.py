@@ -19,11 +19,11 @@ from fasterce.fitting.statistics import (
     count_values,
     merged_profile,
     prediction_cuts,
-    reconstruction_losses,
     sizes,
     surrogate_agreement,
     weighted_quantiles,
 )
+from fasterce.latent.autoencoder import reconstruction_losses
 from fasterce.latent.runtime import Callables
 from fasterce.models.predictions import Predictions
 from fasterce.models.predictor import Numbers

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasterce import FasterCE, load
-from fasterce.artifact.arrays import arrays_of
 from fasterce.config import Config, FitConfig, SurrogateConfig
 from fasterce.errors import InputError, ModelError, NotFittedError
 from fasterce.fitting import pipeline as fit_pipeline
 from fasterce.fitting import update
 from fasterce.latent.runtime import Network
-from tests.changing import people, pipeline, schema, strict, truth
+from tests.changing import people, pipeline, same, schema, strict, truth, updated_twice
 
 SURROGATE = SurrogateConfig(edited_rows_per_feature=1_000, min_edited_rows=5_000, min_steps=250, steps_per_feature=50)
 CONFIG = Config(surrogate=SURROGATE)
@@ -28,11 +27,6 @@ REFUSED = people(300, 9).loc[lambda frame: truth(frame) == "no"].head(60)
 def fitted(model: Any = truth, start: pd.DataFrame = START, **settings: Any) -> FasterCE:
     usual: dict[str, Any] = {"progress": False, "compile": "never", "random_state": 1, "config": CONFIG}
     return FasterCE(model, schema(start), **usual | settings).fit(start)
-
-
-def same(one: FasterCE, other: FasterCE) -> bool:
-    left, right = (arrays_of(e.state_.search, e.state_.statistics) for e in (one, other))
-    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +85,8 @@ def test_as_good_as_a_full_fit_of_everything(explainer: FasterCE) -> None:
 
 
 def test_same_seed_same_stream_same_explainer_saved_in_between_or_not(saved: Path, tmp_path: Path) -> None:
-    one, other = load(saved, truth), load(saved, truth)
-    for k, shift in enumerate((0.0, 1.5)):
-        one.update(people(150, k, shift))
-        other.update(people(150, k, shift))
-        other.save(tmp_path / "between")
-        other = load(tmp_path / "between", truth)
+    parts = [people(150, k, shift) for k, shift in enumerate((0.0, 1.5))]
+    one, other = updated_twice(saved, tmp_path, truth, parts)
     assert same(one, other)
     assert int(other.state_.statistics.updates) == 2
     pd.testing.assert_frame_equal(one.explain(REFUSED).counterfactuals, other.explain(REFUSED).counterfactuals)

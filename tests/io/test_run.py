@@ -356,12 +356,12 @@ def test_another_source_or_explainer_is_not_resumed(
     stamp = source.stat()
     source.write_text(text.replace("abc", "abd"))
     os.utime(source, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    with pytest.raises(InputError, match="a run of something else: source was"):
+    with pytest.raises(InputError, match="another run: source was"):
         run(explainer, source, target, **how)
     source.write_text(text)
     assert run(explainer, source, target, **how).resumed == 1
     stop_after(explainer, source, target, 1, **how)
-    with pytest.raises(InputError, match="something else: explainer was"):
+    with pytest.raises(InputError, match="another run: explainer was"):
         run(fitted(seed=5), source, target, **how)
 
 

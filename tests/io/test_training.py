@@ -11,7 +11,7 @@ import pytest
 
 from fasterce import FasterCE, Schema
 from fasterce.errors import InputError
-from fasterce.io import read_table
+from fasterce.io import DATE_FORMATS, read_table
 
 
 def written(folder: Path, text: str) -> Path:
@@ -100,3 +100,14 @@ def test_standard_input_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
     found = read_table(written(tmp_path, "a,b\n"))
     assert found.shape == (0, 2)
+
+
+def test_dates_of_a_german_file_are_read_by_their_format(tmp_path: Path) -> None:
+    path = written(tmp_path, "opened;amount\n03.02.2020;1,5\n13.02.2020;2,5\n")
+    found = read_table(path, dates=["opened"], decimal=",")
+    assert found["opened"].tolist() == [pd.Timestamp("2020-02-03"), pd.Timestamp("2020-02-13")]
+    assert found.attrs[DATE_FORMATS] == {"opened": "%d.%m.%Y"}
+    schema = Schema.infer(found).declare({"opened": {"format": "%d.%m.%Y"}})
+    assert read_table(path, decimal=",", schema=schema)["opened"].tolist() == found["opened"].tolist()
+    with pytest.raises(InputError, match="must hold dates of one format"):
+        read_table(path, dates=["amount"])

@@ -342,6 +342,7 @@ def random_trees(
     made = Trees(
         edges=np.concatenate(edges),
         edge_start=start,
+        numeric=np.array([kind in NUMBERS for kind in kinds]),
         root=np.array(roots, dtype=np.int32),
         feature=integers("feature"),
         cell=integers("cell"),

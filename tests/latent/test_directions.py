@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fasterce.latent.directions import height, orthogonal_part, project_on, unit
+from fasterce.latent.directions import each_without_others, height, orthogonal_part, project_on, unit
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -151,3 +151,13 @@ def test_height_is_the_signed_distance() -> None:
     points = np.array([[3.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
     normals = np.array([[0.0, 2.0], [3.0, 4.0], [0.0, 0.0]])
     np.testing.assert_allclose(height(points, normals, np.array([-2.0, 5.0, 9.0])), [3.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(("count", "dimensions"), [(4, 6), (6, 6), (7, 5)])
+def test_each_without_others_is_the_orthogonal_part_of_each(count: int, dimensions: int) -> None:
+    normals = np.random.default_rng(count).normal(size=(3, count, dimensions))
+    normals[1, 2] = 0.0
+    found = each_without_others(normals)
+    for a in range(count):
+        wanted = orthogonal_part(unit(normals[:, a]), np.delete(normals, a, axis=1))
+        np.testing.assert_allclose(found[:, a], wanted, atol=1e-3)

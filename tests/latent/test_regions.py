@@ -14,7 +14,7 @@ from fasterce.config import LatentConfig
 from fasterce.latent.directions import height
 from fasterce.latent.hyperplanes import Hyperplanes, adapted_svms, fit_hyperplanes
 from fasterce.latent.regions import Agreement, Regions, fit_regions
-from fasterce.search import paper
+from fasterce.search.engines import paper
 from fasterce.search.rounds import run_rounds
 
 
@@ -246,7 +246,7 @@ def test_each_row_of_a_task_goes_by_its_regions_plane(toys: Any) -> None:
     whole, latent = task.state.regions, task.latent
     two = Regions(latent, np.concatenate([whole.normals, -whole.normals]), np.concatenate([whole.offsets, 1 + whole.offsets]))
     local = replace(task, state=replace(task.state, regions=two))
-    target = task.judge.target
+    target = task.evaluator.target
     np.testing.assert_array_equal(local.prediction_planes[0][0], whole.normals[0, target[0]])
     np.testing.assert_array_equal(local.prediction_planes[0][1], -whole.normals[0, target[1]])
     np.testing.assert_array_equal(local.prediction_planes[1][1], 1 + whole.offsets[0, target[1]])
@@ -254,13 +254,13 @@ def test_each_row_of_a_task_goes_by_its_regions_plane(toys: Any) -> None:
 
 
 @pytest.mark.parametrize("name", paper.VARIANTS)
-def test_the_papers_reading_knows_no_regions(toys: Any, name: str) -> None:
+def test_the_engine_paper_knows_no_regions(toys: Any, name: str) -> None:
     task, _ = toys.scene(lambda codes: codes[:, 0] + codes[:, 2] - 12.0, ROWS)
     whole = task.state.regions
     upside_down = replace(whole, normals=-whole.normals, offsets=-whole.offsets)
     local = replace(task, state=replace(task.state, regions=upside_down))
     assert (local.toward_target != task.toward_target).any()
-    found = [run_rounds(scene.judge, [paper.VARIANTS[name](scene, 1)]) for scene in (task, local)]
+    found = [run_rounds(scene.evaluator, [paper.VARIANTS[name](scene, 1)]) for scene in (task, local)]
     assert found[0] is not None
     assert found[1] is not None
     (one,), (two,) = found[0], found[1]

@@ -71,16 +71,24 @@ def test_whole_numbers_stay_whole_inside_a_fractional_range(encoded: Callable, p
     assert 20 <= age.min() <= age.max() <= 60
 
 
-def test_samples_outside_declared_ranges_are_dropped(encoded: Callable, people: pd.DataFrame) -> None:
+def test_samples_outside_declared_ranges_are_drawn_again(encoded: Callable, people: pd.DataFrame) -> None:
     free = draw(encoded, people)
     bound = draw(encoded, people, ranges={"rate": (0, 10)})
     assert len(free) == LatentConfig().min_samples
-    assert len(bound) < len(free) - 100
+    assert len(bound) == len(free)
     kept = np.isin(free.latent[:, 1], bound.latent[:, 1])
     codec, _, _ = encoded(people)
     raw = codec.decode(free.latent)[:, 2]
     slack = 0.5
-    np.testing.assert_array_equal(kept, (raw >= -slack) & (raw <= 10 + slack))
+    inside = (raw >= -slack) & (raw <= 10 + slack)
+    assert (~inside).sum() > 100
+    np.testing.assert_array_equal(kept, inside)
+    drawn_again = codec.decode(bound.latent)[inside.sum() :, 2]
+    assert ((drawn_again >= -slack) & (drawn_again <= 10 + slack)).all()
+
+
+def test_where_nothing_decodes_into_a_range_there_are_fewer_samples(encoded: Callable, people: pd.DataFrame) -> None:
+    assert len(draw(encoded, people, ranges={"rate": (1e6, 2e6)})) == 0
 
 
 def test_a_one_sided_range_drops_what_lies_on_the_wrong_side(encoded: Callable, people: pd.DataFrame) -> None:

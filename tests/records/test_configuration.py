@@ -53,7 +53,7 @@ def test_an_option_is_restored_as_it_was_meant(bank: FasterCE, option: str, give
 @pytest.mark.parametrize(
     "options",
     [
-        {"reading": "paper"},
+        {"engine": "paper"},
         {"permitted_range": {"income": (10, math.inf), "job": ["nurse"]}, "override": True},
         {
             "constraints": [Order("job", ("clerk", "nurse", "smith")), Forbidden("job", (("clerk", "smith"),))],

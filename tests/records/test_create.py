@@ -441,7 +441,7 @@ def test_explanations_side_by_side_have_no_record(bank: FasterCE) -> None:
 def test_an_explainer_with_another_schema_is_refused(bank: FasterCE, grades: FasterCE) -> None:
     data = people()[["age", "income"]]
     other = fitted(lambda frame: np.where(frame["income"] > 50, "good", "bad"), data)
-    with pytest.raises(InputError, match="the explainer that explained"):
+    with pytest.raises(InputError, match="the explainer of the explanation"):
         records.make(other, bank.explain(refused(bank.model, 1)))
 
 
@@ -463,3 +463,21 @@ def test_derived_columns_are_among_the_constraints(bank: FasterCE) -> None:
     assert {"constraint": "derived", "feature": "debt", "formula": "income / 2"}.items() <= next(
         one["constraint"] for one in record["constraints"]["constraints"] if one["source"] == "constraints"
     ).items()
+
+
+def test_a_changed_record_changes_no_later_one(bank: FasterCE) -> None:
+    rows = refused(bank.model, 1)
+    (first,) = records.make(bank, bank.explain(rows))
+    before = copy.deepcopy(first)
+    first["constraints"]["constraints"].append("spoilt")
+    first["configuration"]["options"]["n"] = 99
+    (second,) = records.make(bank, bank.explain(rows))
+    assert lasting(second) == lasting(before)
+    assert second["constraints"] == before["constraints"]
+
+
+def test_options_are_written_as_they_were_given(bank: FasterCE) -> None:
+    rows = refused(bank.model, 1)
+    for share in (0.5, 0.75, None, 0.5):
+        (record,) = records.make(bank, bank.explain(rows, robust=share))
+        assert record["configuration"]["options"]["robust"] == share

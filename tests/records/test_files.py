@@ -14,6 +14,7 @@ import pytest
 
 from fasterce import FasterCE, records
 from fasterce.errors import InputError, MissingExtraError
+from fasterce.records.files import SharedText, encode
 from tests.records.worlds import refused
 
 
@@ -170,3 +171,18 @@ def test_a_files_digest(tmp_path: Path) -> None:
 
 def test_a_record_is_plain_json(found: list[dict[str, Any]]) -> None:
     assert json.loads(json.dumps(found)) == found
+
+
+def test_records_of_a_call_are_written_as_each_alone(found: list[dict[str, Any]]) -> None:
+    shared: SharedText = {}
+    changed = [record | {"constraints": record["constraints"] | {"set_by": who}} for record in found for who in ("a", "bé")]
+    for record in [*found, *changed]:
+        assert encode(record, shared) == json.dumps(record, ensure_ascii=False) == records.to_json(record)
+
+
+def test_equal_texts_of_other_objects_are_not_confused(found: list[dict[str, Any]]) -> None:
+    """An object that is gone may leave its id to another one."""
+    shared: SharedText = {}
+    for k in range(50):
+        written = encode(found[0] | {"constraints": found[0]["constraints"] | {"set_by": f"policy {k}"}}, shared)
+        assert json.loads(written)["constraints"]["set_by"] == f"policy {k}"

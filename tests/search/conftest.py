@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fasterce.config import Config
 from fasterce.constraints.compile.domain import Domain
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
@@ -22,10 +23,10 @@ from fasterce.latent.sampling import sample
 from fasterce.models.predictions import Predictions
 from fasterce.search.context import SearchContext
 from fasterce.search.distance import Distance
-from fasterce.search.judge import Judge
+from fasterce.search.evaluator import Evaluator
 from fasterce.search.query_targets import Named
 from fasterce.surrogate.runtime import Surrogate
-from fasterce.surrogate.train import _Tables
+from fasterce.surrogate.train import _Tables, edited_rows, train_surrogate
 from fasterce.typing import Floats
 
 IDENTITY = Callables(lambda matrix: matrix, lambda latent: latent)
@@ -181,22 +182,33 @@ class Toys:
             agreement=0.9,
         )
 
+    @staticmethod
+    def trained(codec: Codec, codes: Floats, model: ToyModel) -> Surrogate | None:
+        """A surrogate as `fit` trains it, with few steps."""
+        config = replace(Config.fast().surrogate, min_steps=400, hidden=48)
+        rows = edited_rows(codes, model.label(codes), codec, np.random.default_rng(0), config=config)
+        found = ToyModel(model.lead, model.graded)(rows)
+        return train_surrogate(rows, found, codec, 2, 0, config=config)
+
     def context(self, state: SearchState, domain: Domain, model: ToyModel, **options: Any) -> SearchContext:
         """Wants, for every row, the class the model does not give it now."""
         lead = np.asarray(model.lead(domain.row), dtype=float)
         target = (lead <= 0).astype(np.intp)
         start = -np.abs(lead) if model.graded else np.full(len(lead), -1.0)
-        return SearchContext(state, domain, Judge(model, Named(target), model.graded), start=start, **options)
+        evaluator = Evaluator(model, Named(target), model.graded)
+        return SearchContext(state, domain, evaluator, start=start, lead=start, **options)
 
     def scene(
         self, lead: Callable[[Floats], Floats], rows: Any, *, graded: bool = True, **constraints: Any
     ) -> tuple[SearchContext, ToyModel]:
-        """The standard frame, a model and rows to explain, in one go; `copy` makes a surrogate from the codec."""
-        options = {name: constraints.pop(name) for name in ("named", "margin", "step") if name in constraints}
+        """The standard frame, a model and rows to explain; `copy` makes a surrogate from the codec, `trained` trains one."""
+        options = {name: constraints.pop(name) for name in ("named", "margin", "paper") if name in constraints}
         copy = constraints.pop("copy", None)
+        trained = constraints.pop("trained", False)
         codec, codes = self.codec(self.frame())
         model = ToyModel(lead, graded)
-        state = replace(self.state(codec, codes, model), surrogate=copy and copy(codec))
+        surrogate = self.trained(codec, codes, model) if trained else copy and copy(codec)
+        state = replace(self.state(codec, codes, model), surrogate=surrogate)
         return self.context(state, self.domain(codec, rows, **constraints), model, **options), model
 
 

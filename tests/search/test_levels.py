@@ -10,7 +10,8 @@ import pytest
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import MissingValues
 from fasterce.data.schema import MISSING
-from fasterce.search import levels, sweep
+from fasterce.search import levels
+from fasterce.search.sweep import single_edits
 
 CONFIG = SearchConfig()
 SETS = (levels.coarse_levels, levels.dense_levels, levels.fine_levels)
@@ -62,27 +63,10 @@ def test_fine_levels_hold_categories_too_rare_for_a_column_of_their_own(toys: An
     assert offered[levels.coarse_levels] == offered[levels.dense_levels] < offered[levels.fine_levels]
 
 
-def test_every_fine_edit_knows_its_nearest_coarse_edit(toys: Any, codec: Any) -> None:
-    domain = toys.domain(
-        codec, [[3.0, 1.0, 5.0, 7.0]], lower={0: -99.0, 2: -99.0, 3: -99.0}, upper={0: 99.0, 2: 99.0, 3: 99.0}
-    )
-    coarse, fine = (sweep.edits(domain, made(codec)) for made in (levels.coarse_levels, levels.fine_levels))
-    near = levels.nearest_level(codec)
-    assert near.shape == fine.feature.shape
-    for k, place in enumerate(near):
-        feature, value = fine.feature[k], fine.value[0, k]
-        if place < 0:
-            assert abs(value) == 99.0, "only the ends of a row's own range have none"
-            continue
-        others = coarse.value[0][(coarse.feature == feature) & (np.abs(coarse.value[0]) < 99)]
-        assert coarse.feature[place] == feature
-        assert abs(coarse.value[0, place] - value) == np.abs(others - value).min()
-
-
 def test_levels_are_worked_out_once(toys: Any) -> None:
     context, _ = toys.scene(lambda codes: codes[:, 0] - 5.0, [[3.0, 1.0, 5.0, 7.0]])
     known = context.state
-    for name in ("coarse_levels", "dense_levels", "fine_levels", "nearest_levels"):
+    for name in ("coarse_levels", "dense_levels", "fine_levels"):
         assert getattr(known, name) is getattr(known, name)
     np.testing.assert_array_equal(known.dense_levels[1], levels.dense_levels(known.codec)[1])
 
@@ -109,11 +93,9 @@ def test_only_legal_gaps_are_tried(toys: Any) -> None:
     domain = replace(
         domain, missing=MissingValues(code, np.array([False, True, False, False])), allowed={1: np.arange(5) < 4}
     )
-    asked = sweep.edits(domain, levels.dense_levels(codec))
-    open_ = [
-        {(int(f), float(v)) for f, v, o in zip(asked.feature, asked.value[i], asked.open[i], strict=True) if o}
-        for i in (0, 1)
-    ]
+    edited = single_edits(domain, levels.dense_levels(codec))
+    changed = edited != domain.base[:, None, :]
+    open_ = [{(int(j), float(edited[i, k, j])) for k, j in zip(*np.nonzero(changed[i]), strict=True)} for i in (0, 1)]
     assert (1, 4.0) not in open_[0], "it is missing already"
     assert (1, 4.0) in open_[1]
     assert {v for f, v in open_[0] if f == 0} >= {0.0, 10.0}, "what is missing may be filled"

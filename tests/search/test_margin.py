@@ -19,7 +19,7 @@ def push(toys: Any, lead: Any, codes: Any, margin: float, row: Any = ROW, **cons
     context, model = toys.scene(lead, row, margin=margin, **constraints)
     model.model_rows.clear()
     pool = Pool.start(np.array([codes], dtype=float), np.ones((1, len(codes)), dtype=bool), context.domain, context.distance)
-    pools = run_rounds(context.judge, [beyond(context, pool)])
+    pools = run_rounds(context.evaluator, [beyond(context, pool)])
     assert pools is not None
     return context, pool, pools[0]
 
@@ -35,7 +35,7 @@ def test_every_changed_number_moves_on_by_margin_deviations(toys: Any) -> None:
 def test_no_margin_no_evaluation(toys: Any) -> None:
     context, before, after = push(toys, lambda codes: codes[:, 0] - 6.0, [[6.01, 1.0, 5.0, 7.0]], 0.0)
     assert after is before
-    assert context.judge.evaluate.model_rows == []
+    assert context.evaluator.predict.model_rows == []
 
 
 def test_as_far_as_the_model_agrees(toys: Any) -> None:
@@ -66,7 +66,7 @@ def test_invalid_candidates_are_not_evaluated(toys: Any) -> None:
     context, model = toys.scene(lambda codes: codes[:, 0] - 6.0, ROW, margin=1.0)
     pool = Pool.start(np.array([[[5.0, 1.0, 5.0, 7.0]]]), np.array([[False]]), context.domain, context.distance)
     model.model_rows.clear()
-    pools = run_rounds(context.judge, [beyond(context, pool)])
+    pools = run_rounds(context.evaluator, [beyond(context, pool)])
     assert pools is not None
     after = pools[0]
     assert model.model_rows == []
@@ -87,7 +87,7 @@ def test_what_was_filled_or_went_missing_stays_where_it_is(toys: Any) -> None:
         context, domain=replace(context.domain, missing=MissingValues(code, np.array([False, False, False, True])))
     )
     pool = Pool.start(np.array([[[4.0, 1.0, 6.01, MISSING]]]), np.array([[True]]), context.domain, context.distance)
-    pools = run_rounds(context.judge, [beyond(context, pool)])
+    pools = run_rounds(context.evaluator, [beyond(context, pool)])
     assert pools is not None
     after = pools[0].codes[0, 0]
     assert after[[0, 1, 3]].tolist() == [4.0, 1.0, MISSING]

@@ -13,7 +13,7 @@ ROW = [1.0, 1.0, 1.0, 2.0]
 def pool_of(cost: list[list[float]], codes: Any = None) -> Pool:
     price = np.array(cost)
     codes = np.zeros((*price.shape, 2)) if codes is None else np.array(codes)
-    return Pool(codes, np.isfinite(price), price, codes + 100, -price)
+    return Pool(codes, np.isfinite(price), price, -price)
 
 
 def test_start_prices_what_is_valid(toys: Any) -> None:
@@ -22,7 +22,6 @@ def test_start_prices_what_is_valid(toys: Any) -> None:
     codes = np.array([[[6.0, 2.0, 1.0, 2.0], [1.0, 1.0, 2.0, 2.0]]])
     pool = Pool.start(codes, np.array([[True, False]]), domain, Distance.gower(codec.profile.span, codec.numeric))
     np.testing.assert_allclose(pool.cost, [[1.5, np.inf]])
-    np.testing.assert_array_equal(pool.floor, [[ROW, ROW]])
 
 
 def test_best_sorts_by_price_and_keeps_parts_together() -> None:
@@ -30,7 +29,6 @@ def test_best_sorts_by_price_and_keeps_parts_together() -> None:
     pool = pool_of([[3.0, np.inf, 1.0, 3.0]], codes).best(3)
     np.testing.assert_array_equal(pool.cost, [[1.0, 3.0, 3.0]])
     np.testing.assert_array_equal(pool.codes[0], codes[0, [2, 0, 3]])
-    np.testing.assert_array_equal(pool.floor[0], codes[0, [2, 0, 3]] + 100)
     np.testing.assert_array_equal(pool.lead, [[-1.0, -3.0, -3.0]])
     assert pool.best(10).codes.shape == (1, 3, 2)
 
@@ -49,17 +47,6 @@ def test_pools_add_up() -> None:
     np.testing.assert_array_equal(both.cost, [[1.0, 0.5, 2.0]])
     np.testing.assert_array_equal(both.best(1).codes, [[[2.0, 2.0]]])
     np.testing.assert_array_equal(both.lead, [[-1.0, -0.5, -2.0]])
-
-
-def test_different_puts_what_only_adds_to_a_cheaper_one_last() -> None:
-    """x alone, then x and y, then y alone: y alone is the second option, though it costs more."""
-    codes = [[[2.0, 0.0], [2.0, 1.0], [0.0, 3.0], [9.0, 9.0]]]
-    pool = pool_of([[1.0, 1.5, 3.0, np.inf]], codes)
-    two = pool.different(np.zeros((1, 2)), 2)
-    np.testing.assert_array_equal(two.codes, [[[2.0, 0.0], [0.0, 3.0]]])
-    three = pool.different(np.zeros((1, 2)), 3)
-    np.testing.assert_array_equal(three.cost, [[1.0, 1.5, 3.0]])
-    assert three.valid.all()
 
 
 def test_a_pool_of_some_rows_among_all() -> None:

@@ -106,7 +106,7 @@ def test_a_row_whose_label_is_not_the_supposed_one_stays_open_and_is_named() -> 
     failure = Problem("models.no_prediction")
     own, supposed = Predictions(np.array([0, 1, 0, FAILED])), Predictions(np.array([0, 0, 1, 0]))
     doubtful = book.record(book.open, own, supposed, book.target.for_queries(supposed), failure)
-    assert doubtful.tolist() == [1, 2]
+    assert doubtful.tolist() == [1, 2, 3]
     assert book.status.tolist() == ["already_target", "", "", "model_error"]
     assert book.reason[3] == failure.text()
 

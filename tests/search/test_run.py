@@ -103,7 +103,7 @@ def check_true(explainer: FasterCE, result: Any, rows: pd.DataFrame) -> None:
         ({"realism": 1.5}, r"^realism must be a number from 0 to 1; got 1\.5\.$"),
         ({"realism": "much"}, r"got 'much'\.$"),
         ({"n": 0}, r"^n must be a whole number from 1 to 100; got 0\.$"),
-        ({"step": 0}, r"^step must be a number of at least 1e-06; got 0\.$"),
+        ({"paper": {"step": 0}}, r"^paper\.step must be a number of at least 1e-06; got 0\.$"),
         ({"margin": -0.1}, r"^margin must be a number of at least 0; got -0\.1\.$"),
     ],
 )

@@ -128,8 +128,8 @@ def test_a_wanted_chance() -> None:
         (("0.1", 0.4), "in numbers, None for an open end; got ('0.1', 0.4)."),
         ((True, 0.4), "in numbers"),
         ((0.9, 0.4), "with low <= high; got (0.9, 0.4)."),
-        ((0, 1), "must rule something out; got (0, 1)."),
-        ((None, None), "must rule something out"),
+        ((0, 1), "must exclude some values; got (0, 1)."),
+        ((None, None), "must exclude some values"),
         ((1.5, 2), "between 0 and 1; got (1.5, 2)."),
         ((-2, -1), "between 0 and 1; got (-2, -1)."),
         ((70, 100), "between 0 and 1; got (70, 100)."),
@@ -210,8 +210,8 @@ def test_a_wanted_number() -> None:
         (5.0, "target must be (low, high), None for an open end; got 5.0."),
         ("above", "target must be (low, high)"),
         ((8, 5), "with low <= high; got (8, 5)."),
-        ((None, None), "must rule something out"),
-        ((float("-inf"), None), "must rule something out"),
+        ((None, None), "must exclude some values"),
+        ((float("-inf"), None), "must exclude some values"),
         (("a", 5), "in numbers"),
         ({"low": 1, "high": 2}, "target must be (low, high)"),
     ],
@@ -222,7 +222,7 @@ def test_numbers_that_mean_nothing(target: Any, said: str) -> None:
 
 def test_a_number_has_no_chance() -> None:
     assert refused(regression(), (5, 8), (0.7, 1)) == (
-        "target_score is for models that predict classes; a number is wanted by target=(low, high)."
+        "target_score is for models that predict classes; for a number, set target=(low, high)."
     )
 
 

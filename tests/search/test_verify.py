@@ -28,7 +28,7 @@ def run(toys: Any) -> Any:
         points = np.array(codes, dtype=float)
         domain = toys.domain(codec, constraints.pop("row", [ROW] * len(points)), **constraints)
         known = np.ones(points.shape[:2], dtype=bool) if valid is None else np.array(valid)
-        pool = Pool(points, known, np.zeros(points.shape[:2]), points, np.zeros(points.shape[:2]))
+        pool = Pool(points, known, np.zeros(points.shape[:2]), np.zeros(points.shape[:2]))
         group = np.zeros(points.shape[1], dtype=np.intp) if group is None else np.array(group)
         kept, value = verify(pool, group, domain, confirm, wanted)
         np.testing.assert_array_equal(value[kept], points[kept][:, 0])
@@ -85,7 +85,7 @@ def test_a_row_moved_into_its_range_counts_as_changed(run: Any) -> None:
 def test_a_failed_prediction_confirms_nothing(toys: Any) -> None:
     codec, _ = toys.codec(toys.frame())
     points = np.array([with_a(6.0, 7.0)])
-    pool = Pool(points, np.ones((1, 2), dtype=bool), np.zeros((1, 2)), points, np.zeros((1, 2)))
+    pool = Pool(points, np.ones((1, 2), dtype=bool), np.zeros((1, 2)), np.zeros((1, 2)))
     targets, failed = Named(np.array([1])), lambda codes: Predictions(np.full(len(codes), -1, dtype=np.intp))
     kept, _ = verify(
         pool,

@@ -28,7 +28,7 @@ def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:
             "income": rng.normal(50, 15, rows).clip(5, 120).round(1),
             "debt": rng.gamma(2.0, 10.0, rows).round(2).astype(np.float32),
             "years": np.where(rng.random(rows) < 0.2, np.nan, rng.integers(0, 30, rows)),
-            "job": rng.choice(["clerk", "run_fork_server", "smith"], rows),
+            "job": rng.choice(["clerk", "nurse", "smith"], rows),
             "owner": rng.random(rows) < 0.5,
             "mood": pd.Categorical(["calm"] * rows, MOODS),
         }
@@ -43,7 +43,7 @@ def points(frame: pd.DataFrame) -> np.ndarray:
         + 0.2 * frame["age"].to_numpy(dtype=float)
         + 0.1 * np.nan_to_num(years)
         + 12 * frame["owner"].to_numpy(dtype=bool)
-        + 6 * (frame["job"] == "run_fork_server").to_numpy(dtype=bool)
+        + 6 * (frame["job"] == "nurse").to_numpy(dtype=bool)
     )
 
 

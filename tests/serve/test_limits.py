@@ -1,5 +1,6 @@
 """Shares of clients, and what a request costs."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -24,18 +25,46 @@ def test_what_a_row_costs() -> None:
 
 def test_one_alone_may_have_all_and_a_second_its_half() -> None:
     share = FairShare(10)
-    with share.hold("one", 9):
+    with share.hold("one", amount=9):
         assert share.permits("one")
-        with share.hold("one", 1):
+        with share.hold("one", amount=1):
             assert not share.permits("one")
             assert share.permits("two")
-            with share.hold("two", 5):
+            with share.hold("two", amount=5):
                 assert not share.permits("two")
                 assert share.permits("three")
     assert share.held == {}
     with pytest.raises(RuntimeError), share.hold("one"):
         raise RuntimeError
     assert share.permits("one")
+
+
+def test_a_large_request_leaves_room_for_other_connections_of_its_address() -> None:
+    share = FairShare(10)
+    with ExitStack() as held:
+        held.enter_context(share.hold("address", "large", 4096))
+        assert not share.permits("address", "large")
+        for k in range(9):
+            assert share.permits("address", f"small {k}")
+            held.enter_context(share.hold("address", f"small {k}"))
+        # With ten connections a part is one row: an eleventh has to wait, and another address does not.
+        assert not share.permits("address", "one more")
+        assert not share.permits("address", "small 0")
+        assert share.permits("another", "its first")
+
+
+def test_connections_of_one_address_do_not_take_the_part_of_another() -> None:
+    share = FairShare(10)
+    with ExitStack() as held:
+        for k in range(10):
+            assert share.permits("many", f"{k}")
+            held.enter_context(share.hold("many", f"{k}"))
+        assert not share.permits("many", "10")
+        for _ in range(5):
+            assert share.permits("one", "its only")
+            held.enter_context(share.hold("one", "its only"))
+        assert not share.permits("one", "its only")
+    assert share.held == {}
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=400))
@@ -46,4 +75,4 @@ def test_the_total_stays_within_bounds(asking: list[str]) -> None:
             held = share.hold(client)
             held.__enter__()
             holding.append(held)
-    assert sum(share.held.values()) <= 20 * (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5 + 1 / 6 + 1 / 7 + 1 / 8) + 8
+    assert share.total <= 20 * (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5 + 1 / 6 + 1 / 7 + 1 / 8) + 8

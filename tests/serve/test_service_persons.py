@@ -1,10 +1,12 @@
 """Records belong to persons: what is required, what was edited, finding them by the person, and their letters."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -82,6 +84,23 @@ def test_letters_have_the_words_of_the_service_and_what_was_chosen(strict: Servi
     assert beyond.json()["error"]["fields"][0]["field"] == "alternatives"
     assert strict.client.post(where, json={"alternatives": [-1]}).status_code == 422
     assert strict.client.post(where, json={"colour": "red"}).status_code == 422
+
+
+def test_what_a_letter_contained_is_stored_with_the_record(strict: Service) -> None:
+    record = kept(strict, method="all", n=3)
+    where = f"/v1/records/{record['ids']['record']}/letter"
+    assert strict.client.get(f"{where}s").json() == {"letters": []}
+    strict.client.post(where, json={"alternatives": [0], "recipient": "Jo Doe"})
+    assert strict.client.get(f"{where}s").json() == {"letters": []}, "a preview is no letter"
+    sent = strict.client.post(where, json={"alternatives": [1, 0, 0], "recipient": "Jo Doe", "keep": True})
+    strict.client.post(where, json={"alternatives": [0, 1], "recipient": "Jo Doe", "keep": True})
+    (stored,) = strict.client.get(f"{where}s").json()["letters"]
+    assert stored["alternatives"] == [0, 1]
+    assert stored["digest"] == f"sha256:{hashlib.sha256(sent.text.encode()).hexdigest()}"
+    assert "Jo Doe" not in json.dumps(stored)
+    strict.client.post(where, json={"keep": True})
+    assert len(strict.client.get(f"{where}s").json()["letters"]) == 2
+    assert strict.client.get(f"/v1/records/{uuid4()}/letters").status_code == 404
 
 
 def test_a_service_whose_letter_cannot_be_written_does_not_start(folder: Path, tmp_path: Path) -> None:

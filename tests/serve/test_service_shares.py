@@ -17,8 +17,6 @@ from fasterce.serve.keys import SCOPES, new_key
 from tests.serve.service import Service, row, serving, wait_for
 
 SECONDS = 2.0
-# The machine of the tests does other things as well: what holds in one of these rounds is not due to the service.
-ROUNDS = 4
 STRANGERS = 180
 CLIENTS = 8
 ANNOUNCED = b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
@@ -38,7 +36,10 @@ def keyed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 def asking(service: Service, token: str, body: dict[str, Any], stopped: threading.Event) -> list[tuple[int, float]]:
     """Ask again and again over one connection: status and seconds of each answer."""
     answers: list[tuple[int, float]] = []
-    sent, headers = json.dumps(body), {"content-type": "application/json", "authorization": f"Bearer {token}"}
+    sent, headers = (
+        json.dumps(body),
+        {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {}),
+    )
     connection = HTTPConnection("127.0.0.1", service.port, timeout=60)
     while not stopped.is_set():
         began = monotonic()
@@ -80,9 +81,11 @@ def slowest(answers: list[tuple[int, float]]) -> float:
 
 
 @contextmanager
-def attacked(service: Service, path: bytes) -> Iterator[None]:
-    """Connections without a key that announce a body and send a single byte of it, opened again when they are closed."""
+def attacked(service: Service, path: bytes) -> Iterator[list[int]]:
+    """Connections without a key that announce a body and send a single byte of it, opened again when they are closed; the
+    statuses they get."""
     stopped = threading.Event()
+    statuses: list[int] = []
     opened: dict[socket.socket, float] = {}
 
     def attack() -> None:
@@ -96,7 +99,10 @@ def attacked(service: Service, path: bytes) -> Iterator[None]:
             for connection in list(opened):
                 with suppress(BlockingIOError):
                     try:
-                        if connection.recv(4096):
+                        if received := connection.recv(4096):
+                            # A response may come in parts.
+                            if received.startswith(b"HTTP/1.1 "):
+                                statuses.append(int(received[9:12]))
                             continue
                     except ConnectionError:
                         pass
@@ -107,8 +113,8 @@ def attacked(service: Service, path: bytes) -> Iterator[None]:
     thread = threading.Thread(target=attack)
     thread.start()
     try:
-        wait_for(lambda: len(opened) >= STRANGERS)
-        yield
+        wait_for(lambda: len(opened) >= STRANGERS and len(statuses) >= STRANGERS)
+        yield statuses
     finally:
         stopped.set()
         thread.join()
@@ -116,19 +122,45 @@ def attacked(service: Service, path: bytes) -> Iterator[None]:
             connection.close()
 
 
-@pytest.mark.parametrize("path", [b"/v1/explain", b"/v2/models/moody/infer", b"/no/such/path"])
-def test_strangers_cannot_lock_out_clients_with_keys(keyed: tuple[Service, list[str]], path: bytes) -> None:
+@pytest.mark.parametrize(
+    ("path", "status"), [(b"/v1/explain", 401), (b"/v2/models/moody/infer", 401), (b"/no/such/path", 404)]
+)
+def test_strangers_cannot_lock_out_clients_with_keys(keyed: tuple[Service, list[str]], path: bytes, status: int) -> None:
+    """Every stranger is refused before its body comes and none takes the place of a client; what share of the throughput
+    clients keep, `make bench-serve` says."""
     service, tokens = keyed
-    shares = []
-    for _ in range(ROUNDS):
-        quiet = measured(service, tokens[:CLIENTS])
-        with attacked(service, path):
-            beside = measured(service, tokens[:CLIENTS])
+    refused = service.metric("fasterce_refused_total{")
+    with attacked(service, path) as first_answers:
+        beside = measured(service, tokens[:CLIENTS])
+        # Of all requests, only this one of ours is under way once the clients have their answers.
+        wait_for(lambda: service.metric("fasterce_requests_in_flight ") == 1)
+    assert {code for code, _ in beside} == {200}
+    assert len(beside) >= 2 * CLIENTS
+    assert set(first_answers) == {status}
+    assert len(first_answers) >= STRANGERS
+    assert service.metric("fasterce_refused_total{") - refused >= STRANGERS
+    assert not service.metric('fasterce_refused_total{key="",reason="busy"')
+
+
+def test_a_stranger_is_refused_before_its_body_and_its_place_is_free(keyed: tuple[Service, list[str]]) -> None:
+    service, _ = keyed
+    announced = b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\nContent-Length: 99999999\r\n\r\n"
+    wrong = announced[:-2] + b"Authorization: Bearer fce_" + b"a" * 43 + b"\r\n\r\n"
+    for sent in (announced, wrong):
+        # Neither the type of the body nor its length is looked at before the key.
+        assert service.raw(sent % b"/v1/explain", seconds=1.0).startswith(b"HTTP/1.1 401")
+        assert service.raw(sent % b"/v2/models/moody/infer", seconds=1.0).startswith(b"HTTP/1.1 401")
+
+
+def test_one_with_large_requests_and_no_key_leaves_room_for_other_connections(folder: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, f"moody={folder}", "--most-waiting", 16) as service:
+        service.whole()
+        large = {"rows": LARGE, "deadline_ms": 60_000, "keep": False}
+        with asked_by(service, [""], large) as heavy:
+            wait_for(lambda: service.metric("fasterce_rows{"))
+            beside = measured(service, [""] * CLIENTS)
         assert {status for status, _ in beside} == {200}
-        shares.append(len(beside) / len(quiet))
-        if shares[-1] >= 0.9:
-            break
-    assert max(shares) >= 0.9, shares
+        assert {status for status, _ in heavy[0]} == {200}
 
 
 def test_strangers_are_cut_off_when_there_are_too_many(folder: Path, tmp_path: Path) -> None:
@@ -149,20 +181,15 @@ def test_strangers_are_cut_off_when_there_are_too_many(folder: Path, tmp_path: P
                 connection.close()
 
 
-@pytest.mark.parametrize("options", [{}, {"n": 10}], ids=["default", "n=10"])
+@pytest.mark.parametrize("options", [{}, {"n": 10, "method": "all"}], ids=["default", "all, n=10"])
 def test_single_rows_beside_one_with_very_large_requests(keyed: tuple[Service, list[str]], options: dict[str, Any]) -> None:
-    """No refusals, and the slowest at most three times as slow as without it."""
+    """Nobody is refused, and single rows are answered while the large request waits; how soon, `workers/test_fairness.py`
+    and `make bench-serve` say."""
     service, tokens = keyed
     large = {"rows": LARGE, "deadline_ms": 60_000, "keep": False, **options}
-    ratios = []
-    for _ in range(ROUNDS):
-        quiet = measured(service, tokens[:CLIENTS])
-        with asked_by(service, tokens[CLIENTS:], large) as heavy:
-            sleep(0.2)
-            beside = measured(service, tokens[:CLIENTS])
-        assert {status for status, _ in beside} == {200}
-        assert {status for status, _ in heavy[0]} == {200}
-        ratios.append(slowest(beside) / slowest(quiet))
-        if ratios[-1] <= 3.0:
-            break
-    assert min(ratios) <= 3.0, ratios
+    with asked_by(service, tokens[CLIENTS:], large) as heavy:
+        sleep(0.2)
+        beside = measured(service, tokens[:CLIENTS])
+    assert {status for status, _ in beside} == {200}
+    assert {status for status, _ in heavy[0]} == {200}
+    assert slowest(beside) < min(seconds for _, seconds in heavy[0])

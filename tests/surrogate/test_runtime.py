@@ -40,25 +40,13 @@ def by_hand(made: Surrogate, row: np.ndarray) -> np.ndarray:
     return np.maximum(hidden, 0) @ made.weight + made.offset
 
 
-def test_numbers_are_read_between_knots_and_no_farther() -> None:
+def test_numbers_are_interpolated_between_knots_and_no_farther() -> None:
     made = copy()
-    values = np.array([[-3.0], [0.0], [0.5], [1.0], [2.5], [4.0], [10.0], [11.0]])
-    found = made.read(values, np.array([0]))[:, 0]
-    expected = np.stack([np.interp(values[:, 0], KNOTS[:4], column) for column in made.entries[:4].T], axis=1)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_categories_are_read_as_they_are() -> None:
-    made = copy()
-    np.testing.assert_array_equal(made.read(np.array([[2.0], [0.0]]), np.array([1]))[:, 0], made.entries[[6, 4]])
-
-
-def test_edits_may_read_features_in_any_order_and_repeatedly() -> None:
-    made = copy()
-    feature = np.array([2, 0, 1, 0])
-    found = made.read(np.array([[1.5, 3.0, 2.0, 0.2]]), feature)
-    for k, value in enumerate((1.5, 3.0, 2.0, 0.2)):
-        np.testing.assert_array_equal(found[0, k], made.read(np.array([[value]]), feature[k : k + 1])[0, 0])
+    codes = np.array([[value, 2.0, 1.0] for value in (-3.0, 0.0, 0.5, 1.0, 2.5, 4.0, 10.0, 11.0)])
+    found = made.outputs_of(codes[:, None])[:, 0]
+    np.testing.assert_allclose(found, [by_hand(made, row) for row in codes], atol=1e-6)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[-1], found[-2])
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -69,13 +69,13 @@ def test_the_same_seed_makes_the_same_copy_and_another_another(small: Any, copie
 
 
 def test_too_few_rows_make_no_copy(small: Any) -> None:
-    few = small.codes[: SurrogateConfig().batch - 1]
+    few = small.codes[: SurrogateConfig().min_rows - 1]
     assert train.train_surrogate(few, small.answers["scores"](few), small.codec, 2, 0) is None
 
 
 def test_rows_the_model_failed_on_do_not_count(small: Any) -> None:
     answers = small.answers["labels"](small.codes)
-    failed = Predictions(np.where(np.arange(len(small.codes)) < SurrogateConfig().batch - 1, answers.classes, -1))
+    failed = Predictions(np.where(np.arange(len(small.codes)) < SurrogateConfig().min_rows - 1, answers.classes, -1))
     assert train.train_surrogate(small.codes, failed, small.codec, 2, 0) is None
 
 
@@ -194,7 +194,8 @@ def test_a_value_below_all_others_is_read_as_the_lowest_one_not_as_missing(gappy
     answers = Predictions((codes[:, 0] > 5).astype(np.intp))
     made = train.train_surrogate(codes, answers, codec, 2, 0)
     assert made is not None
-    feature = np.array([0])
-    low, below, absent = (made.read(np.array([[value]]), feature) for value in (codec.profile.low[0], -3.0, MISSING))
+    rows = np.repeat(codes[:1], 3, axis=0)
+    rows[:, 0] = codec.profile.low[0], -3.0, MISSING
+    low, below, absent = made.outputs_of(rows[:, None])[:, 0]
     np.testing.assert_allclose(low, below, atol=1e-5)
     assert np.abs(absent - below).max() > 1e-3

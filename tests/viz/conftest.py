@@ -25,12 +25,14 @@ def build_explanation(
     verdicts: dict[int, tuple[str, str]] | None = None,
     notes: tuple[str, ...] = (),
     score: Sequence[float] | None = None,
+    preferred: dict[str, Any] | None = None,
     **measured: Sequence[float],
 ) -> Explanation:
     """`answers` are (row, method, changes, distance), best first; `verdicts` the status and reason of other rows,
-    `score` what the model says of the rows where a number was wanted, `measured` what was measured of every answer."""
+    `score` what the model says of the rows where a number was wanted, `preferred` the
+    directions in people's interest, `measured` what was measured of every answer."""
     seen = training if training is not None else rows
-    schema = Schema.infer(seen)
+    schema = Schema.infer(seen).declare({name: {"preferred": way} for name, way in (preferred or {}).items()})
     table = Table.like(seen, schema)
     before = table.read(rows).codes
     queries = [position for position, *_ in answers]

@@ -11,6 +11,7 @@ import pytest
 from fasterce import FasterCE
 from fasterce.config import Config
 from fasterce.explanation import Explanation
+from tests.viz.conftest import Build
 
 
 class Model:
@@ -63,6 +64,13 @@ def test_json_has_one_object_per_row(result: Explanation, tmp_path: Path) -> Non
     first = content["rows"][0]["counterfactuals"][0]
     assert {change["feature"] for change in first["changes"]} <= {"since", "pay"}
     assert first["new_prediction"] in ("a", "b", "c")
+
+
+def test_rows_with_labels_of_several_levels_are_named_by_all_of_them(build: Build, people: pd.DataFrame) -> None:
+    people.index = pd.MultiIndex.from_arrays([np.array([1, 1, 2]), ["ann", "bob", "cat"]])
+    found = build(people, [(0, "line", {"income": 52000}, 0.3)])
+    assert str(found).startswith("Row 1, ann:")
+    assert [row["query"] for row in json.loads(found.to_json())["rows"]] == [[1, "ann"], [1, "bob"], [2, "cat"]]
 
 
 def test_changed_cells_are_marked_in_the_styled_table(result: Explanation) -> None:

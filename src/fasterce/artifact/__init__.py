@@ -57,9 +57,9 @@ class OpenedExplainer:
 def save(
     explainer: "FasterCE", folder: str | os.PathLike[str], model_file: LoadedModel | str | os.PathLike[str] | None = None
 ) -> None:
-    """Write a fitted explainer, with a `model_file` of a kind that runs no code if there is one.
+    """Write a fitted explainer, optionally with a model file of a kind that runs no code.
 
-    An artifact already in `folder` is replaced at the last moment.
+    An artifact in `folder` is replaced in one step at the end.
     """
     target = Path(folder).resolve()
     own = explainer.state_.search.autoencoder
@@ -68,7 +68,7 @@ def save(
         arrays, packed = _packed(explainer)
         about, model = (None, b"") if model_file is None else _packed_model(explainer, model_file)
         manifest = to_json(describe(explainer, arrays, packed, about), indent=2)
-        # What could not be loaded again must not replace what can.
+        # An artifact that cannot be loaded must not replace one that can.
         _rebuild(target, parse(manifest, target), packed, own if isinstance(own, Callables) else None)
         replace_folder(target, {ARRAYS: packed, MANIFEST: manifest, **({about["file"]: model} if about else {})})
     except OSError as error:
@@ -95,20 +95,51 @@ def _spread(count: int) -> Indices:
 
 
 def digest(explainer: "FasterCE") -> str:
-    """Return the digest of a fitted explainer, "sha256:…": the same before it is saved and after it is loaded.
+    """Return the digest of a fitted explainer; saving and loading do not change it.
 
-    It is computed again once the state or a setting is another object.
+    Parameters
+    ----------
+    explainer : FasterCE
+        A fitted explainer.
+
+    Returns
+    -------
+    str
+        "sha256:…", cached until the state or a setting is replaced.
     """
+    return _digests(explainer)[0]
+
+
+def schema_digest(explainer: "FasterCE") -> str:
+    """Return the digest of the schema of a fitted explainer, "sha256:…"."""
+    return _digests(explainer)[1]
+
+
+def _digests(explainer: "FasterCE") -> tuple[str, str]:
+    """Return the digests of explainer and schema."""
     state = [getattr(explainer, name) for name in ("state_", *SETTINGS)]
     known = getattr(explainer, "_digested", None)
     if known is None or any(one is not other for one, other in zip(known[0], state, strict=True)):
-        known = (state, content_digest(content_of(explainer, *_packed(explainer))))
+        content = content_of(explainer, *_packed(explainer))
+        known = (state, (content_digest(content), f"sha256:{content['schema_sha256']}"))
         explainer._digested = known
-    return str(known[1])
+    found: tuple[str, str] = known[1]
+    return found
 
 
 def digest_of(folder: str | os.PathLike[str]) -> str:
-    """Return the `digest` of the explainer saved in a folder."""
+    """Return the `digest` of the explainer saved in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        The saved explainer.
+
+    Returns
+    -------
+    str
+        "sha256:…".
+    """
     where = Path(folder)
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     check_packed(read(where / ARRAYS), manifest, where / ARRAYS)
@@ -121,7 +152,19 @@ def _packed(explainer: "FasterCE") -> tuple[Named, bytes]:
 
 
 def bundled_model(folder: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> LoadedModel:
-    """Load the model saved with an explainer; `trusted` are types a skops file may use beside those known to be harmless."""
+    """Load the model saved with an explainer.
+
+    Parameters
+    ----------
+    folder : path
+        The saved explainer.
+    trusted : sequence of str
+        Types that a skops file may use, in addition to those skops trusts.
+
+    Returns
+    -------
+    LoadedModel
+    """
     where = _existing(folder)
     return unpack_model(where, parse(read(where / MANIFEST), where / MANIFEST)["model"], trusted)
 
@@ -180,7 +223,12 @@ def load(
     autoencoder : (encode, decode), optional
         Your own functions, if it was fitted with them.
     trusted : sequence of str
-        Types of your own in a skops file.
+        Types that a skops file may use, in addition to those skops trusts.
+
+    Returns
+    -------
+    FasterCE
+        The fitted explainer.
 
     Raises
     ------
@@ -266,7 +314,7 @@ def _check_model(model: object, state: FittedState, where: Path) -> None:
     labels = predictor.predict_labels(state.table.frame(state.search.examples[checked]))
     if (labels == FAILED).any():
         raise ModelError("artifact.model_failed", path=str(where), failure=predictor.error().problem)
-    # Whether a model behind HTTP has scores shows only when it is called.
+    # Whether a model behind HTTP has scores is known only after a call.
     if needs_scores and find_scores(predictor.model) is None:
         raise ModelError("artifact.scores_needed", path=str(where), received=type(model).__name__)
     differing = int((labels != state.search.example_classes[checked]).sum())

@@ -24,8 +24,9 @@ from fasterce.latent.runtime import Callables, Network
 from fasterce.search.distance import Distance
 from fasterce.surrogate.runtime import Surrogate
 
-# Examples passed through the autoencoder before an artifact is used: shapes either fit or do not.
+# Examples passed through the autoencoder before an artifact is used, to check shapes.
 CHECKED_ROWS = 64
+WHOLE_NUMBERS = ("example_classes", "prototype_classes", "sample_classes", "groups")
 
 Named = dict[str, NDArray[Any]]
 
@@ -45,7 +46,7 @@ def arrays_of_search(state: SearchState) -> Named:
         "network": state.autoencoder if isinstance(state.autoencoder, Network) else None,
     }
     named = {f"{part}.{name}": array for part, owner in parts.items() for name, array in _arrays_of(owner).items()}
-    whole = {name: getattr(state, name).astype(np.int64) for name in ("example_classes", "prototype_classes", "groups")}
+    whole = {name: getattr(state, name).astype(np.int64) for name in WHOLE_NUMBERS}
     return named | _arrays_of(state) | whole
 
 
@@ -83,7 +84,7 @@ class Stored:
     arrays: Named
 
     def take(self, name: str, shape: tuple[int | None, ...], dtype: Any = np.float64) -> NDArray[Any]:
-        """`None` in a shape stands for any length but zero."""
+        """Return an array of this type and shape; `None` in a shape permits any length except zero."""
         if name not in self.arrays:
             raise unusable("missing_array", self.path, array=name)
         array = self.arrays[name]
@@ -100,7 +101,7 @@ class Stored:
         return {name: self.take(f"{part}.{name}", a.shape, a.dtype) for name, a in _arrays_of(template).items()}
 
     def codes(self, name: str, shape: tuple[int | None, ...], dtype: Any, counts: list[int | None]) -> NDArray[Any]:
-        """`counts` says for every column how many codes there are, `None` for plain numbers."""
+        """Return rows of codes; `counts` is the number of codes of every column, `None` for numbers."""
         array = self.take(name, shape, dtype)
         for column, count in zip(array.reshape(len(array), -1).T, counts, strict=True):
             if count is not None and not np.isin(column, np.arange(count)).all():
@@ -116,7 +117,7 @@ class Stored:
 def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables | None, config: Config) -> SearchState:
     examples = stored.rows("examples", None, schema)
     labels = stored.codes("example_classes", (len(examples),), np.int64, [classes])
-    # Measured on a few rows only to know which arrays a profile has, and their shapes.
+    # A profile of a few rows has the names and shapes of the arrays.
     profile = Profile(**stored.like("profile", Profile.measure(examples[:CHECKED_ROWS], schema)))
     codec = Codec(schema, profile)
     rows = codec.width + classes
@@ -125,6 +126,7 @@ def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables 
     planes = {name: stored.take(f"hyperplanes.{name}", shape) for name, shape in shapes.items()}
     distance = stored.like("distance", Distance.gower(profile.span, codec.numeric, codec.nullable))
     prototypes = stored.take("prototypes", (None, latent))
+    samples = stored.take("samples", (len(stored.arrays.get("samples", ())), latent), np.float32)
     parts: dict[str, Any] = {
         "codec": codec,
         "autoencoder": own or _network(stored, codec, latent),
@@ -140,6 +142,8 @@ def rebuild_search(stored: Stored, schema: Schema, classes: int, own: Callables 
         "prototype_classes": stored.codes("prototype_classes", (len(prototypes),), np.int64, [classes]).astype(np.intp),
         "config": config,
         "unread": stored.take("unread", (len(schema),), np.bool_),
+        "samples": samples,
+        "sample_classes": stored.codes("sample_classes", (len(samples),), np.int64, [classes]).astype(np.intp),
     }
     numbers = {f.name: float(stored.take(f.name, ())) for f in fields(SearchState) if f.name not in parts}
     state = SearchState(**parts | numbers)

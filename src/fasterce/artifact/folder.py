@@ -10,7 +10,7 @@ from fasterce.errors import ArtifactError
 from fasterce.io.atomic import new_file, sync_folder
 
 ARRAYS, MANIFEST = "arrays.safetensors", "manifest.json"
-# A model saved beside them has one of these names, whatever it was called before.
+# A model saved beside them gets one of these names, regardless of its original name.
 MODELS = tuple(f"model{suffix}" for suffix in (".onnx", ".json", ".ubj", ".xgb", ".txt", ".lgb", ".lgbm", ".skops"))
 MOST_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 4 * 2**30, **dict.fromkeys(MODELS, 4 * 2**30)}
 

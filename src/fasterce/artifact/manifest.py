@@ -37,7 +37,7 @@ MANIFEST_FIELDS: dict[Any, tuple[str, ...]] = {
 }
 # Parameters of the explainer that `fit` used.
 SETTINGS = ("random_state", "scores", "task", "latent_dim", "keep_rows", "compile", "max_fit_rows", "max_fit_seconds")
-# Not part of the digest: whether a model can be compiled depends on the machine, not on what was fitted.
+# Not in the digest: whether a model can be compiled depends on the machine, not on what was fitted.
 ENVIRONMENT = ("written", "has_compiled", "model", "sha256")
 
 Manifest = dict[str, Any]
@@ -82,7 +82,7 @@ def content_of(explainer: "FasterCE", arrays: Named, packed: bytes) -> Manifest:
 
 
 def content_digest(content: Manifest) -> str:
-    """Return the digest of what was fitted, whenever and wherever it was written."""
+    """Return the digest of what was fitted; it does not depend on when or where it was written."""
     return f"sha256:{json_digest({name: value for name, value in content.items() if name not in ENVIRONMENT})}"
 
 

@@ -1,4 +1,4 @@
-"""The engine of one machine: worker processes, each with its own copy of the model; a worker that dies is replaced.
+"""The backend of one machine: worker processes, each with its own copy of the model; a worker that dies is replaced.
 
 Shards go to a worker over a socket, progress and results come back.
 """
@@ -31,12 +31,12 @@ from fasterce.io.processes import EXITED, ForkServer
 TARGET = "fasterce.batch.local:run_worker"
 READY, UNUSABLE, PROGRESS, DONE, FAILED = "ready", "unusable", "progress", "done", "failed"
 MAX_FAILED_STARTS = 3
-# Seconds: of waiting for an event, and before a failed shard is tried again (doubled each time, up to the second).
+# Seconds to wait for an event; seconds before a failed shard is tried again (doubled each time) and their maximum.
 PATIENCE, LONGEST_PAUSE = 0.5, 30.0
 
 
 class ShardPool(ABC):
-    """Workers that explain every shard, each at most `1 + retries` times; which worker does what changes no result."""
+    """Workers that explain every shard, each at most `1 + retries` times; results do not depend on the worker."""
 
     def __init__(self, job: Job, shards: Sequence[Shard], size: int, retries: int) -> None:
         self.job, self.size, self.retries = job, size, retries
@@ -46,7 +46,7 @@ class ShardPool(ABC):
         self.failed_starts = 0
 
     def run(self) -> Generator[Event, None, None]:
-        """Explain the shards and yield what becomes of each."""
+        """Explain the shards and yield the outcome of each."""
         try:
             while self.waiting or self.busy:
                 yield from self.step()
@@ -55,7 +55,7 @@ class ShardPool(ABC):
 
     @property
     def needed(self) -> int:
-        """How many workers there is work for."""
+        """Number of workers that the remaining shards need."""
         return min(self.size, len(self.waiting) + self.busy)
 
     def take(self) -> Shard | None:
@@ -194,7 +194,7 @@ class LocalPool(ShardPool):
 
 
 def run_here(worker: ShardWorker, shards: Sequence[Shard], retries: int) -> Generator[Event, None, None]:
-    """Explain shard after shard in this process, which a model can hang or end."""
+    """Explain the shards in this process, without protection from a model that hangs or crashes."""
     for shard in shards:
         for attempt in range(retries + 1):
             try:

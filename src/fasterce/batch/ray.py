@@ -1,4 +1,4 @@
-"""The engine for several machines: shards go to actors on a Ray cluster, each of which loads the model once.
+"""The backend for several machines: shards go to actors on a Ray cluster, each of which loads the model once.
 
 An actor that is lost with its process or machine is replaced. Which shards are finished is read from the output folder.
 """
@@ -27,7 +27,7 @@ Failure = tuple[str, Problem]
 
 
 class ShardActor:
-    """What Ray starts: it loads the explainer once and explains the shards it is given."""
+    """A Ray actor: it loads the explainer once and explains the shards it receives."""
 
     def __init__(self, job: Job) -> None:
         limit_threads()
@@ -51,7 +51,7 @@ class ShardActor:
 
 
 class ActorPool(ShardPool):
-    """The actors of a run. Work is given only to actors that have started, for there may be no room for the others."""
+    """The actors of a run. Shards go only to actors that have started: the cluster may lack room for the others."""
 
     def __init__(self, ray: Any, job: Job, shards: Sequence[Shard], size: int, retries: int) -> None:
         super().__init__(job, shards, size, retries)
@@ -143,10 +143,10 @@ def _connected(ray: Any, address: str | None, workers: int) -> Iterator[None]:
 def find_ray(address: str | None) -> Any:
     """Import Ray."""
     if address is None:
-        # Read when Ray is first imported: on Linux too, a cluster of our own listens on this machine alone.
+        # Ray reads this on import: a cluster started here listens on the loopback address only, on Linux too.
         os.environ.setdefault(LOOPBACK, "0")
     try:
         import ray  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise MissingExtraError("ray", "ray", "The engine 'ray'") from error
+        raise MissingExtraError("ray", "ray", "The backend 'ray'") from error
     return ray

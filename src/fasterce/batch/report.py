@@ -54,7 +54,7 @@ class BatchReport:
         Shards that could not be explained; empty if the output is complete.
     retried : int
         How often a shard was tried again.
-    seconds, workers, engine
+    seconds, workers, backend
         Time of this run, the number of workers and what ran them.
     group : str or None
         The column by whose values cost is summed up.
@@ -71,7 +71,7 @@ class BatchReport:
     retried: int
     seconds: float
     workers: int
-    engine: str
+    backend: str
     group: str | None = None
     about: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,6 +82,7 @@ class BatchReport:
 
     @property
     def found(self) -> int:
+        """Rows with at least one counterfactual."""
         return self.counts.summary.found
 
     def __str__(self) -> str:
@@ -94,7 +95,12 @@ class BatchReport:
         return text + (f"; {len(self.failed):,} shards with {lost:,} rows FAILED" if self.failed else "")
 
     def to_dict(self) -> JsonObject:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+        """
         summary = self.counts.summary
         return {
             "complete": self.complete,
@@ -116,7 +122,7 @@ class BatchReport:
             "blocking": dict(self.counts.blocking),
             "calls": summary.calls,
             "model_rows": summary.model_rows,
-            "engine": self.engine,
+            "backend": self.backend,
             "workers": self.workers,
             "seconds": round(self.seconds, 3),
             "worker_seconds": round(summary.seconds, 3),
@@ -128,10 +134,22 @@ class BatchReport:
         }
 
     def to_json(self) -> str:
+        """Return the report as JSON text.
+
+        Returns
+        -------
+        str
+        """
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
 
     def to_html(self) -> str:
-        """Return a self-contained page: totals, what changes most, cost by group, rows without recourse and why."""
+        """Return a self-contained page: totals, what changes most, cost by group, rows without recourse and why.
+
+        Returns
+        -------
+        str
+            HTML.
+        """
         formatting = {"cut": cut, "measure": measure, "number": number, "percent": percent, "text": text}
         part = templates.macros("batch.html.j2", **formatting)
         counts, lost = self.counts, sum(one.rows for one in self.failed)

@@ -1,4 +1,4 @@
-"""Explain many files: cut the input into shards, give them to an engine, count and report."""
+"""Explain many files: cut the input into shards, give them to a backend, count and report."""
 
 import os
 import pickle
@@ -27,12 +27,12 @@ from fasterce.io.source import check_count, check_names
 from fasterce.typing import JsonObject
 
 SHARD_ROWS, BATCH_ROWS = BatchConfig().shard_rows, BatchConfig().batch_rows
-ENGINES = ("local", "ray")
+BACKENDS = ("local", "ray")
 
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """How far a batch is.
+    """Progress of a batch.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def explain(
     output: str | PathLike[str],
     *,
     model: object = None,
-    engine: Literal["local", "ray"] = "local",
+    backend: Literal["local", "ray"] = "local",
     workers: int | None = None,
     address: str | None = None,
     options: Mapping[str, Any] | None = None,
@@ -109,7 +109,7 @@ def explain(
     model : object, optional
         A file, import path or address as for `load_model`; None takes the one in the artifact. A model itself is sent to the
         workers, if it can be pickled.
-    engine : {"local", "ray"}, default="local"
+    backend : {"local", "ray"}, default="local"
         Processes of this machine, or Ray (extra `ray`) on the cluster at `address` or on one started here.
     workers : int, optional
         How many work at once; None takes the cores there are, 0 (local) this process alone.
@@ -161,7 +161,7 @@ def explain(
     check_count("limit", 1 if limit is None else limit)
     check_names("keep", keep)
     check_names("partition_by", partition_by)
-    chosen = Engine(engine, address, _worker_count(engine, address, workers), int(retries))
+    chosen = Backend(backend, address, _worker_count(backend, address, workers), int(retries))
     job = Job(
         artifact=os.path.abspath(artifact),
         model={"model": model, "trust_pickle": trust_pickle, "trusted": trusted, "classes": classes},
@@ -198,8 +198,8 @@ def explain(
 
 
 @dataclass(frozen=True)
-class Engine:
-    """Who does the work: worker processes, this process (no workers), or actors on Ray."""
+class Backend:
+    """What runs the shards: worker processes, this process (no workers), or actors on Ray."""
 
     name: str
     address: str | None
@@ -207,7 +207,7 @@ class Engine:
     retries: int
 
     def events(self, worker: ShardWorker, job: Job, shards: Sequence[Shard]) -> Generator[Event, None, None]:
-        """Explain every shard, each at most `1 + retries` times, and report what becomes of it."""
+        """Explain every shard, each at most `1 + retries` times, and report the outcome."""
         if self.name == "ray":
             return ray.run(job, shards, workers=self.workers, retries=self.retries, address=self.address)
         if self.workers:
@@ -215,13 +215,13 @@ class Engine:
         return local.run_here(ShardWorker(job, worker.opened), shards, self.retries)
 
 
-def _worker_count(engine: str, address: str | None, workers: int | None) -> int:
-    """Check the engine; return how many work at once, 0 for all a Ray cluster has."""
-    if engine not in ENGINES:
-        raise InputError(unknown("batch.unknown_engine", engine, ENGINES, option="engine"))
-    if engine == "local" and address is not None:
+def _worker_count(backend: str, address: str | None, workers: int | None) -> int:
+    """Check the backend; return how many work at once, 0 for all a Ray cluster has."""
+    if backend not in BACKENDS:
+        raise InputError(unknown("batch.unknown_backend", backend, BACKENDS, option="backend"))
+    if backend == "local" and address is not None:
         raise InputError("batch.address_without_ray", option="address", received=address)
-    if engine == "ray":
+    if backend == "ray":
         if workers == 0:
             raise InputError("batch.ray_workers", option="workers", received=0)
         ray.find_ray(address)
@@ -246,7 +246,7 @@ def _find_input(source: Sources, output: str | PathLike[str]) -> list[str]:
 
 
 def _identity(worker: ShardWorker, files: Sequence[str]) -> JsonObject:
-    """Return what results depend on: neither engine, workers nor batch_rows."""
+    """Return what results depend on, which excludes backend, workers and batch_rows."""
     job = worker.job
     return {
         "input": [identify(file) for file in files],
@@ -262,7 +262,7 @@ def _identity(worker: ShardWorker, files: Sequence[str]) -> JsonObject:
 
 
 class _Run:
-    """Which shards of a run are finished, their counts, and which failed; what an earlier run has finished is taken over."""
+    """Shards of a run that are finished (also by an earlier run), their counts, and shards that failed."""
 
     def __init__(
         self, shards: Sequence[Shard], folder: ResumableFolder, started: float, progress: ProgressCallback | None
@@ -288,16 +288,16 @@ class _Run:
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
 
-    def execute(self, engine: Engine, worker: ShardWorker) -> None:
+    def execute(self, backend: Backend, worker: ShardWorker) -> None:
         """Explain the shards that are left."""
         if self.left:
             job = replace(worker.job, token=self.token)
-            with closing(engine.events(worker, job, self.left)) as events:
+            with closing(backend.events(worker, job, self.left)) as events:
                 for event in events:
                     self.record(event)
 
     def record(self, event: Event) -> None:
-        """Take in what became of a shard."""
+        """Record the outcome of a shard."""
         if isinstance(event, ShardProgress):
             self.underway[event.number] = event.counts
         elif isinstance(event, ShardDone):
@@ -334,7 +334,7 @@ class _Run:
             )
         )
 
-    def report(self, worker: ShardWorker, files: Sequence[str], engine: Engine) -> BatchReport:
+    def report(self, worker: ShardWorker, files: Sequence[str], backend: Backend) -> BatchReport:
         """Return the report of a run that has ended."""
         return BatchReport(
             output=worker.job.output,
@@ -345,8 +345,8 @@ class _Run:
             failed=tuple(self._failure(shard) for shard in self.left),
             retried=self.retried,
             seconds=time.monotonic() - self.started,
-            workers=engine.workers,
-            engine=engine.name,
+            workers=backend.workers,
+            backend=backend.name,
             group=worker.job.group,
             about=_about(worker, files),
         )

@@ -1,4 +1,4 @@
-"""Explain one shard and write it to the output folder: what every engine calls, and what it is told and reports."""
+"""Explain one shard and write it to the output folder; the job and the events that all backends share."""
 
 import os
 import warnings
@@ -33,7 +33,7 @@ Report = Callable[[BatchCounts], object]
 
 @dataclass(frozen=True)
 class Job:
-    """All that a worker needs to know.
+    """The description of a batch run for its workers.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def describe_error(error: Exception) -> tuple[str, Problem]:
     """Return the kind of an error and its problem, which any process can read."""
     kind = type(error).__name__
     if isinstance(error, FasterCEError):
-        # As plain data: what was received may be an object of the user's that cannot be pickled.
+        # As plain data: the received value may be a user's object that cannot be pickled.
         return kind, Problem.from_dict(error.problem.to_dict())
     return kind, Problem("batch.unexpected_error", details={"kind": kind, "text": " ".join(str(error).split())[:300]})
 

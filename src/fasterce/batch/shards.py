@@ -1,4 +1,4 @@
-"""Cut the input into shards, by its files and their rows alone, never by who does the work."""
+"""Cut the input into shards, which depend on its files and rows, not on backend or workers."""
 
 import glob
 import re

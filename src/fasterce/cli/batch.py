@@ -23,14 +23,14 @@ work_option: Any = options.in_panel("Work")
 
 # Parameters of `fasterce.batch.explain` that are options of the same name.
 WORK = {
-    "engine": work_option("--engine", help="Processes on this machine, or actors on Ray."),
-    "address": work_option("--address", help="Of a running Ray cluster; without it one is started here."),
+    "backend": work_option("--backend", help="Processes on this machine, or actors on Ray."),
+    "address": work_option("--address", help="Address of a running Ray cluster; by default one is started here."),
     "workers": work_option("--workers", "-w", min=0, help="Number of workers; all cores if left out."),
     "retries": work_option("--retries", min=0, help="How often a shard that failed is tried again."),
     "shard_rows": work_option("--shard-rows", min=1, help="Largest number of rows per shard, the unit of resuming."),
     "batch_rows": work_option("--batch-rows", min=1, help="Rows explained at a time."),
     "where": work_option("--where", help='Which rows: "prediction = \'bad\' and age >= 30", "score < 0.4".'),
-    "group": options.file_option("--group", help="A column by whose values the report groups the distance."),
+    "group": options.file_option("--group", help="Column by which the report groups the cost of recourse."),
     "records": options.file_option("--records", help="Write one audit record per row too, into _records/."),
 }
 

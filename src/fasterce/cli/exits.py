@@ -17,7 +17,7 @@ from fasterce.cli.options import flags_of
 from fasterce.errors import FasterCEError
 
 TRACEBACK = "FASTERCE_TRACEBACK"
-# What problems say in terms of Python that no command has as a parameter.
+# Names of Python parameters that no command has, and what commands call them.
 FLAGS = {"resume=False": "--fresh", "trust_pickle=True": "--trust-pickle", "X": "--data"}
 
 Command = TypeVar("Command", bound=Callable[..., None])

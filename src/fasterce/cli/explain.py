@@ -113,7 +113,7 @@ def report(
 def explain_few(
     opened: OpenedExplainer, source: str, arguments: Mapping[str, object], reading: options.RowOptions
 ) -> Explanation:
-    """Explain the rows of a table or page at once, as many as a person can look at."""
+    """Explain the rows of a table or page at once; their number is limited."""
     limit = reading.limit or MOST_SHOWN + 1
     rows = read_rows(source, opened.explainer.state_.table, reading, id_column=reading.id_column, limit=limit)
     if len(rows) > MOST_SHOWN:
@@ -145,7 +145,7 @@ def choose_format(given: Format | None, out: str) -> Format:
 
 
 def resolve_output(out: str) -> str:
-    """Return the file to write; a link is followed, and only files are ever replaced."""
+    """Return the file to write; a link is followed, and only regular files are replaced."""
     if out == STDOUT:
         if sys.stdout is None:
             raise InputError("cli.no_stdout", option="out")

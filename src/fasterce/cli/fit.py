@@ -1,5 +1,7 @@
 """`fasterce inspect`: the columns of a table, as a schema to edit. `fasterce fit`: from table and model to an artifact."""
 
+from collections.abc import Collection, Hashable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,14 +54,14 @@ def inspect(
     freeze: Annotated[Names, typer.Option("--freeze", help="Columns that cannot change: a,b (or repeat).")] = None,
     increasing: Annotated[Names, typer.Option("--increasing", help="Columns that can only go up, such as age: a,b.")] = None,
     passthrough: Annotated[
-        Names, typer.Option("--passthrough", help="Columns that are no features, such as an id, beside those found: a,b.")
+        Names, typer.Option("--passthrough", help="More columns that are not features, such as an id: a,b.")
     ] = None,
     dates: Annotated[Names, typer.Option("--dates", help="Columns of a CSV file that are dates or times: a,b.")] = None,
     wanted: Wanted = None,
     unwanted: Unwanted = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing schema file.")] = False,
 ) -> None:
-    """Infer a schema from a table, show it with what to look at, and write it as a YAML file to edit."""
+    """Infer a schema from a table, show it with what to check, and write it as a YAML file to edit."""
     source = rows if data is None else data
     if source is None or (data is not None and rows is not None):
         raise InputError("cli.one_table", option="rows")
@@ -72,10 +74,10 @@ def inspect(
     flags = {"immutable": "freeze"}
     named = {name: names_of(kept.columns, texts or [], flags.get(name, name)) for name, texts in given.items()}
     passed = named.pop("passthrough")
-    schema = infer(kept, named, passthrough=passed).declare(target=_target(wanted), unwanted=unwanted or ())
+    written = {name: {"format": text} for name, text in frame.attrs.get(io.DATE_FORMATS, {}).items() if name in kept}
+    schema = infer(kept, named, passthrough=passed).declare(written, target=_target(wanted), unwanted=unwanted or ())
     show(_drawing(schema, len(frame)))
-    for advice in review(kept, schema, [name for name in schema.passthrough if name not in passed]):
-        say(f"[yellow]Check[/yellow] {escape(str(advice.problem))} {escape(advice.remedy)}")
+    _say_advice(kept, schema, passed)
     if out is not None:
         save_schema(schema, out, f"Columns of {Path(source).name if source != '-' else 'stdin'}, {len(frame)} rows.")
         say(f"Written to {out}: edit it, then fasterce fit --schema {out} …")
@@ -108,15 +110,23 @@ def fit(
         raise InputError("cli.drop_with_schema", option="drop")
     loaded = load(model, loading)
     frame = without(io.read_table(rows, schema=declared_schema, **vars(csv)), drop or [])
-    columns = Schema.infer(frame) if declared_schema is None else declared_schema
+    columns = infer(frame) if declared_schema is None else declared_schema
+    if declared_schema is None:
+        _say_advice(frame, columns)
     columns = columns.declare(target=_target(wanted), unwanted=unwanted or ())
     explainer = FasterCE(loaded.model, columns, progress=False if is_quiet() else None, **settings).fit(frame)
     if explainer.declared_target is not None:
         say(f"Wanted: {explainer.declared_target}")
     bundled = bundle and can_bundle(loaded)
     explainer.save(out, loaded if bundled else None)
-    say(escape(str(explainer.report_)))
+    say(escape(str(replace(explainer.report_, advice=[]) if declared_schema is None else explainer.report_)))
     say(f"Written to {out}, {'with' if bundled else 'without'} its model.")
+
+
+def _say_advice(frame: pd.DataFrame, schema: Schema, confirmed: Collection[Hashable] = ()) -> None:
+    """Print what to check; `confirmed` are the passthrough columns that were named."""
+    for advice in review(frame, schema, [name for name in schema.passthrough if name not in confirmed]):
+        say(f"[yellow]Check[/yellow] {escape(str(advice.problem))} {escape(advice.remedy)}")
 
 
 def _target(wanted: str | None) -> object:

@@ -1,4 +1,4 @@
-"""What most commands begin with: the model, the explainer, rows to explain, and the values of options."""
+"""Shared first steps of commands: load the model and the explainer, read rows and option values."""
 
 import math
 import sys
@@ -29,7 +29,7 @@ Interval = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Subject:
-    """What the text of options refers to: columns, categories and classes."""
+    """Columns, categories and classes that the text of options refers to."""
 
     schema: Schema
     classes: Sequence[object]
@@ -54,12 +54,15 @@ class Subject:
             Kind.COLUMNS: self.columns,
             Kind.RANGES: self.ranges,
             Kind.CONSTRAINTS: _constraints,
+            Kind.GROUP: group,
         }
         values: dict[str, object] = {}
         for option in offered("cli"):
             text = texts[option.name]
             reader = readers.get(option.kind)
             values[option.name] = text if reader is None or text is None else reader(text, option.name)
+            if option.kind is Kind.GROUP and not values[option.name]:
+                del values[option.name]
         return explain_arguments({**values, "constraints": values["constraints"] or []})
 
     def target(self, text: str, option: str) -> object:
@@ -128,7 +131,7 @@ def _indexed(chunk: io.Chunk) -> pd.DataFrame:
 
 
 def names_of(every: Iterable[Hashable], texts: Sequence[str], option: str) -> list[Hashable]:
-    """Return names, each text being one of them or several with commas between them."""
+    """Return names from texts, each of which has one name or several separated by commas."""
     known = {str(name): name for name in every}
     found = [name for text in texts for name in _listed(text, known)]
     for name in found:
@@ -140,6 +143,20 @@ def names_of(every: Iterable[Hashable], texts: Sequence[str], option: str) -> li
 def _listed(text: str, known: Iterable[str]) -> list[str]:
     """Return a known name as it is, else the names between commas."""
     return [text] if text in known else [part.strip() for part in text.split(",")]
+
+
+def group(texts: Sequence[str], option: str) -> dict[str, object]:
+    """Read `name=value` pairs of an option that has options of its own; numbers become numbers."""
+    found: dict[str, object] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise InputError("cli.not_a_pair", option=option, received=text)
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            found[name.strip()] = value.strip()
+    return found
 
 
 def interval(text: str, option: str, column: Hashable = None) -> Interval:

@@ -25,6 +25,7 @@ FORMS = {
     Kind.COLUMNS: (list[str] | None, "a,b (or repeat)."),
     Kind.RANGES: (list[str] | None, "hours=20:40, hours=:40 or housing=own,rent (repeat)."),
     Kind.CONSTRAINTS: (Path | None, "A .yaml or .json file, see docs/constraints.md."),
+    Kind.GROUP: (list[str] | None, "step=0.05 (repeat)."),
 }
 
 
@@ -82,10 +83,8 @@ class ModelOptions(LoadOptions):
 class CsvOptions:
     """How to read a CSV file."""
 
-    separator: Annotated[
-        str | None, file_option("--separator", help="Between the cells of a CSV file; detected if left out.")
-    ] = None
-    encoding: Annotated[str | None, file_option("--encoding", help="Of a CSV file; utf-8 if left out.")] = None
+    separator: Annotated[str | None, file_option("--separator", help="Separator of a CSV file; detected by default.")] = None
+    encoding: Annotated[str | None, file_option("--encoding", help="Encoding of a CSV file; UTF-8 by default.")] = None
     decimal: Annotated[str, file_option("--decimal", help="Decimal mark of the numbers in a CSV file: . or ,")] = "."
     thousands: Annotated[
         str | None, file_option("--thousands", help="Mark between thousands in a CSV file, such as . , ' or a space.")

@@ -33,7 +33,7 @@ SETTINGS = {
     "most_cost": limit_option("--most-cost", min=1, help="Largest estimated cost of a request, in default rows."),
     "most_waiting": limit_option("--most-waiting", min=1, help="Rows queued or being explained before status 429."),
     "most_connections": limit_option("--most-connections", min=1, help="Open connections."),
-    "most_connections_per_address": limit_option("--most-connections-per-address", min=1, help="Those of one address."),
+    "most_connections_per_address": limit_option("--most-connections-per-address", min=1, help="The same per address."),
     "grace": limit_option("--grace", min=0, max=3600, help="Seconds to finish accepted work after SIGTERM."),
     "records": record_option("--records", help="sqlite:///FILE, postgresql://…, or none.", envvar="FASTERCE_RECORDS"),
     "retention_days": record_option("--retention-days", min=1, help="Delete records after this number of days."),
@@ -66,13 +66,13 @@ def serve(
     require: Annotated[
         list[str] | None,
         record_option(
-            "--require", help="Keep no record without subjects, decision_ids, row_ids or constraints_by: a,b (or repeat)."
+            "--require", help="Fields of a stored record: subjects, decision_ids, row_ids, constraints_by (a,b or repeat)."
         ),
     ] = None,
     proxy: Annotated[
-        list[str] | None, network_option("--proxy", help="Address of a proxy whose X-Forwarded-For is believed (repeat).")
+        list[str] | None, network_option("--proxy", help="Address of a proxy whose X-Forwarded-For is trusted (repeat).")
     ] = None,
-    no_page: Annotated[bool, network_option("--no-page", help="Serve the routes only.")] = False,
+    no_page: Annotated[bool, network_option("--no-page", help="Serve the API without the page.")] = False,
     no_keys: Annotated[
         bool, record_option("--no-keys", help="Serve everyone who can reach it, also from other machines.")
     ] = False,

@@ -12,7 +12,7 @@ import numpy as np
 from fasterce.errors import SchemaError
 from fasterce.typing import Floats
 
-LONGEST, DEEPEST = 1000, 200
+LONGEST, DEEPEST = 20_000, 200
 MOST_FACTORS = 64
 
 Interval = tuple[float, float]

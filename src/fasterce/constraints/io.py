@@ -13,26 +13,63 @@ from fasterce.typing import Json, JsonObject
 
 
 def to_dict(constraints: Iterable[Constraint]) -> list[JsonObject]:
-    """Return one dictionary per constraint: {"constraint": "range", "feature": "hours", "low": 0, "high": 60}."""
+    """Return one dictionary per constraint: {"constraint": "range", "feature": "hours", "low": 0, "high": 60}.
+
+    Parameters
+    ----------
+    constraints : iterable of Constraint
+
+    Returns
+    -------
+    list of dict
+        Plain values for JSON.
+    """
     return [_described(constraint, position) for position, constraint in enumerate(constraints, start=1)]
 
 
 def from_dict(described: Json) -> tuple[Constraint, ...]:
-    """Return the constraints that `to_dict` described."""
+    """Return the constraints that `to_dict` described.
+
+    Parameters
+    ----------
+    described : list of dict
+        As `to_dict` returns them.
+
+    Returns
+    -------
+    tuple of Constraint
+    """
     if isinstance(described, (str, Mapping)) or not isinstance(described, Iterable):
         raise SchemaError("constraints.not_a_list_of_dictionaries", received=described)
     return tuple(_restored(fields, position) for position, fields in enumerate(described, start=1))
 
 
 def save(constraints: Iterable[Constraint], path: str | PathLike[str]) -> None:
-    """Write constraints to a .json, .yaml or .yml file."""
+    """Write constraints to a .json, .yaml or .yml file.
+
+    Parameters
+    ----------
+    constraints : iterable of Constraint
+        None of them with a Python function.
+    path : str or path
+        The ending decides the format; YAML needs the extra `yaml`.
+    """
     content, target = to_dict(constraints), Path(path)
     text = documents.as_yaml(content) if documents.is_yaml(target, "constraints") else json.dumps(content, indent=2)
     target.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
 
 
 def load(path: str | PathLike[str]) -> tuple[Constraint, ...]:
-    """Return the constraints of a .json, .yaml or .yml file."""
+    """Return the constraints of a .json, .yaml or .yml file.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    tuple of Constraint
+    """
     content = documents.read(path, "constraints")
     try:
         return from_dict(content)

@@ -25,10 +25,15 @@ _NUMBER = re.compile(r"\s*[-+]?[\d.]*\s*")
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint(ABC):
-    """Something every counterfactual must satisfy: a kind, the columns concerned and an optional name.
+    """Base class of constraints: a condition that every counterfactual satisfies.
 
     `kind`, its name in JSON, is the name of the class in snake case. `column_fields` are the fields that hold a column.
-    `str` gives a readable phrase.
+    `str` returns a readable phrase.
+
+    Parameters
+    ----------
+    name : str, optional
+        Shown in messages; with `override`, a constraint of a call replaces that of the same name in the schema.
     """
 
     kind: ClassVar[str]
@@ -68,7 +73,7 @@ class Constraint(ABC):
 
 @dataclass(frozen=True, init=False)
 class Listing(Constraint):
-    """A constraint about each of several columns by itself."""
+    """A constraint that applies to several columns separately."""
 
     wording: ClassVar[str] = ""
     features: tuple[Name, ...]
@@ -82,6 +87,7 @@ class Listing(Constraint):
 
     @property
     def columns(self) -> tuple[Name, ...]:
+        """The columns the constraint is about."""
         return self.features
 
     def __str__(self) -> str:
@@ -91,6 +97,15 @@ class Listing(Constraint):
 class Frozen(Listing):
     """These columns may not change.
 
+    Parameters
+    ----------
+    *features : str
+        The columns, or one list of them.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+
+    Examples
+    --------
     >>> Frozen("sex", "native_country").text
     'sex, native_country may not change'
     """
@@ -99,13 +114,29 @@ class Frozen(Listing):
 
 
 class OnlyUp(Listing):
-    """These columns may only go up from the value of the query."""
+    """These columns may only go up from the value of the query.
+
+    Parameters
+    ----------
+    *features : str
+        Numeric columns, or categories with an `Order`; or one list of them.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     wording = "may only go up"
 
 
 class OnlyDown(Listing):
-    """These columns may only go down from the value of the query."""
+    """These columns may only go down from the value of the query.
+
+    Parameters
+    ----------
+    *features : str
+        Numeric columns, or categories with an `Order`; or one list of them.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     wording = "may only go down"
 
@@ -143,6 +174,15 @@ class Range(_OnOneColumn):
     """The value of the counterfactual lies within low and high; a query outside is moved in.
 
     The ends are numbers, or for a column of dates, times or durations such values or their text: "2024-01-31", "3 days".
+
+    Parameters
+    ----------
+    feature : str
+        The column.
+    low, high : number or text, optional
+        The ends, which are included; None for that of the column's range. At least one is needed.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
     """
 
     low: End | None = None
@@ -158,7 +198,26 @@ class Range(_OnOneColumn):
 
 @dataclass(frozen=True)
 class Near(_OnOneColumn):
-    """The value stays near the one of the query: within a percentage of it, or by an amount either way, up or down."""
+    """The value stays near the one of the query: within a percentage of it, or by an amount either way, up or down.
+
+    Parameters
+    ----------
+    feature : str
+        The column.
+    percent : float, optional
+        Largest change in percent of the value of the query.
+    up, down : float, optional
+        Largest increase and decrease; 0 for none.
+    by : float, optional
+        Largest change either way.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+
+    Examples
+    --------
+    >>> Near("duration", down=12).text
+    'duration may change down by at most 12'
+    """
 
     percent: float | None = None
     up: float | None = None
@@ -185,7 +244,19 @@ class Near(_OnOneColumn):
 
 @dataclass(frozen=True)
 class Step(_OnOneColumn):
-    """A changed value is a multiple of `size`, or with start="row" differs from the one of the query by a multiple."""
+    """A changed value is a multiple of `size`, or with start="row" differs from the one of the query by a multiple.
+
+    Parameters
+    ----------
+    feature : str
+        The column.
+    size : float
+        The step, above 0.
+    start : {"zero", "row"}, default "zero"
+        Where steps are counted from.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     size: float
     start: Literal["zero", "row"] = "zero"
@@ -218,14 +289,34 @@ class _OfCategories(_OnOneColumn):
 
 
 class Allowed(_OfCategories):
-    """The category of the counterfactual is one of these; a query with another is moved to one of them."""
+    """The category of the counterfactual is one of these; a query with another is moved to one of them.
+
+    Parameters
+    ----------
+    feature : str
+        The column.
+    categories : sequence
+        The permitted categories.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     def __str__(self) -> str:
         return f"{self.feature} must be {_choice(self.categories)}"
 
 
 class Order(_OfCategories):
-    """The order of a column's categories, lowest first; a category left out has no rank."""
+    """The order of a column's categories, lowest first; a category left out has no rank.
+
+    Parameters
+    ----------
+    feature : str
+        The column.
+    categories : sequence
+        The categories in order.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     def __str__(self) -> str:
         return f"{self.feature} is ordered: {' < '.join(str(category) for category in self.categories)}"
@@ -233,7 +324,17 @@ class Order(_OfCategories):
 
 @dataclass(frozen=True)
 class Forbidden(_OnOneColumn):
-    """Changes from one category to another that are not allowed."""
+    """Changes from one category to another that are not allowed.
+
+    Parameters
+    ----------
+    feature : str
+        The column.
+    transitions : sequence of (from, to)
+        Pairs of categories.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     transitions: tuple[tuple[Category, Category], ...]
 
@@ -252,7 +353,15 @@ class Forbidden(_OnOneColumn):
 
 @dataclass(frozen=True)
 class AtMost(Constraint):
-    """At most k columns differ from the query; derived ones do not count."""
+    """At most k columns differ from the query; derived ones do not count.
+
+    Parameters
+    ----------
+    k : int
+        Largest number of changed columns, at least 1.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     k: int
 
@@ -267,7 +376,20 @@ class AtMost(Constraint):
 
 @dataclass(frozen=True)
 class Require(Constraint):
-    """A comparison between formulas over numeric columns that every counterfactual satisfies."""
+    """A comparison between formulas over numeric columns that every counterfactual satisfies.
+
+    Parameters
+    ----------
+    formula : str
+        Two formulas with `<=`, `>=`, `<`, `>` or `==` between them. It is parsed, never executed.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+
+    Examples
+    --------
+    >>> Require("payment <= 0.4 * income / 12").columns
+    ('payment', 'income')
+    """
 
     formula: str
 
@@ -276,10 +398,12 @@ class Require(Constraint):
 
     @property
     def comparison(self) -> Comparison:
+        """The parsed formula."""
         return parse_comparison(self.formula)
 
     @property
     def columns(self) -> tuple[Name, ...]:
+        """The columns the constraint is about."""
         return self.comparison.columns
 
     def __str__(self) -> str:
@@ -292,7 +416,15 @@ Clauses = tuple[tuple[Name, Condition], ...]
 
 @dataclass(frozen=True, init=False)
 class If(Constraint):
-    """Where all of `when` hold, all of `then` must."""
+    """Where all of `when` hold, all of `then` must.
+
+    Parameters
+    ----------
+    when, then : dict
+        Conditions by column: a category, a list of categories, or a pair (low, high) for a number.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     when: Clauses
     then: Clauses
@@ -308,6 +440,7 @@ class If(Constraint):
 
     @property
     def columns(self) -> tuple[Name, ...]:
+        """The columns the constraint is about."""
         return tuple(dict.fromkeys(column for column, _ in self.when + self.then))
 
     def __str__(self) -> str:
@@ -316,7 +449,19 @@ class If(Constraint):
 
 @dataclass(frozen=True)
 class Together(Constraint):
-    """When `leader` changes, `follower` changes too: `slope` times as much, or (None) in the same or opposite direction."""
+    """When `leader` changes, `follower` changes too: `slope` times as much, or (None) in the same or opposite direction.
+
+    Parameters
+    ----------
+    leader, follower : str
+        The columns.
+    slope : float, optional
+        Change of the follower per unit of the leader.
+    direction : {"same", "opposite"}, default "same"
+        Without `slope`: the direction of the follower.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     column_fields = ("leader", "follower")
     leader: Name
@@ -339,7 +484,20 @@ class Together(Constraint):
 
 @dataclass(frozen=True)
 class Derived(Constraint):
-    """A column computed from others by a formula, or by a function of a DataFrame with the columns `of`."""
+    """A column computed from others by a formula, or by a function of a DataFrame with the columns `of`.
+
+    Parameters
+    ----------
+    feature : str
+        The column.
+    formula : str or callable
+        A formula over numeric columns, or a function of a DataFrame that returns one value per row. A function is called
+        outside the compiled search and cannot be written to a file.
+    of : sequence of str, optional
+        The columns a function reads.
+    name : str, optional
+        Shown in messages; `override` replaces by name.
+    """
 
     column_fields = ("feature",)
     feature: Name
@@ -360,16 +518,19 @@ class Derived(Constraint):
 
     @property
     def node(self) -> Node:
+        """The parsed formula; SchemaError for a function."""
         if not isinstance(self.formula, str):
             raise SchemaError("constraints.not_a_formula", option="formula", received=self.formula)
         return parse_formula(self.formula)
 
     @property
     def inputs(self) -> tuple[Name, ...]:
+        """The columns it is computed from."""
         return self.of if self.of is not None else self.node.columns
 
     @property
     def columns(self) -> tuple[Name, ...]:
+        """The columns the constraint is about."""
         return self.feature, *self.inputs
 
     def __str__(self) -> str:

@@ -27,7 +27,7 @@ def as_constraints(given: object) -> tuple[Constraint, ...]:
 
 
 def find(name: Hashable, names: Iterable[Hashable]) -> Hashable | None:
-    """Return the column that is meant; a formula names columns by their text."""
+    """Return the column with this name; a formula names columns by their text."""
     listed = list(names)
     if name in listed:
         return name
@@ -84,13 +84,13 @@ def _check_kinds(constraint: Constraint, columns: "Mapping[Hashable, Feature]", 
             if constraint.slope is not None and not columns[constraint.follower].numeric:
                 raise wrong(constraint, "slope_of_categories", column=constraint.follower)
         case objects.Require() | objects.Derived(formula=str()):
-            categorical = [column.name for column in columns.values() if not column.numeric]
+            categorical = [column.name for column in columns.values() if not (column.numeric or column.is_flag)]
             if categorical:
                 raise wrong(constraint, "formula_of_categories", received=categorical)
 
 
 def _check_ends(constraint: Constraint, column: "Feature", ends: tuple[objects.End | None, ...]) -> None:
-    """Check that an end that is no number is a date, time or duration of the column, and that the ends are in order."""
+    """Check that an end that is not a number is a date, time or duration of the column, and that the ends are in order."""
     given = [end for end in ends if end is not None]
     numbers = [column.bound(end) for end in given]
     for end, number in zip(given, numbers, strict=True):

@@ -15,7 +15,7 @@ from fasterce.data.profile import Profile, bend
 from fasterce.data.schema import MISSING, Schema
 from fasterce.typing import Floats, Indices
 
-# One-hot columns per categorical feature at most; rarer categories get none.
+# Most one-hot columns per categorical feature; rarer categories get none.
 MOST_SLOTS = 64
 
 

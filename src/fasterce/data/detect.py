@@ -1,4 +1,4 @@
-"""Detect columns that are no features: ids, free text, empty and constant columns."""
+"""Detect columns that are not features: ids, free text, empty and constant columns."""
 
 import re
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ REASONS = {
     CONSTANT: "is constant",
     TOO_LARGE: "has whole numbers beyond 2**53",
 }
+# Texts of a column tried first, before all of them are.
+FIRST_TEXTS = 200
 ID_WORDS = frozenset({"id", "ids", "uid", "uuid", "guid", "key", "index", "idx", "rownum", "serial", "hash", "ssn", "iban"})
 # Names of columns that count the rows; that of a column without a name is what pandas calls it.
 COUNT_WORDS = frozenset({"unnamed", "row", "no", "nr", "number", "record", "sequence", "seq", "case", "obs", "observation"})
@@ -29,7 +31,7 @@ class DetectionLimits:
     Parameters
     ----------
     rows : int
-        Rows below which nothing can be said: in a small table most columns have distinct values.
+        Rows below which no column is an id or free text: in a small table most columns have distinct values.
     distinct : float
         Share of rows with a value of their own, at least; ids may repeat where rows were drawn with replacement.
     many : int
@@ -49,18 +51,23 @@ LIMITS = DetectionLimits()
 
 
 def reason(column: pd.Series, limits: DetectionLimits = LIMITS) -> str | None:
-    """Return why a column is no feature, a key of `REASONS`; None for a feature."""
+    """Return why a column is not a feature, a key of `REASONS`; None for a feature."""
     present = column.dropna()
     if present.empty:
         return EMPTY if len(column) else None
     if pd.api.types.is_bool_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
         return None
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return _of_numbers(present, column, limits)
+    is_number = pd.api.types.is_numeric_dtype(column.dtype)
+    return _of_numbers(present, column, limits) if is_number else _of_objects(present, column, limits)
+
+
+def _of_objects(present: pd.Series, column: pd.Series, limits: DetectionLimits) -> str | None:
     try:
         distinct = int(present.nunique())
     except TypeError:
         return None
+    if _are_too_large(present):
+        return TOO_LARGE
     if distinct == 1 and len(present) == len(column) >= limits.rows:
         return CONSTANT
     return _of_text(present, distinct, limits) if isinstance(present.iloc[0], str) else None
@@ -78,7 +85,7 @@ def _of_numbers(present: pd.Series, column: pd.Series, limits: DetectionLimits) 
 
 
 def _is_id(values: Floats, name: str, limits: DetectionLimits) -> bool:
-    """Tell an id by whole numbers, nearly all of them distinct, named as an id, or as a number that counts the rows."""
+    """Return whether whole numbers are ids: nearly all distinct, with the name of an id or of a row number."""
     if not np.isfinite(values).all() or (values != np.round(values)).any():
         return False
     distinct = len(np.unique(values))
@@ -90,6 +97,11 @@ def _is_id(values: Floats, name: str, limits: DetectionLimits) -> bool:
     return bool(counted) and has_word(name, COUNT_WORDS)
 
 
+def _are_too_large(present: pd.Series) -> bool:
+    """Return whether objects are Python integers too large for any integer type of a column."""
+    return all(type(value) is int for value in present) and any(abs(value) >= 2**63 for value in present)
+
+
 def _of_text(present: pd.Series, distinct: int, limits: DetectionLimits) -> str | None:
     if distinct <= limits.many and not (len(present) >= limits.rows and distinct == len(present)):
         return None
@@ -99,6 +111,16 @@ def _of_text(present: pd.Series, distinct: int, limits: DetectionLimits) -> str 
     if is_long or (own and float(texts.str.split().str.len().mean()) >= limits.words):
         return TEXT
     return ID if own else None
+
+
+def stripped_texts(column: pd.Series) -> pd.Series | None:
+    """Return the values of a column of text without spaces around them, None for a column of anything else."""
+    if pd.api.types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    present = column.dropna()
+    if present.empty or not all(isinstance(value, str) for value in present.head(FIRST_TEXTS)):
+        return None
+    return present.astype(str).str.strip()
 
 
 def words(name: object) -> list[str]:

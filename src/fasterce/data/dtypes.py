@@ -68,7 +68,7 @@ def in_order(values: Iterable[Any]) -> list[Any]:
 
 
 def missing_marker(column: pd.Series) -> float | None:
-    """Return None if an object column marks missing values by None, which models may tell from NaN; else NaN."""
+    """Return None if an object column marks missing values by None, which models may treat differently; else NaN."""
     if column.dtype != np.dtype(object):
         return np.nan
     empty = column[column.isna().to_numpy()]

@@ -1,7 +1,8 @@
 """Convert tables of other libraries to pandas and back.
 
 Polars and PyArrow tables come back as their own kind; any other eager table that narwhals reads comes back as pandas.
-A missing value is null there and NaN or NA here. An ordered categorical is a Polars Enum, any other a Categorical.
+A missing value is null in those tables, and NaN or NA in pandas. An ordered categorical is a Polars Enum, others are
+Categoricals.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from fasterce.typing import TABLE_KINDS, TableKind
 
 
 def kind_of(frame: object) -> TableKind:
-    """Return the library whose table results are given back as."""
+    """Return the library of a table, in whose tables results are returned."""
     library = type(frame).__module__.partition(".")[0]
     return next((kind for kind in TABLE_KINDS if kind == library), "pandas")
 
@@ -37,7 +38,7 @@ def as_pandas(frame: object, option: str = "X", names: Sequence[Hashable] | None
     Raises
     ------
     InputError
-        If it is no table, or a lazy one.
+        If it is not a table, or a lazy one.
     """
     if isinstance(frame, pd.DataFrame):
         return frame

@@ -1,5 +1,6 @@
 """How the values of a column are written for people: numbers by a format, and units."""
 
+import datetime
 import re
 from collections.abc import Hashable
 
@@ -7,7 +8,7 @@ from fasterce.errors import SchemaError
 
 # Separated thousands, decimals, and whole number, decimal number or per cent: what both Python and the page can write.
 NUMBER_FORMAT = re.compile(r"(?P<group>,?)(?:\.(?P<places>\d{1,2}))?(?P<type>[df%]?)")
-# The narrow space between a number and its unit, at which no line ends.
+# The narrow no-break space between a number and its unit.
 NARROW = "\u202f"
 
 
@@ -16,6 +17,25 @@ def check_number_format(given: str, column: Hashable) -> None:
     found = NUMBER_FORMAT.fullmatch(given)
     if found is None or (found["type"] == "d" and found["places"]):
         raise SchemaError("data.unknown_format", column=column, received=given)
+
+
+def check_date_format(given: str, column: Hashable) -> None:
+    """Raise SchemaError for a format that does not write a date so that it can be read again."""
+    moment = datetime.datetime(2001, 12, 30)
+    try:
+        same = datetime.datetime.strptime(moment.strftime(given), given).date() == moment.date()
+    except ValueError:
+        same = False
+    if not same:
+        raise SchemaError("data.unknown_date_format", column=column, received=given)
+
+
+def parsed_date(text: str, format: str) -> datetime.datetime | str:
+    """Return the date or time of a text, the text itself where it has another format."""
+    try:
+        return datetime.datetime.strptime(text.strip(), format)
+    except ValueError:
+        return text
 
 
 def formatted(value: float, format: str, decimals: int) -> str:

@@ -1,5 +1,6 @@
 """Schema: the columns of a table, their values, and how they may change."""
 
+import datetime
 import math
 import sys
 import warnings
@@ -17,7 +18,7 @@ from fasterce.constraints.validate import as_constraints, check_constraints
 from fasterce.data import detect, value_types
 from fasterce.data.dtypes import Dtype, in_order, plain
 from fasterce.data.frames import as_pandas
-from fasterce.data.meaning import check_number_format, with_unit
+from fasterce.data.meaning import check_date_format, check_number_format, parsed_date, with_unit
 from fasterce.data.review import Advice, SchemaWarning, review
 from fasterce.errors import SchemaError, unknown
 from fasterce.typing import Category, Floats, Json, JsonObject
@@ -56,11 +57,13 @@ class Feature:
     kind : {"numeric", "categorical"}
     categories : tuple
         The values of a categorical feature, in order if it is `ordered`.
+    ordered : bool
+        Whether the categories have an order, lowest first.
     lower, upper : float
         The range of a numeric feature.
     declared : bool
-        Whether the user stated the range, so that a row outside it is bad input. A range read off the data lets such a row
-        stay where it is.
+        Whether the user stated the range, so that a row outside it is bad input. An inferred range lets such a row stay
+        where it is.
     integer : bool
         Whether values are whole numbers.
     decimals : int
@@ -73,7 +76,8 @@ class Feature:
         Whether a value may be missing: it may stay missing or be filled, and it may appear where there was a value.
     value_type : str, default="number"
         What the numbers stand for: "number", "decimal" (`decimal.Decimal`), "date" (counted in days), "datetime" (in
-        seconds), "timedelta[D]", "timedelta[s]" or a period such as "period[M]". `lower` and `upper` are such counts.
+        seconds), "datetime[Europe/Berlin]" (times of that zone, in seconds), "timedelta[D]", "timedelta[s]" or a period such
+        as "period[M]". `lower` and `upper` are such counts.
     label : str
         The name for people, as it stands in a sentence; by default the name with spaces.
     unit : str
@@ -81,7 +85,8 @@ class Feature:
     help : str
         What the column means, in a sentence.
     format : str
-        How numbers are written, such as ",.2f", ".1%" or "d"; by default with `decimals` and separated thousands.
+        How numbers are written, such as ",.2f", ".1%" or "d"; by default with `decimals` and separated thousands. For dates
+        and times, how they are written and read as text, such as "%d.%m.%Y"; by default year-month-day.
     preferred : {"any", "lower", "higher"}
         Which values are in the person's interest. A change the other way costs more, and is flagged.
     against_cost : float
@@ -130,7 +135,10 @@ class Feature:
         for entry in ("unit", "format"):
             if getattr(self, entry) and not self.numeric:
                 raise SchemaError("data.entry_needs_number", column=self.name, entry=entry)
-        check_number_format(self.format, self.name)
+        if self.format and self.has_date_format:
+            check_date_format(self.format, self.name)
+        else:
+            check_number_format(self.format, self.name)
         if self.preferred != "any" and not (self.numeric or (self.ordered and not self.nullable)):
             raise SchemaError("data.unordered_preference", column=self.name, received=self.preferred)
         factor = self.against_cost
@@ -149,6 +157,11 @@ class Feature:
     def numeric(self) -> bool:
         """Whether the feature is a number."""
         return self.kind == "numeric"
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether the categories are False and True (or 0 and 1), so that formulas can count with them."""
+        return self.categories == (False, True)
 
     @property
     def nullable(self) -> bool:
@@ -170,9 +183,25 @@ class Feature:
         """Whether values are dates, times, durations or periods."""
         return value_types.is_time(self.value_type)
 
+    @property
+    def has_date_format(self) -> bool:
+        """Whether `format` is about dates or times, which a file may have as text."""
+        return self.value_type == value_types.DATE or value_types.is_datetime(self.value_type)
+
     def number(self, value: object) -> float:
-        """Return a value of a numeric feature, such as a date, as the number that stands for it; NaN if it is none."""
+        """Return a value of a numeric feature, such as a date, as the number that stands for it; NaN if it is none.
+
+        Parameters
+        ----------
+        value : number, date, time, duration or text
+
+        Returns
+        -------
+        float
+        """
         value = plain(value)
+        if isinstance(value, str) and self.format and self.has_date_format:
+            value = parsed_date(value, self.format)
         if isinstance(value, float) and math.isinf(value):
             return value
         return value_types.to_number(value, self.value_type)
@@ -182,16 +211,40 @@ class Feature:
         return float(end) if isinstance(end, (int, float)) else self.number(end)
 
     def value(self, number: float) -> Any:
-        """Return the value a number stands for; an open end of a range stays infinite."""
+        """Return the value a number stands for; an open end of a range stays infinite.
+
+        Parameters
+        ----------
+        number : float
+
+        Returns
+        -------
+        number, date, time, duration or period
+        """
         if self.value_type == value_types.NUMBER or math.isinf(number):
             return int(number) if self.integer and math.isfinite(number) and number == round(number) else number
         return value_types.to_value(number, self.value_type)
 
     def text(self, number: float) -> str:
-        """Return a number as text, to the precision of the feature; a date or duration as such."""
+        """Return a number as text, to the precision of the feature; a date or duration as such.
+
+        Parameters
+        ----------
+        number : float
+
+        Returns
+        -------
+        str
+        """
         if self.value_type == value_types.NUMBER or math.isinf(number):
             return f"{round(number, self.decimals) + 0.0:.15g}"
-        return value_types.as_text(self.value(number))
+        return self.written(self.value(number))
+
+    def written(self, value: object) -> str:
+        """Return a date, time, duration or period as text, a date by `format`."""
+        if self.format and self.has_date_format and isinstance(value, datetime.date):
+            return value.strftime(self.format)
+        return value_types.as_text(value)
 
     @property
     def title(self) -> str:
@@ -213,14 +266,29 @@ class Feature:
         return self.categories[code] if code < len(self.categories) else "missing"
 
     def to_dict(self) -> JsonObject:
-        """Return plain values for JSON; an open end of a range is None."""
+        """Return plain values for JSON; an open end of a range is None.
+
+        Returns
+        -------
+        dict
+        """
         values = asdict(self) | {"categories": list(self.categories)}
         values = {name: value for name, value in values.items() if name not in MEANING or value != MEANING[name]}
         return values | {bound: None for bound in ("lower", "upper") if math.isinf(values[bound])}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Feature":
-        """Return the feature that `to_dict` described."""
+        """Return the feature that `to_dict` described.
+
+        Parameters
+        ----------
+        fields : dict
+            As `to_dict` returns it.
+
+        Returns
+        -------
+        Feature
+        """
         values: JsonObject = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
         for bound, open_end in (("lower", -math.inf), ("upper", math.inf)):
             values[bound] = open_end if values.get(bound) is None else values[bound]
@@ -238,7 +306,7 @@ MEANING: Mapping[str, Json] = {
 
 
 def _check_types(values: Mapping[str, Json]) -> None:
-    """Check the types of fields read from a file; text that stands for a boolean is not guessed at."""
+    """Check the types of fields read from a file; text is not converted to a boolean."""
     name = values.get("name")
     for entry in ("ordered", "declared", "integer", "mutable"):
         check_boolean(values.get(entry, False), name, entry)
@@ -267,7 +335,7 @@ class Schema:
     features : tuple of Feature
     constraints : tuple of Constraint, default=()
     passthrough : sequence, default=()
-        Columns of the table that are no features, such as an id or free text: they never change, and the model gets them as
+        Columns of the table that are not features, such as an id or free text: they never change, and the model gets them as
         they are.
     target : object, optional
         The wanted class, or the interval (low, high) of a predicted number: the default target of `explain`.
@@ -287,7 +355,7 @@ class Schema:
 
     features: tuple[Feature, ...]
     constraints: tuple[Constraint, ...] = ()
-    passthrough: tuple[Hashable, ...] = ()
+    passthrough: Sequence[Hashable] = ()
     target: Json = None
     unwanted: tuple[Json, ...] = ()
     outcomes: Mapping[Json, str] = field(default_factory=dict, hash=False)
@@ -321,11 +389,30 @@ class Schema:
             raise SchemaError("data.outcomes_not_words", option="outcomes", received=words)
 
     def outcome(self, label: Json) -> str | None:
-        """Return the word for a class, None if there is none; a file may have the class as text."""
+        """Return the word for a class, None if there is none; a file may have the class as text.
+
+        Parameters
+        ----------
+        label : class of the model
+
+        Returns
+        -------
+        str or None
+        """
         return self.outcomes.get(label, self.outcomes.get(str(label)))
 
     def wanted(self, classes: Sequence[Json]) -> Json:
-        """Return the declared target among the classes of a model (none for a number), None if none is declared."""
+        """Return the declared target among the classes of a model (none for a number), None if none is declared.
+
+        Parameters
+        ----------
+        classes : sequence
+            The classes of the model.
+
+        Returns
+        -------
+        class, (low, high) or None
+        """
         known = {str(label): label for label in classes}
         unwanted = {str(label) for label in self.unwanted}
         if self.target is None and unwanted and len(classes) == 2:
@@ -342,6 +429,10 @@ class Schema:
         """Return the factors of the costs of going down and up, shape (2, features); None if no direction is preferred.
 
         Codes of ordered categories are in their order, so that up and down mean the same as for numbers.
+
+        Returns
+        -------
+        ndarray of shape (2, features) or None
         """
         if not self.has_preferences:
             return None
@@ -363,14 +454,34 @@ class Schema:
         return self.features[self.position(name)]
 
     def position(self, name: Hashable) -> int:
-        """Return the position of a column; the error for an unknown one suggests the nearest name."""
+        """Return the position of a column; the error for an unknown one suggests the nearest name.
+
+        Parameters
+        ----------
+        name : hashable
+
+        Returns
+        -------
+        int
+        """
+        if name in self.passthrough:
+            raise SchemaError("data.passthrough_column", column=name)
         try:
             return self.names.index(name)
         except ValueError:
             raise SchemaError(unknown("data.unknown_column", name, self.names)) from None
 
     def positions(self, names: Iterable[Hashable]) -> list[int]:
-        """Return the positions of several columns."""
+        """Return the positions of several columns.
+
+        Parameters
+        ----------
+        names : iterable
+
+        Returns
+        -------
+        list of int
+        """
         return [self.position(name) for name in names]
 
     @property
@@ -394,6 +505,10 @@ class Schema:
             By column, entries of `Feature` to set, such as {"duration": {"unit": "months", "preferred": "lower"}}.
         target, unwanted, outcomes : optional
             As in `Schema`; those left out stay as they are.
+
+        Returns
+        -------
+        Schema
 
         Examples
         --------
@@ -422,26 +537,51 @@ class Schema:
         )
 
     def unconstrained(self) -> "Schema":
-        """Return the same columns, free to change in either direction at the same cost, without constraints and target."""
+        """Return the same columns, free to change in either direction at the same cost, without constraints and target.
+
+        Returns
+        -------
+        Schema
+        """
         free = tuple(replace(f, mutable=True, direction="any", preferred="any") for f in self.features)
         return Schema(free, passthrough=self.passthrough)
 
     def to_dict(self) -> JsonObject:
-        """Return plain values for JSON: the features, and constraints, outcomes and passthrough columns if there are any."""
+        """Return plain values for JSON: the features, and constraints, outcomes and passthrough columns if there are any.
+
+        Returns
+        -------
+        dict
+        """
         described: JsonObject = {"features": [feature.to_dict() for feature in self.features]}
         described |= {"constraints": io.to_dict(self.constraints)} if self.constraints else {}
         described |= {"passthrough": list(self.passthrough)} if self.passthrough else {}
         return described | self.outcomes_to_dict()
 
     def outcomes_to_dict(self) -> JsonObject:
-        """Return what is declared about outcomes as plain values."""
+        """Return what is declared about outcomes as plain values.
+
+        Returns
+        -------
+        dict
+        """
         found: JsonObject = {} if self.target is None else {"target": plain_target(self.target)}
         found |= {"unwanted": [plain(label) for label in self.unwanted]} if self.unwanted else {}
         return found | ({"outcomes": {_key(label): word for label, word in self.outcomes.items()}} if self.outcomes else {})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Schema":
-        """Return the schema that `to_dict` described."""
+        """Return the schema that `to_dict` described.
+
+        Parameters
+        ----------
+        fields : dict
+            As `to_dict` returns it.
+
+        Returns
+        -------
+        Schema
+        """
         features = tuple(Feature.from_dict(feature) for feature in fields["features"])
         return cls(
             features,
@@ -463,7 +603,7 @@ class Schema:
         may_go_missing: Sequence[Hashable] | None = None,
         passthrough: Sequence[Hashable] | None = None,
     ) -> "Schema":
-        """Read kinds, categories, precision and observed ranges off a table.
+        """Infer kinds, categories, precision and observed ranges from a table.
 
         Text, pandas categoricals and booleans are categorical; numbers, dates, times and durations are numeric unless
         named in `categorical`. Where the table has missing values they may stay or be filled. Columns that look like an id
@@ -486,7 +626,11 @@ class Schema:
         may_go_missing : sequence, optional
             Columns whose value may become missing.
         passthrough : sequence, optional
-            Columns that are no features, in addition to those found.
+            Columns that are not features, in addition to those detected.
+
+        Returns
+        -------
+        Schema
 
         Raises
         ------
@@ -501,17 +645,26 @@ class Schema:
         return schema
 
     def review(self, X: object) -> list[Advice]:
-        """Return what to look at before rows are explained with this schema, each with the line to add.
+        """Return what to check before rows are explained with this schema, each with the code to add.
 
         Parameters
         ----------
         X : pandas, Polars or PyArrow table
             The training rows.
+
+        Returns
+        -------
+        list of Advice
         """
         return review(as_pandas(X), self)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the schema as a table to read: one line per column."""
+        """Return the schema as a table to read: one line per column.
+
+        Returns
+        -------
+        DataFrame
+        """
         lines = [(feature.name, *_described(feature)) for feature in self.features]
         lines += [(name, "passthrough", "", "never", "") for name in self.passthrough]
         return pd.DataFrame(lines, columns=["column", "kind", "values", "change", "missing"])
@@ -568,7 +721,7 @@ def infer(
         raise SchemaError("data.passthrough_named", received=clash)
     passed = [name for name in table.columns if name in passthrough or (name not in wanted and detect.reason(table[name]))]
     if len(passed) == len(table.columns) and not passthrough:
-        # Better a poor feature than none.
+        # A schema needs at least one feature.
         passed = []
     features = [_infer_column(table[name], lists, ranges.get(name)) for name in table.columns if name not in passed]
     return Schema(tuple(features), as_constraints(constraints), tuple(passed))

@@ -25,10 +25,10 @@ HEAD = """\
 #   change       any, up, down (ordered categories and numbers) or never
 #   observed     lowest and highest value in the data: where counterfactuals are searched
 #   range        the same as a promise: a row outside it is invalid input; replaces observed
-#   type         date, datetime, timedelta[D], timedelta[s], period[M] or decimal; a number if left out
+#   type         date, datetime, datetime[Europe/Berlin], timedelta[D], timedelta[s], period[M] or decimal; else a number
 #   whole        true for whole numbers; decimals is the precision of other numbers
 #   missing      never, stay (a missing value may stay or be filled) or may_appear
-#   passthrough  columns that are no features (ids, free text): the model gets them as they are
+#   passthrough  columns that are not features (ids, free text): the model gets them as they are
 #   label, unit, help, format
 #                words for people: "duration of the credit", "month|months", a sentence, ",.2f"
 #   preferred    lower or higher, the person's interest: a change the other way costs against_cost times as much (3)
@@ -39,7 +39,16 @@ HEAD = """\
 
 
 def save_schema(schema: Schema, path: str | PathLike[str], note: str = "") -> None:
-    """Write a schema to a .yaml, .yml or .json file; `note` is a comment at the head of a YAML file."""
+    """Write a schema to a .yaml, .yml or .json file; `note` is a comment at the head of a YAML file.
+
+    Parameters
+    ----------
+    schema : Schema
+    path : str or path
+        The ending decides the format.
+    note : str, default ""
+        The comment.
+    """
     target = Path(path)
     as_json = not documents.is_yaml(target, "schema")
     content = json.dumps(describe(schema), indent=2, ensure_ascii=False) + "\n" if as_json else as_text(schema, note)
@@ -50,7 +59,16 @@ def save_schema(schema: Schema, path: str | PathLike[str], note: str = "") -> No
 
 
 def load_schema(path: str | PathLike[str]) -> Schema:
-    """Return the schema of a .yaml, .yml or .json file."""
+    """Return the schema of a .yaml, .yml or .json file.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    Schema
+    """
     content = documents.read(path, "schema")
     try:
         return restore(content)

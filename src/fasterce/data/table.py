@@ -1,6 +1,6 @@
 """Typed table <-> codes: the only place that reads or builds DataFrames for the model.
 
-Frames for the model are built column by column in the dtypes seen in `fit`; bad rows are told apart, not raised.
+Frames for the model are built column by column in the dtypes seen in `fit`; bad rows are reported, not raised.
 """
 
 import math
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,9 @@ from fasterce.data.schema import MISSING, Feature, Schema, check_table
 from fasterce.errors import InputError, Problem, suggestion
 from fasterce.typing import TABLE_KINDS, Category, Floats, Indices, JsonObject, Mask, Objects, TableKind
 
-# Up to so many rows, looking categories up one by one is faster than building an index.
-FEW_ROWS = 8
+# Up to this many rows, reading cell by cell is faster than column by column.
+FEW_ROWS = 128
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class TableReading:
 
 @dataclass(frozen=True)
 class PassthroughColumn:
-    """A column that is no feature.
+    """A column that is not a feature.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class PassthroughColumn:
 
     @property
     def neutral(self) -> Any:
-        """A value of nobody's: empty text, zero, or a missing value."""
+        """A value that belongs to no real row: empty text, zero, or a missing value."""
         if pd.api.types.is_numeric_dtype(self.dtype):
             return 0
         return "" if isinstance(self.value, str) else None
@@ -84,7 +85,7 @@ class Table:
     kind : {"pandas", "polars", "pyarrow"}
         The library whose table `fit` got.
     passthrough : tuple of PassthroughColumn
-        The columns that are no features.
+        The columns that are not features.
     columns : tuple
         The names of all columns in the order of `fit`; those of the features if empty.
     """
@@ -124,6 +125,8 @@ class Table:
 
     def with_values_of(self, row: pd.Series) -> "Table":
         """Return the table whose passthrough columns have the values of a row, for the columns the model reads."""
+        if not self.read_passthrough:
+            return self
         passed = tuple(replace(one, value=row[one.name]) if one.read else one for one in self.passthrough)
         return replace(self, passthrough=passed)
 
@@ -142,6 +145,10 @@ class Table:
         """Return the codes of the rows and the problems of those that cannot be used."""
         frame = as_pandas(rows, "rows")
         check_columns(frame, self.schema, "rows", self.read_passthrough)
+        if len(frame) <= FEW_ROWS:
+            few = self._read_few(frame)
+            if few is not None:
+                return TableReading(few)
         codes = np.zeros((len(frame), len(self.schema)))
         problems: dict[int, Problem] = {}
         for j, feature in enumerate(self.schema.features):
@@ -152,15 +159,38 @@ class Table:
         codes[list(problems)] = 0.0
         return TableReading(codes, problems)
 
+    def _read_few(self, frame: pd.DataFrame) -> Floats | None:
+        """Return the codes of few rows, cell by cell; None if a cell is missing, has a problem, or holds a time."""
+        if self._cells is None:
+            return None
+        place = {name: k for k, name in enumerate(frame.columns)}
+        cells = frame.to_numpy(dtype=object)
+        codes = np.empty((len(frame), len(self.schema)))
+        for j, cell in enumerate(self._cells):
+            for i, value in enumerate(cells[:, place[cell.name]].tolist()):
+                code = cell.code(value)
+                if code is None:
+                    return None
+                codes[i, j] = code
+        return codes
+
+    @cached_property
+    def _cells(self) -> "list[_Cell] | None":
+        """How a cell of each feature is read by itself; None if a feature is a time."""
+        if any(feature.value_type != value_types.NUMBER for feature in self.schema.features):
+            return None
+        known = {j: code_of for j, (_, code_of) in self._known.items()}
+        return [_Cell.of(feature, self.dtypes[j], known.get(j, {})) for j, feature in enumerate(self.schema.features)]
+
     def frame(self, codes: Floats) -> pd.DataFrame:
         """Return the rows as the model saw them in training: same columns, order and dtypes."""
         columns: dict[Hashable, Column | pd.Series] = {}
         for j, name in enumerate(self.schema.names):
             values = self.column(j, codes[:, j])
-            # pandas infers a text dtype for objects; a model fitted on objects should go on seeing them.
+            # pandas infers a text dtype for objects; a model fitted on objects must still get objects.
             columns[name] = pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
         columns |= {one.name: one.column(len(codes)) for one in self.passthrough}
-        return pd.DataFrame(columns, columns=list(self.columns or self.schema.names))
+        return pd.DataFrame({name: columns[name] for name in self.columns or self.schema.names}, copy=False)
 
     def native(self, frame: pd.DataFrame) -> Any:
         """Return a pandas frame as the kind of table the model saw in training."""
@@ -221,15 +251,12 @@ class Table:
 
     def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
         """Return `rows` with the changed cells replaced; index, order and, where values fit, dtypes are kept."""
-        columns = {}
-        for name in rows.columns:
-            if name in self.schema.passthrough:
-                columns[name] = rows[name]
-                continue
-            j = self.schema.position(name)
-            changed = before[:, j] != after[:, j]
-            columns[name] = rows[name] if not changed.any() else self._rewrite_column(rows[name], j, after[:, j], changed)
-        return pd.DataFrame(columns, index=rows.index, columns=rows.columns)
+        changed = before != after
+        found, names = rows.copy(), self.schema.names
+        for j in map(int, np.flatnonzero(changed.any(axis=0))):
+            column = self._rewrite_column(rows[names[j]], j, after[:, j], changed[:, j])
+            found.isetitem(rows.columns.get_loc(names[j]), column)
+        return found
 
     def _rewrite_column(self, column: pd.Series, j: int, codes: Floats, changed: Mask) -> pd.Series:
         if column.dtype == self.dtypes[j]:
@@ -257,9 +284,10 @@ class Table:
         for one in self.passthrough:
             if one.name in rows.columns:
                 frame[one.name] = _as_dtype(rows[one.name], one.dtype)
-        for j, feature in enumerate(self.schema.features):
+        for j in self._finer:
+            feature = self.schema.features[j]
             name = feature.name
-            if feature.value_type == value_types.DATETIME and rows[name].dtype == self.dtypes[j]:
+            if value_types.is_datetime(feature.value_type) and rows[name].dtype == self.dtypes[j]:
                 kept = before[:, j] == after[:, j]
                 frame[name] = frame[name].where(~kept, rows[name].reset_index(drop=True))
             elif dtypes.is_single(self.dtypes[j]):
@@ -269,6 +297,19 @@ class Table:
                 if finer.any():
                     frame[name] = np.where(finer, given, np.where(present, after[:, j], np.nan))
         return frame
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether codes hold all that the model gets of a row: no passthrough columns, times, missing values or single
+        precision."""
+        plain = all(feature.value_type == value_types.NUMBER and not feature.nullable for feature in self.schema.features)
+        return plain and not self.passthrough and not self._finer
+
+    @cached_property
+    def _finer(self) -> list[int]:
+        """Positions of the features that a query may hold more precisely than the model: times and single precision."""
+        times = [feature.value_type == value_types.DATETIME for feature in self.schema.features]
+        return [j for j, dtype in enumerate(self.dtypes) if times[j] or dtypes.is_single(dtype)]
 
     def to_dict(self) -> list[JsonObject]:
         """Return the column types as plain data for JSON: those of the features, then those of passthrough columns."""
@@ -299,6 +340,40 @@ class Table:
         return cls(schema, types[: len(schema)], markers, known, passed, tuple(columns) if passed else ())
 
 
+class _Cell(NamedTuple):
+    """How one cell of a feature is read."""
+
+    name: Hashable
+    numeric: bool
+    code_of: Mapping[Any, int]
+    lower: float
+    upper: float
+    whole: bool
+    single: bool
+
+    @classmethod
+    def of(cls, feature: Feature, dtype: Dtype, code_of: Mapping[Any, int]) -> "_Cell":
+        lower, upper = (feature.lower, feature.upper) if feature.numeric and feature.declared else (-math.inf, math.inf)
+        whole = feature.numeric and dtypes.is_integer(dtype)
+        if whole:
+            low, high = dtypes.exact_limits(dtype)
+            lower, upper = max(lower, low), min(upper, high)
+        return cls(feature.name, feature.numeric, code_of, lower, upper, whole, dtypes.is_single(dtype))
+
+    def code(self, value: object) -> float | None:
+        """Return the code of a cell that has no problem, None otherwise."""
+        if not self.numeric:
+            code = _code(self.code_of, value)
+            return None if code < 0 else float(code)
+        number = _as_float(value)
+        if self.single and abs(number) <= LARGEST_SINGLE:
+            number = float(np.float32(number))
+        elif self.single:
+            return None
+        fits = math.isfinite(number) and number != MISSING and self.lower <= number <= self.upper
+        return number if fits and not (self.whole and number != round(number)) else None
+
+
 @dataclass(frozen=True)
 class _Cells:
     """The cells of one column while they are checked; the first problem of each row is kept."""
@@ -308,7 +383,7 @@ class _Cells:
     problems: dict[int, Problem]
 
     def check(self, values: Floats, bad: Mask, dtype: Dtype) -> Floats:
-        """Return the codes of the column; `bad` marks cells that are no finite number or no known category."""
+        """Return the codes of the column; `bad` marks cells that are not a finite number or a known category."""
         feature = self.feature
         if dtypes.is_single(dtype):
             values = dtypes.as_single(values)
@@ -318,6 +393,7 @@ class _Cells:
         if bad.any():
             missing = self.column.isna().to_numpy(dtype=bool)
             if feature.numeric and value_types.is_time(feature.value_type):
+                self._add(bad & self._is_ambiguous, "data.ambiguous_date", feature.value_type)
                 self._add(bad & ~missing, "data.not_a_value", feature.value_type)
             elif feature.numeric:
                 self._add(bad & ~missing, "data.not_finite")
@@ -350,6 +426,12 @@ class _Cells:
     def _is_time(self) -> bool:
         return value_types.is_time(self.feature.value_type)
 
+    @property
+    def _is_ambiguous(self) -> Mask:
+        """Which cells are dates as text in which day and month are ambiguous."""
+        pattern = value_types.AMBIGUOUS
+        return np.array([isinstance(cell, str) and pattern.fullmatch(cell) is not None for cell in self.column], dtype=bool)
+
     def _add(self, bad: Mask, code: str, expected: object = None) -> None:
         for row in map(int, np.flatnonzero(bad)):
             if row not in self.problems:
@@ -362,8 +444,9 @@ class _Cells:
 def check_columns(X: pd.DataFrame, schema: Schema, option: str, required: Sequence[Hashable] = ()) -> None:
     """Check that a table has the columns of the schema and no others; of passthrough columns only `required` ones must be."""
     check_table(X, option)
-    missing = [name for name in (*schema.names, *required) if name not in X.columns]
-    extra = [name for name in X.columns if name not in schema.names and name not in schema.passthrough]
+    known, given = {*schema.names, *schema.passthrough}, set(X.columns)
+    missing = [name for name in (*schema.names, *required) if name not in given]
+    extra = [name for name in X.columns if name not in known]
     if missing and extra:
         raise InputError("data.missing_and_extra_columns", option=option, expected=missing, extra=extra)
     if missing:
@@ -397,8 +480,10 @@ def _check_can_be_missing(feature: Feature, dtype: Dtype) -> None:
 
 
 def _numbers(column: pd.Series, feature: Feature) -> tuple[Floats, Mask]:
-    """Return values as floats, and which of them are no finite number. Text is not read as a number."""
-    if value_types.is_time(feature.value_type):
+    """Return values as floats, and which of them are not finite numbers. Text is not read as a number."""
+    if feature.format and feature.has_date_format and column.dtype.kind == "O":
+        values = np.array([feature.number(value) for value in column], dtype=np.float64)
+    elif value_types.is_time(feature.value_type):
         values = value_types.to_numbers(column, feature.value_type)
     elif pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)

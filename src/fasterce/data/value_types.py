@@ -1,7 +1,8 @@
-"""What the numbers of a numeric column stand for: plain numbers, decimals, dates, times, durations or periods.
+"""What the numbers of a numeric column represent: plain numbers, decimals, dates, times, durations or periods.
 
 Inside the library every numeric value is a float. A date is counted in days and a time in seconds since 1970-01-01 (in UTC
-where the column has a time zone), a duration in days or seconds, and a period (`pandas.Period`) in its own frequency.
+where the column has a time zone), a duration in days or seconds, and a period (`pandas.Period`) in its own frequency. Times
+of a column with a time zone are read, returned and written in that zone.
 """
 
 import datetime
@@ -20,8 +21,11 @@ from fasterce.typing import Floats, Indices, Mask
 
 NUMBER, DECIMAL, DATE, DATETIME = "number", "decimal", "date", "datetime"
 DAYS, SECONDS = "timedelta[D]", "timedelta[s]"
-NAMES = (NUMBER, DECIMAL, DATE, DATETIME, DAYS, SECONDS, "period[FREQUENCY]")
+NAMES = (NUMBER, DECIMAL, DATE, DATETIME, DAYS, SECONDS, "datetime[ZONE]", "period[FREQUENCY]")
 PERIOD = re.compile(r"period\[(.+)\]")
+ZONED = re.compile(r"datetime\[(.+)\]")
+# Such a text is ambiguous without a format: day and month may be exchanged.
+AMBIGUOUS = re.compile(r"\s*\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b.*")
 EPOCH = pd.Timestamp(0)
 MICROSECONDS = {DATE: 86_400_000_000, DAYS: 86_400_000_000, DATETIME: 1_000_000, SECONDS: 1_000_000}
 # Decimals of a second that a 64-bit float holds for the times of this century.
@@ -29,8 +33,42 @@ MOST_SECOND_PLACES = 6
 
 
 def is_known(name: object) -> bool:
-    """Return whether a text names a value type; a period names its frequency."""
-    return isinstance(name, str) and (name in NAMES[:-1] or frequency(name) is not None)
+    """Return whether a text names a value type; a period names its frequency, and a time may name its zone."""
+    return isinstance(name, str) and (name in NAMES[:-2] or frequency(name) is not None or zone(name) is not None)
+
+
+def is_datetime(name: str) -> bool:
+    """Return whether values are times, with a time zone or without."""
+    return name == DATETIME or ZONED.fullmatch(name) is not None
+
+
+def zone(name: str) -> str | None:
+    """Return the time zone of a type of times, None for any other type."""
+    found = ZONED.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        pd.DatetimeTZDtype("us", found.group(1))
+    except (TypeError, ValueError, LookupError):
+        return None
+    return found.group(1)
+
+
+def zoned(tz: datetime.tzinfo | str | None) -> str:
+    """Return the value type of times in this zone; one that has no name of its own is written as its offset, or as UTC."""
+    if tz is None:
+        return DATETIME
+    named = f"datetime[{tz}]"
+    if zone(named) is not None:
+        return named
+    offset = tz.utcoffset(None) if isinstance(tz, datetime.tzinfo) else None
+    fixed = "UTC" if offset is None else str(datetime.timezone(offset))
+    return f"datetime[{fixed}]"
+
+
+def _microseconds(name: str) -> int:
+    """Return the microseconds of one unit of dates, times and durations."""
+    return MICROSECONDS[DATETIME if is_datetime(name) else name]
 
 
 def is_time(name: str) -> bool:
@@ -57,8 +95,8 @@ def detect(column: pd.Series) -> str | None:
     if types.is_timedelta64_dtype(dtype) or str(dtype).startswith("duration["):
         return DAYS if _whole(column, DAYS) else SECONDS
     if types.is_datetime64_any_dtype(dtype) or str(dtype).startswith(("timestamp[", "date32", "date64")):
-        zone = getattr(dtype, "tz", None) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None)
-        return DATE if zone is None and _whole(column, DATE) else DATETIME
+        tz = getattr(dtype, "tz", None) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None)
+        return DATE if tz is None and _whole(column, DATE) else zoned(tz)
     if str(dtype).startswith("decimal"):
         return DECIMAL
     return _detect_objects(column) if dtype == np.dtype(object) else None
@@ -71,8 +109,10 @@ def _detect_objects(column: pd.Series) -> str | None:
     if all(issubclass(kind, Decimal) for kind in kinds):
         return DECIMAL
     if all(issubclass(kind, datetime.date) for kind in kinds):
-        dates_only = not any(issubclass(kind, datetime.datetime) for kind in kinds)
-        return DATE if dates_only else DATETIME
+        if not any(issubclass(kind, datetime.datetime) for kind in kinds):
+            return DATE
+        zones = {getattr(value, "tzinfo", None) for value in column.dropna()}
+        return zoned(zones.pop() if len(zones) == 1 else None if None in zones else "UTC")
     if all(issubclass(kind, datetime.timedelta) for kind in kinds):
         return DAYS if _whole(column, DAYS) else SECONDS
     return None
@@ -89,13 +129,23 @@ def to_numbers(column: pd.Series, name: str) -> Floats:
     dtype = column.dtype
     if isinstance(dtype, pd.PeriodDtype) and dtype.name == name:
         return _from_integers(column.array.asi8, column.isna().to_numpy(), 1)
-    if name in (DATE, DATETIME) and pd.api.types.is_datetime64_any_dtype(dtype) and not str(dtype).endswith("[pyarrow]"):
-        naive = column if getattr(dtype, "tz", None) is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
-        return _from_integers(naive.to_numpy("datetime64[us]").astype(np.int64), column.isna().to_numpy(), MICROSECONDS[name])
+    is_date = name == DATE or is_datetime(name)
+    if is_date and pd.api.types.is_datetime64_any_dtype(dtype) and not str(dtype).endswith("[pyarrow]"):
+        counts = _naive(column, zone(name)).to_numpy("datetime64[us]").astype(np.int64)
+        return _from_integers(counts, column.isna().to_numpy(), _microseconds(name))
     if name in (DAYS, SECONDS) and pd.api.types.is_timedelta64_dtype(dtype) and not str(dtype).endswith("[pyarrow]"):
         counts = column.to_numpy("timedelta64[us]").astype(np.int64)
         return _from_integers(counts, column.isna().to_numpy(), MICROSECONDS[name])
     return np.array([to_number(value, name) for value in column.astype(object)], dtype=np.float64)
+
+
+def _naive(column: pd.Series, zone: str | None) -> pd.Series:
+    """Return times in UTC without a zone; those without one are in `zone` if there is one."""
+    if column.dt.tz is None and zone is None:
+        return column
+    if column.dt.tz is None:
+        column = column.dt.tz_localize(zone, ambiguous=np.ones(len(column), dtype=bool), nonexistent="shift_forward")
+    return column.dt.tz_convert("UTC").dt.tz_localize(None)
 
 
 def _from_integers(counts: Indices, missing: Mask, unit: int) -> Floats:
@@ -124,9 +174,13 @@ def _time_number(value: Any, name: str) -> float:
         return float(pd.Period(value, period).ordinal)
     if name in (DAYS, SECONDS):
         return float(pd.Timedelta(value) / pd.Timedelta(MICROSECONDS[name], "us"))
+    if isinstance(value, str) and AMBIGUOUS.fullmatch(value):
+        return math.nan
     moment = pd.Timestamp(value.to_timestamp() if isinstance(value, pd.Period) else value)
+    if moment.tz is None and zone(name) is not None:
+        moment = moment.tz_localize(zone(name), ambiguous=True, nonexistent="shift_forward")
     moment = moment if moment.tz is None else moment.tz_convert("UTC").tz_localize(None)
-    return float((moment - EPOCH) / pd.Timedelta(MICROSECONDS[name], "us"))
+    return float((moment - EPOCH) / pd.Timedelta(_microseconds(name), "us"))
 
 
 def to_value(number: float, name: str) -> Any:
@@ -136,10 +190,13 @@ def to_value(number: float, name: str) -> Any:
     period = frequency(name)
     if period is not None:
         return pd.Period(ordinal=round(number), freq=period)
-    passed = pd.Timedelta(round(number * MICROSECONDS[name]), "us")
+    passed = pd.Timedelta(round(number * _microseconds(name)), "us")
     if name in (DAYS, SECONDS):
         return passed
     moment = datetime.datetime(1970, 1, 1) + passed.to_pytimedelta()
+    own = zone(name)
+    if own is not None:
+        return pd.Timestamp(moment, tz="UTC").tz_convert(own).to_pydatetime()
     return moment.date() if name == DATE and moment.time() == datetime.time() else moment
 
 
@@ -149,6 +206,8 @@ def usual_dtype(name: str) -> Dtype:
         return np.dtype(object)
     if frequency(name) is not None:
         return pd.PeriodDtype(frequency(name))
+    if zone(name) is not None:
+        return pd.DatetimeTZDtype("us", zone(name))
     return np.dtype("datetime64[us]" if name in (DATE, DATETIME) else "timedelta64[us]")
 
 
@@ -160,8 +219,9 @@ def as_text(value: object) -> str:
 def to_column(numbers: Floats, missing: Mask | None, dtype: Dtype, name: str, blank: float | None = math.nan) -> Column:
     """Return numbers as a column of this dtype; `blank` marks a missing value in a column of objects."""
     absent = np.zeros(len(numbers), dtype=bool) if missing is None else missing
-    if name in MICROSECONDS and not (dtype == np.dtype(object) or str(dtype).endswith("[pyarrow]")):
-        counts = np.where(absent, 0, np.round(np.where(absent, 0.0, numbers) * MICROSECONDS[name])).astype(np.int64)
+    counted = name in MICROSECONDS or is_datetime(name)
+    if counted and not (dtype == np.dtype(object) or str(dtype).endswith("[pyarrow]")):
+        counts = np.where(absent, 0, np.round(np.where(absent, 0.0, numbers) * _microseconds(name))).astype(np.int64)
         return _as_times(counts, absent, dtype, name)
     values: Iterable[Any] = (None if gone else to_value(number, name) for number, gone in zip(numbers, absent, strict=True))
     listed = list(values)
@@ -179,10 +239,10 @@ def _as_times(counts: Indices, absent: Mask, dtype: Dtype, name: str) -> Column:
         return passed.astype(dtype)
     moments = counts.astype("datetime64[us]")
     moments[absent] = np.datetime64("NaT", "us")
-    zone = getattr(dtype, "tz", None)
-    if zone is None:
+    tz = getattr(dtype, "tz", None)
+    if tz is None:
         return moments.astype(dtype)
-    return pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).astype(dtype).array
+    return pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(tz).astype(dtype).array
 
 
 def unit(name: str) -> str:
@@ -190,4 +250,4 @@ def unit(name: str) -> str:
     period = frequency(name)
     if period is not None:
         return f"periods of {period}"
-    return {DATE: "days", DAYS: "days", DATETIME: "seconds", SECONDS: "seconds"}.get(name, "")
+    return {DATE: "days", DAYS: "days", SECONDS: "seconds"}.get(name, "seconds" if is_datetime(name) else "")

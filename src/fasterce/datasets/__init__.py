@@ -71,6 +71,12 @@ class Dataset:
 def names() -> tuple[str, ...]:
     """Return the names of the bundled datasets.
 
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
     >>> names()
     ('adult', 'german_credit', 'lending_club')
     """
@@ -86,6 +92,10 @@ def load(name: str, *, codes: bool = False) -> Dataset:
         "adult", "german_credit" or "lending_club"; "german" and "lending" are short for these.
     codes : bool, default=False
         Whether German Credit keeps its published codes ('A11') instead of readable categories.
+
+    Returns
+    -------
+    Dataset
 
     Raises
     ------

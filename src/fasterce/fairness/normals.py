@@ -81,7 +81,17 @@ class Angles(Displayable):
     caution: str = CAUTION
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw the angles and the interval expected by chance; needs the extra `plots`."""
+        """Draw the angles and the interval expected by chance; needs the extra `plots`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         return _draw(self, ax)
 
     def __repr__(self) -> str:
@@ -217,7 +227,7 @@ def _degrees(normals: Floats) -> Floats:
 def _fits(state: SearchState) -> Floats:
     """Return how much better than guessing each hyperplane separates the example rows: 0 not at all, 1 perfectly.
 
-    Plain accuracy would flatter a category that nearly all rows have, so both sides count the same.
+    Plain accuracy would be high for a category that nearly all rows have, so both sides count the same.
     """
     planes, matrix, numbers = state.hyperplanes, state.example_matrix, len(state.codec.numeric)
     heights = state.autoencoder.encode(matrix) @ planes.normals.T + planes.offsets

@@ -1,4 +1,4 @@
-"""What the figures of the fairness reports share: one line per pair or group, a legend, and the caution."""
+"""Shared parts of the figures of the fairness reports: one line per pair or group, a legend, and the caution."""
 
 import textwrap
 from collections.abc import Sequence

@@ -77,7 +77,17 @@ class RecourseGap(Displayable):
     caution: str = CAUTION
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw costs with their intervals, group by group; needs the extra `plots`."""
+        """Draw costs with their intervals, group by group; needs the extra `plots`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         return _draw(self, ax)
 
     def __repr__(self) -> str:

@@ -62,7 +62,7 @@ class ModelSpeed:
     per_row: float
 
     def forecast(self, rows: int, config: FitConfig) -> float:
-        """Return the seconds `fit` spends in the model for so many rows."""
+        """Return the seconds `fit` spends in the model for this number of rows."""
         return config.expected_calls * self.per_call + rows * self.per_row
 
 
@@ -70,7 +70,7 @@ def time_model(predictor: Predictor, codes: Floats, fast: float, config: FitConf
     """Time calls with more and more rows, until one takes at most `fast` seconds per row or the time per row is clear.
 
     One call takes the time of its rows and its own overhead; the difference to another tells them apart. A first call may
-    load something, so a shorter second one says nothing about rows yet. Failures are left to the stages of `fit`.
+    load something, so a shorter second one does not show the time per row. Failures are left to the stages of `fit`.
     """
     speed, before, rows_before = ModelSpeed(0.0, 0.0), 0.0, 0
     for rows in config.timed_rows:

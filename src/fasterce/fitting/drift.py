@@ -17,12 +17,12 @@ from fasterce.fitting.statistics import (
     TrainingStatistics,
     count_predictions,
     count_values,
-    reconstruction_losses,
     sizes,
     summarise,
     surrogate_agreement,
 )
 from fasterce.fitting.validate import MIN_ROWS
+from fasterce.latent.autoencoder import reconstruction_losses
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import Predictor
 from fasterce.typing import Floats, Indices
@@ -38,7 +38,17 @@ Measure = Callable[[Counts, Counts], Floats]
 
 @dataclass(frozen=True)
 class Compared:
-    """One measure, then and now; `drifted` where `now` is beyond `limit`."""
+    """One measure, then and now.
+
+    Attributes
+    ----------
+    then, now : float
+        The measure on the training rows, and on the new rows.
+    limit : float
+        The value from which `now` counts as drift.
+    drifted : bool
+        Whether `now` is beyond `limit`.
+    """
 
     then: float
     now: float
@@ -53,15 +63,26 @@ class Compared:
 class DriftReport(Displayable):
     """The result of `FasterCE.drift`.
 
-    frame           one line per feature: measure (population stability index for a number, total variation for a category),
-                    value, limit, drifted, then and now (the mean of the values present, or the share of the most frequent
-                    category); where values may be missing their shares, missing_then and missing_now
-    classes         the share of each predicted class, then and now; `class_shift` their total variation. For a regression
-                    model: the share of predictions in ten bins, and their stability index
-    reconstruction  the autoencoder's mean loss on rows it was not trained on; more is worse
-    hyperplane      the agreement of the prediction hyperplane with the model, on training rows and on these
-    surrogate       the same of the surrogate, then on edited rows it was not trained on; None without a surrogate
-    rows, unreadable, problem   rows compared, rows that cannot be read, and the problem of the first of these
+    Attributes
+    ----------
+    frame : DataFrame
+        One line per feature: `measure` (population stability index for a number, total variation for a category), `value`,
+        `limit`, `drifted`, `then` and `now` (the mean of the values present, or the share of the most frequent category).
+        If values may be missing: their shares `missing_then` and `missing_now`.
+    classes : DataFrame
+        Share of each predicted class, then and now; for a regression, the share of predictions in ten bins.
+    class_shift : Compared
+        Total variation of `classes`; for a regression, their stability index.
+    reconstruction : Compared
+        Mean loss of the autoencoder on rows it was not trained on.
+    hyperplane : Compared
+        Agreement of the prediction hyperplane with the model, on training rows and on the new rows.
+    surrogate : Compared or None
+        The same of the surrogate, `then` on edited rows it was not trained on; None without a surrogate.
+    rows, unreadable : int
+        Rows compared, and rows that cannot be read.
+    problem : Problem or None
+        The problem of the first row that cannot be read.
     """
 
     frame: pd.DataFrame
@@ -85,7 +106,7 @@ class DriftReport(Displayable):
         signs = {
             f"{len(moved)} of {len(self.frame)} features have moved ({shorten(moved, 4)})": len(moved) > 0,
             "the model's predictions are distributed differently": self.class_shift.drifted,
-            "the autoencoder rebuilds these rows worse": self.reconstruction.drifted,
+            "the autoencoder reconstructs these rows less accurately": self.reconstruction.drifted,
             "the prediction hyperplane agrees less with the model": self.hyperplane.drifted,
             "the surrogate agrees less with the model": self.surrogate is not None and self.surrogate.drifted,
             f"{self.unreadable} rows cannot be read": self.unreadable > 0,
@@ -243,7 +264,7 @@ def limits(
     """Return the value of each measure, and a limit for each.
 
     Rows seen before and now are permuted, which for counts is a multivariate hypergeometric draw. The values of all
-    measures, each in its own standard deviations, are pooled; the limit leaves so many above it that the expected number
+    measures, each in its own standard deviations, are pooled; the limit is set so that the expected number
     of false alarms in a report is `drift_false_alarms`, whatever the shapes of the distributions.
     """
     rng = np.random.default_rng([seed, len(before)])

@@ -1,5 +1,6 @@
 """The stages of `fit`, in the paper's order: encode, train, sample and label the latent space, fit the hyperplanes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
@@ -10,22 +11,21 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from fasterce.config import Config
-from fasterce.data import detect
 from fasterce.data.codec import Codec
 from fasterce.data.profile import Profile
-from fasterce.data.review import review
+from fasterce.data.review import Advice, passthrough_reason, review, warn_of_columns
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
 from fasterce.errors import ModelError
 from fasterce.fitting.budget import TableSize, choose_max_rows, limit_sizes
 from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.fitting.state import FittedState, SearchState
-from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts, reconstruction_losses
+from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts
 from fasterce.fitting.unread import find_unread, mark_read
 from fasterce.fitting.validate import MIN_ROWS, check_missing_accepted, custom_autoencoder, read_training_rows
 from fasterce.io.progress import Progress, ShowDone
 from fasterce.latent import prototypes
-from fasterce.latent.autoencoder import TrainingPlan, split, train
+from fasterce.latent.autoencoder import TrainingPlan, reconstruction_losses, split, train
 from fasterce.latent.hyperplanes import Hyperplanes, fit_hyperplanes
 from fasterce.latent.regions import Agreement, Regions, fit_regions
 from fasterce.latent.runtime import Autoencoder
@@ -78,7 +78,7 @@ class FitContext:
         return min(rows, int(share * max(0, self.max_rows - self.predictor.usage.rows)))
 
     def evaluate(self, codes: Floats, fast_model: Predictor | CompiledModel) -> Predictions:
-        """Evaluate rows, those for the model itself in calls of limited size, and show how far it is."""
+        """Evaluate rows, in calls of limited size for the model itself, and show the progress."""
         if fast_model is not self.predictor:
             return fast_model.evaluate(codes)
         size, parts = self.config.fit.call_rows, list[Predictions]()
@@ -101,6 +101,9 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
     started = perf_counter()
     rng = np.random.default_rng(settings.random_state)
     table, frame, codes = read_training_rows(X, schema)
+    advice = review(frame, table.schema, table.schema.passthrough if schema is None else ())
+    if schema is None and advice:
+        warn_of_columns(advice, stacklevel=3)
     codec = Codec(table.schema, Profile.measure(codes, table.schema))
     with Progress(settings.progress) as progress:
         predictor = Predictor(model, table)
@@ -115,20 +118,18 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
         examples = choose_examples(context, space, codes, approximations.fast_model)
         parts = LearnedParts(coder, space, *hyperplanes, approximations, examples)
         state = assemble(context, parts, measure_statistics(context, codes, evaluated, coder), started)
-    return replace(state, report=replace(state.report, **describe_columns(state.table, frame)))
+    return replace(state, report=replace(state.report, **describe_columns(state.table, frame, advice)))
 
 
-def describe_columns(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
-    """Return what the report says of the columns of the training table: those passed through and why, and advice."""
-    reasons = {
-        str(name): detect.REASONS.get(detect.reason(frame[name]) or "", "is declared") for name in table.schema.passthrough
-    }
+def describe_columns(table: Table, frame: pd.DataFrame, advice: Sequence[Advice]) -> dict[str, Any]:
+    """Return the passthrough columns of the training table with reasons, and advice on columns, for the report."""
+    reasons = {str(name): passthrough_reason(frame[name]) for name in table.schema.passthrough}
     read = {str(name): f"{reasons[str(name)]}; the model reads it" for name in table.read_passthrough}
-    return {"passthrough": reasons | read, "advice": [str(one) for one in review(frame, table.schema)]}
+    return {"passthrough": reasons | read, "advice": [str(one) for one in advice if one.parameter != "passthrough"]}
 
 
 def probe_features(context: FitContext, parts: "LearnedParts") -> Mask:
-    """Return which features the model never reads, as far as the model rows left allow to tell."""
+    """Return which features the model does not read, tested within the model rows left."""
     config, fast_model = context.config.fit, parts.approximations.fast_model
     own = fast_model is context.predictor
     most = context.within_budget(config.probe_model_rows, fast_model) if own else config.probe_most_rows
@@ -265,7 +266,10 @@ def explore(context: FitContext, evaluated: EvaluatedRows, autoencoder: Autoenco
     seen = np.unique(points.classes)
     if len(seen) < 2:
         code = "fitting.one_class" if context.max_rows is None else "fitting.one_class_in_few_rows"
-        raise ModelError(code, received=context.predictor.classes[seen[0]], max_rows=context.max_rows)
+        passed = list(context.predictor.table.read_passthrough)
+        code = "fitting.one_class_passed" if passed else code
+        received = context.predictor.classes[seen[0]]
+        raise ModelError(code, received=received, max_rows=context.max_rows, columns=passed)
     return LatentSpace(rows, samples, points)
 
 
@@ -291,7 +295,7 @@ def fit_all_hyperplanes(context: FitContext, space: LatentSpace) -> tuple[Hyperp
 
 @dataclass(frozen=True)
 class Approximations:
-    """What is evaluated in place of the model.
+    """Approximations that are evaluated in place of the model.
 
     compiled     the compiled model, None where there is none; `description` says what it is or why there is none
     fast_model   the compiled model, or else the model itself
@@ -327,7 +331,7 @@ def fit_surrogate(
 
     codes, known, bends = evaluated.codes, evaluated.predictions, list[Floats]()
     if known.scores is not None:
-        # Labels jump where a row crosses the boundary, which is another place for every row.
+        # Labels jump at the boundary, which is at a different value for every row.
         rng = np.random.default_rng([context.seed, BEND_STREAM])
         most = context.within_budget(config.bend_model_rows, fast_model, context.config.fit.bend_share)
         bends = find_bends(margins, codes, known.classes, codec, rng, replace(config, bend_model_rows=most))
@@ -341,7 +345,7 @@ def fit_surrogate(
 def choose_examples(
     context: FitContext, space: LatentSpace, codes: Floats, fast_model: Predictor | CompiledModel
 ) -> LabelledPoints:
-    """Return rows to start a search from and to stay near to: real ones where they may be kept, else decoded samples."""
+    """Return examples for the search: real rows if they may be kept, otherwise decoded samples."""
     examples = space.samples
     if context.settings.keep_rows:
         examples = with_samples(context, _all_rows(context, space.rows, codes, fast_model), space.samples)
@@ -414,6 +418,8 @@ def search_state(context: FitContext, parts: LearnedParts) -> SearchState:
         surrogate=parts.approximations.surrogate,
         config=context.settings.tuning,
         unread=probe_features(context, parts),
+        samples=parts.space.samples.latent.astype(np.float32),
+        sample_classes=parts.space.samples.classes,
     )
 
 

@@ -1,7 +1,7 @@
 """Evaluate counterfactuals issued earlier again: which still hold, and a repaired one for those that do not.
 
-A repair stays near what was issued: the nearest row to the issued counterfactual that flips and that the constraints of the
-original row allow. Only where there is none is the original row explained again.
+A repair is the row nearest to the issued counterfactual that reaches the target and satisfies the constraints of the original
+row. Only if there is none is the original row explained again.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,17 +38,22 @@ REPAIR_OPTIONS = tuple(defaults().keys() - {"method", "target", "n", "diversity"
 
 @dataclass(frozen=True)
 class Rechecked(Displayable):
-    """The result of `FasterCE.recheck`: one line per counterfactual issued, in order.
+    """The result of `FasterCE.recheck`: one line per issued counterfactual, in order.
 
-    frame            query (the row's index label), rank, method, status, holds, differs (the features in which a repaired
-                     counterfactual is not the issued one), reason
-    counterfactuals  what can be promised now: the issued one where it holds, the repaired one where not, missing values
-                     where there is none
-    usage, seconds   calls and model rows, with those of repairs
-
-    `status` is one of holds, repaired (near the issued one), replaced (explained anew), lost (nothing found),
-    no_longer_needed (the row itself has the wanted answer now), invalid_input, model_error. `holds` says of every issued
-    counterfactual whether the model still answers it with the wanted class.
+    Attributes
+    ----------
+    frame : DataFrame
+        `query` (the index label of the row), `rank`, `method`, `status`, `holds` (whether the model still predicts the
+        target for the issued counterfactual), `differs` (the features in which a repaired counterfactual differs from the
+        issued one) and `reason`. `status` is "holds", "repaired" (near the issued one), "replaced" (explained again),
+        "lost" (nothing found), "no_longer_needed" (the model predicts the target for the row itself), "invalid_input" or
+        "model_error".
+    counterfactuals : DataFrame
+        The issued counterfactual if it holds, otherwise the repaired one; missing values if there is none.
+    usage : ModelUsage
+        Model calls and model rows, including those of repairs.
+    seconds : float
+        Time of `recheck`.
     """
 
     frame: pd.DataFrame
@@ -66,7 +71,7 @@ class Rechecked(Displayable):
 
     @property
     def status(self) -> pd.Series:
-        """One word per counterfactual."""
+        """The status of each counterfactual."""
         return self.frame["status"]
 
     @property
@@ -152,7 +157,7 @@ def _positions(lines: pd.DataFrame, rows: pd.DataFrame) -> Indices:
 
 
 def _positions_of(labels: list[Any], predictor: Predictor) -> Indices:
-    """Return the position of each label among the classes, -1 for what is none of them."""
+    """Return the position of each label among the classes, -1 for other labels."""
     known = {label: place for place, label in enumerate(predictor.classes)}
     numbers = predictor.numbers is not None
     return np.array([-1 if numbers or label is None else known.get(label, -1) for label in labels], dtype=np.intp)

@@ -16,20 +16,39 @@ from fasterce.typing import Floats, Indices
 class FitReport:
     """The result of `fit`: quality of the learned parts.
 
-    features             one line per feature: reconstruction (R², or share of categories right, on rows the autoencoder was
-                         not trained on), hyperplane (the same of the linear model, its worst category), base (a constant
-                         guess)
-    agreement            share of training rows for which the prediction hyperplane predicts the class of the model;
-                         `agreement_base` that of always predicting the most frequent class
-    regions              number of latent regions
-    agreement_one_plane, agreement_by_region   share of held-out points, classes balanced, on the right side of the
-                         hyperplane of their class: that of the whole latent space, and that of their region
-    surrogate_agreement  share of edited rows not trained on for which the surrogate predicts the class of the model
-    compiled             what compiled model there is, or why there is none
-    max_fit_rows         the limit on model rows, given or chosen because the model is slow; None for the full plan
-    passthrough          columns that are no features, and why
-    unread               features the model was seen never to read
-    advice               what to look at before rows are explained (see `Schema.review`)
+    Attributes
+    ----------
+    features : DataFrame
+        One line per feature: `measure` (R² or accuracy), `reconstruction` (of the autoencoder, on rows it was not trained
+        on), `hyperplane` (of the linear model; its worst category) and `base` (of a constant guess).
+    agreement, agreement_base : float
+        Share of training rows for which the prediction hyperplane predicts the class of the model, and the same of always
+        predicting the most frequent class.
+    regions : int
+        Number of latent regions.
+    agreement_one_plane, agreement_by_region : float
+        Share of held-out points, classes balanced, on the right side of the hyperplane of their class: with one hyperplane
+        for the whole latent space, and with one per region.
+    epochs, latent, samples : int
+        Epochs of the autoencoder, latent dimensions and latent points sampled.
+    seconds : float
+        Time of `fit`.
+    calls, model_rows : int
+        Model calls, and the rows the model evaluated.
+    scores : bool
+        Whether the search uses scores; otherwise labels.
+    surrogate_agreement : float or None
+        Share of edited rows not trained on for which the surrogate predicts the class of the model.
+    compiled : str
+        Kind of the compiled model, or why there is none.
+    max_fit_rows : int or None
+        Limit on model rows, given or chosen because the model is slow; None for the full plan.
+    passthrough : dict
+        Columns that are not features, and why.
+    unread : list of str
+        Features that the model did not read in any test.
+    advice : list of str
+        What to check before rows are explained; see `Schema.review`.
     """
 
     features: pd.DataFrame
@@ -86,12 +105,29 @@ class FitReport:
         return f"{self.regions} latent regions: right on {self.agreement_by_region:.1%}, one hyperplane for all on {one}"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+        """
         fields = dict(self.__dict__)
         fields["features"] = self.features.reset_index().to_dict(orient="list")
         return fields
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "FitReport":
+        """Return the report that `to_dict` described.
+
+        Parameters
+        ----------
+        fields : dict
+            As `to_dict` returns it.
+
+        Returns
+        -------
+        FitReport
+        """
         return cls(**{**fields, "features": pd.DataFrame(fields["features"]).set_index("feature")})
 
 

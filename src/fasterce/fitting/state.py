@@ -1,4 +1,4 @@
-"""What `fit` learns: the state of a fitted explainer, and the part of it the search works with."""
+"""The state of a fitted explainer, and the part of it that the search uses."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from fasterce.models.compiled.model import CompiledModel
     from fasterce.models.predictor import Numbers
 
+# Examples per class whose reconstruction error is measured.
+TYPICAL_ROWS = 500
+
 
 @dataclass(frozen=True)
 class SearchState:
-    """What `fit` leaves behind.
+    """The part of the fitted state that the search uses.
 
     examples     rows, real or decoded, with the class the model gave them
     distance     the plain one (gower) in which realism is measured
@@ -41,6 +44,7 @@ class SearchState:
     surrogate    the network that approximates the model, None where it could not be trained
     config       tuning constants
     unread       for each feature whether the model was seen never to read it; empty where that was not measured
+    samples      latent points, with the class the model gave what they decode to; the hyperplanes are fitted to them
     """
 
     codec: Codec
@@ -58,6 +62,8 @@ class SearchState:
     surrogate: Surrogate | None = None
     config: Config = field(default_factory=Config)
     unread: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    samples: Floats32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    sample_classes: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @cached_property
     def read(self) -> Mask:
@@ -68,6 +74,11 @@ class SearchState:
     def relevant(self) -> Mask:
         """Features the model reads, and those that change together with one of them."""
         return np.asarray(np.isin(self.groups, self.groups[self.read]))
+
+    @cached_property
+    def distances(self) -> dict[str, Distance]:
+        """Distances by name that calls have made."""
+        return {}
 
     @cached_property
     def coarse_levels(self) -> Levels:
@@ -83,10 +94,6 @@ class SearchState:
     @cached_property
     def fine_levels(self) -> Levels:
         return levels.fine_levels(self.codec, self.config.search)
-
-    @cached_property
-    def nearest_levels(self) -> Indices:
-        return levels.nearest_level(self.codec, self.config.search)
 
     @cached_property
     def example_matrix(self) -> Floats:
@@ -125,7 +132,7 @@ class SearchState:
 
 @dataclass(frozen=True)
 class FittedState:
-    """Everything `fit` leaves behind.
+    """Everything that `fit` learned.
 
     table       schema and dtypes of the training table
     search      what the search works with

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.data.codec import Codec
 from fasterce.data.profile import LEVELS, Profile, put_column, summarise_values
 from fasterce.data.schema import MISSING, Schema
-from fasterce.latent.runtime import Autoencoder
 from fasterce.models.predictions import Predictions
 from fasterce.models.predictor import Numbers
 from fasterce.surrogate.runtime import Surrogate
@@ -60,7 +58,7 @@ class TrainingStatistics:
         unseen: Floats,
         schema: Schema,
     ) -> "TrainingStatistics":
-        """Measure training rows; `unseen` are the losses of held-out rows, `rows` what may be kept of `codes`."""
+        """Measure training rows; `unseen` are the losses of held-out rows, `rows` the rows of `codes` that may be kept."""
         cuts = np.quantile(codes, INNER, axis=0, method="nearest").T.copy()
         for j, values in present_values(codes, schema):
             cuts[j] = np.quantile(values, INNER, method="nearest") if len(values) else 0.0
@@ -171,8 +169,9 @@ def _merged(old: Floats, seen: float, new: Floats, spread: Floats, std: Floats) 
     known = np.concatenate([points, spread])
     levels = weighted_quantiles(points, weight, np.linspace(0, 1, LEVELS))
     levels[:, 0], levels[:, -1] = known.min(axis=0), known.max(axis=0)
-    median = levels[:, LEVELS // 2]
-    mad = weighted_quantiles(np.abs(points - median), weight, np.array([0.5]))[:, 0]
+    # Copies, since compiled kernels take contiguous arrays only.
+    median = levels[:, LEVELS // 2].copy()
+    mad = weighted_quantiles(np.abs(points - median), weight, np.array([0.5]))[:, 0].copy()
     return summarise_values(points, known, weight, median=median, std=std, mad=mad, levels=levels)
 
 
@@ -188,20 +187,6 @@ def weighted_quantiles(points: Floats, weight: Floats, shares: Floats) -> Floats
 def summarise(losses: Floats) -> Floats:
     """Return mean, deviation and number of losses."""
     return np.array([losses.mean(), losses.std(), len(losses)]) if len(losses) else np.zeros(3)
-
-
-def reconstruction_losses(autoencoder: Autoencoder, codec: Codec, matrix: Floats) -> Floats:
-    """Return the paper's loss per row: distance over the numbers, one minus cosine per category and missing indicator."""
-    rebuilt = autoencoder.decode(autoencoder.encode(matrix))
-    numbers = len(codec.numeric)
-    loss = np.zeros(len(matrix))
-    if numbers:
-        loss += np.sqrt(((matrix - rebuilt)[:, :numbers] ** 2).mean(axis=1))
-    for block in codec.one_hot:
-        truth, guess = matrix[:, block.columns], rebuilt[:, block.columns]
-        length = np.sqrt((guess**2).sum(axis=1)) + np.finfo(float).tiny
-        loss += truth.sum(axis=1) - (truth * guess).sum(axis=1) / length
-    return loss
 
 
 def surrogate_agreement(surrogate: Surrogate, codes: Floats, classes: Indices, batch_rows: int) -> float:

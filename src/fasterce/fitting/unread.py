@@ -1,4 +1,4 @@
-"""Find the columns a model never reads, by probing: other values in one column, and no prediction changes."""
+"""Find the columns a model does not read: other values in one column change no prediction."""
 
 from collections.abc import Hashable
 from dataclasses import replace

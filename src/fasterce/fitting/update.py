@@ -1,4 +1,4 @@
-"""Fold new training rows into a fitted explainer, in the order of `fit`, training again only what no longer fits.
+"""Add new training rows to a fitted explainer, in the order of `fit`, training again only what no longer fits.
 
 `TrainingStatistics` holds a random sample of the rows seen before (decoded samples where rows must not be kept). The
 explainer is not changed here: a whole new `FittedState` is returned, or an error raised.
@@ -23,12 +23,11 @@ from fasterce.fitting.statistics import (
     count_predictions,
     merged_profile,
     prediction_cuts,
-    reconstruction_losses,
     summarise,
 )
 from fasterce.fitting.validate import check_missing_accepted, read_rows
 from fasterce.io.progress import Progress
-from fasterce.latent.autoencoder import TrainingPlan, train, with_columns
+from fasterce.latent.autoencoder import TrainingPlan, reconstruction_losses, train, with_columns
 from fasterce.latent.runtime import Network
 from fasterce.models.compiled.use import make
 from fasterce.models.predictions import FAILED
@@ -42,13 +41,26 @@ from fasterce.typing import Floats, Mask
 class UpdateReport:
     """The result of `FasterCE.update`.
 
-    rows, seen      new rows, and all rows seen since `fit`
-    examples        rows the explainer now keeps as examples
-    reconstruction  the autoencoder's loss on the new rows compared with that on the held-out rows of `fit`
-    epochs          of further training, 0 where none was needed
-    surrogate       the surrogate's agreement with the model on the new rows, None without one or for a new model
-    surrogate_retrained, new_model   whether the surrogate was trained again, and whether the model was replaced
-    from_samples    whether decoded samples stood for the old rows because the explainer keeps none
+    Attributes
+    ----------
+    rows, seen : int
+        New rows, and all rows seen since `fit`.
+    examples : int
+        Rows the explainer now keeps as examples.
+    reconstruction : Compared
+        Loss of the autoencoder on the new rows, compared with that on the held-out rows of `fit`.
+    epochs : int
+        Epochs of further training; 0 if none was needed.
+    surrogate : Compared or None
+        Agreement of the surrogate with the model on the new rows; None without a surrogate or for a new model.
+    surrogate_retrained, new_model : bool
+        Whether the surrogate was trained again, and whether the model was replaced.
+    from_samples : bool
+        Whether decoded samples represented the old rows, because the explainer keeps no rows.
+    calls, model_rows : int
+        Model calls, and the rows the model evaluated.
+    seconds : float
+        Time of `update`.
     """
 
     rows: int
@@ -97,7 +109,7 @@ class NewRows:
 def update(
     before: FittedState, model: object, new_model: bool, rows: object, settings: FitOptions
 ) -> tuple[FittedState, UpdateReport]:
-    """Run the stages of `fit` over remembered and new rows; random numbers depend on the seed and the number of updates."""
+    """Run the stages of `fit` over stored and new rows; random numbers depend on the seed and the number of updates."""
     started = perf_counter()
     codes = read_rows(before.table, rows, "new_rows", "fitting.unusable_new_rows", least=1)
     rng = np.random.default_rng([settings.random_state, int(before.statistics.updates) + 1])
@@ -135,7 +147,7 @@ def update(
 
 
 def _report(before: FittedState, after: FittedState, epochs: int) -> FitReport:
-    """Return the report with what was said of the columns in `fit` and all epochs since."""
+    """Return the report with the findings about columns in `fit`, and the epochs of `fit` and all updates."""
     known = before.report
     return replace(after.report, epochs=known.epochs + epochs, passthrough=known.passthrough, advice=known.advice)
 
@@ -163,7 +175,7 @@ def _predictor(before: FittedState, model: object, new_model: bool, table: Table
 
 
 def evaluate_old_and_new(context: FitContext, before: FittedState, new: Floats, new_model: bool) -> NewRows:
-    """Evaluate remembered and new rows at once."""
+    """Evaluate stored and new rows at once."""
     predictor, most = context.predictor, context.config.fit.evaluated_rows
     old = before.statistics.rows if len(before.statistics.rows) else before.search.examples
     some = context.at_most(new, most)
@@ -187,9 +199,9 @@ def reservoir(weight: Floats, most: int, rng: np.random.Generator) -> Mask:
 
 
 def continue_training(context: FitContext, before: FittedState, new: NewRows) -> tuple[pipeline.TrainedCoder, Compared]:
-    """Return the autoencoder, trained further where it rebuilds the new rows, or all in the new encoding, too badly.
+    """Return the autoencoder, trained further if its loss on the new rows, or on all rows in the new encoding, is too high.
 
-    All new rows take part in the training, more than their share of what was seen: they are what it does not know yet.
+    All new rows take part in the training, more than their share of the rows seen: the network has not seen them.
     """
     codec, config, network = context.codec, context.config, before.search.autoencoder
     blocks = [[list(block.codes) for block in one.blocks] for one in (codec, before.search.codec)]

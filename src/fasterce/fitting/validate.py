@@ -1,4 +1,4 @@
-"""Check what `fit` is given: training rows, a custom autoencoder, a model that must accept missing values."""
+"""Check the input of `fit`: training rows, a custom autoencoder, a model that must accept missing values."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +22,8 @@ LARGEST_NUMBER = 1e30
 
 def read_training_rows(X: object, schema: Schema | None) -> tuple[Table, pd.DataFrame, Floats]:
     """Return the table of `X`, its rows in pandas, and their codes."""
+    if isinstance(X, pd.Series) or (isinstance(X, np.ndarray) and X.ndim == 1):
+        raise InputError("fitting.one_row", option="X", type=type(X).__name__)
     frame = as_pandas(X, names=schema.names if isinstance(schema, Schema) else None)
     check_table(frame, "X")
     if schema is not None and not isinstance(schema, Schema):
@@ -34,7 +36,7 @@ def read_training_rows(X: object, schema: Schema | None) -> tuple[Table, pd.Data
 def read_rows(table: Table, rows: object, option: str, unusable: str, least: int) -> Floats:
     """Return the codes of rows that must all be usable; `unusable` is the code of the problem if some are not.
 
-    Numbers so large that they cannot be told from missing ones are rejected too.
+    Numbers as large as the code of a missing value are rejected, too.
     """
     reading = table.read(rows)
     _check_count(len(reading.codes), option, least)

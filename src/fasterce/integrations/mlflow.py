@@ -49,10 +49,14 @@ Reference = dict[str, Json]
 
 
 class PyfuncModel(ResponseModel):
-    """A model that MLflow loads; its predictions are labels, numbers, or rows of probabilities.
+    """A model loaded by MLflow; its predictions are labels, numbers, or rows of probabilities.
 
-    `model` is the result of `mlflow.pyfunc.load_model`, or a URI for it (loading runs the code of that model). `reading` are
-    the parameters `classes`, `gives`, `label` and `chances` of `fasterce.models.http.MLflowModel`.
+    Parameters
+    ----------
+    model : str or pyfunc model
+        A URI, which MLflow loads (this runs the code of the model), or the result of `mlflow.pyfunc.load_model`.
+    **reading
+        `classes`, `gives`, `label` and `chances` of `fasterce.models.http.MLflowModel`.
     """
 
     def __init__(self, model: Any, **reading: Any) -> None:
@@ -119,9 +123,23 @@ def save_model(
 def log_model(
     explainer: "FasterCE", name: str = "explainer", *, registered_model_name: str | None = None, **content: Any
 ) -> Any:
-    """Log a fitted explainer to MLflow's current run under `name`; the other parameters are those of `save_model`.
+    """Log a fitted explainer to MLflow's current run.
 
-    Returns MLflow's ModelInfo, whose `model_uri` is for `load_model` of this module or for `mlflow.pyfunc.load_model`.
+    Parameters
+    ----------
+    explainer : FasterCE
+        A fitted explainer.
+    name : str, default="explainer"
+        Its name in the run.
+    registered_model_name : str, optional
+        Register it under this name.
+    **content
+        Other parameters of `save_model`.
+
+    Returns
+    -------
+    mlflow.models.model.ModelInfo
+        Its `model_uri` is for `load_model` of this module, or for `mlflow.pyfunc.load_model`.
     """
     pyfunc = _mlflow("pyfunc")
     named = "name" if int(_mlflow("version").VERSION.partition(".")[0]) >= 3 else "artifact_path"
@@ -150,8 +168,13 @@ def load_model(
     trusted, trust_pickle
         For a model file that needs them, see `fasterce.models.load_model`.
     trust_reference : bool, default=False
-        Whether a reference to a model elsewhere (a URI, an import path, an address) is followed: it can run code, or send
-        rows to whoever wrote it.
+        Whether a reference to a model elsewhere (a URI, an import path, an address) is followed. It can run code, or send
+        rows to the author of the reference.
+
+    Returns
+    -------
+    FasterCE
+        The fitted explainer.
     """
     local = Path(_mlflow("artifacts").download_artifacts(os.fspath(uri)))
     flavour = _mlflow("models").Model.load(str(local)).flavors.get("python_function", {})
@@ -164,7 +187,7 @@ def load_model(
 
 
 class ServedExplainer:
-    """What MLflow serves: rows in, one line per row out."""
+    """The model that MLflow serves: rows in, one line per row out."""
 
     def __init__(self, explainer: "FasterCE") -> None:
         self.explainer = explainer
@@ -264,7 +287,7 @@ def _content(
 
 
 def typical_row(explainer: "FasterCE") -> pd.DataFrame:
-    """Return one row of medians and first categories, which is nobody's."""
+    """Return one artificial row of medians and first categories."""
     features, median = explainer.schema_.features, explainer.state_.search.codec.profile.median
     values = [
         (round(middle) if feature.integer else middle) if feature.numeric else 0.0
@@ -322,7 +345,7 @@ def _read_reference(path: Path) -> Reference | None:
 
 
 def _is_reference(kind: Json, source: Json) -> bool:
-    """Whether it can be followed; a file must be one of the folder's own."""
+    """Return whether a reference can be followed; a file must be inside the folder."""
     if kind == "file":
         return isinstance(source, str) and source not in ("", ".", "..") and not re.search(r"[/\\\0]", source)
     return isinstance(source, str) and kind in ("uri", "source")
@@ -342,7 +365,7 @@ def _mlflow(part: str) -> Any:
 
 @contextmanager
 def _quiet() -> "Iterator[None]":
-    """Hide MLflow's hints about whole numbers that may be missing one day: the schema says where they may."""
+    """Hide MLflow's warnings about integers that may be missing later: the schema says which may."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*integer column")
         yield

@@ -51,11 +51,36 @@ class Transforming:
         return found.counterfactuals if wanted == "default" else as_kind(found.in_pandas().counterfactuals, wanted)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Fit to rows, then transform the same rows; `options` are those of `explain`."""
+        """Fit to rows, then transform the same rows.
+
+        Parameters
+        ----------
+        X : table
+            Training rows.
+        y : ignored
+        **options
+            Options of `explain`.
+
+        Returns
+        -------
+        table
+            As `transform` returns it.
+        """
         return self.fit(X, y).transform(X, **options)
 
     def set_output(self, *, transform: Output | None = None) -> Self:
-        """Set the kind of table `transform` returns: "pandas", "polars", or "default" for the kind of its input."""
+        """Set the kind of table that `transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            "default" returns the kind of the input. None changes nothing.
+
+        Returns
+        -------
+        FasterCE
+            This explainer.
+        """
         if transform is not None and transform not in OUTPUTS:
             raise InputError(unknown("integrations.unknown_output", transform, OUTPUTS, option="transform"))
         if transform is not None:
@@ -67,7 +92,17 @@ class Transforming:
         return wanted if wanted in OUTPUTS else "default"
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the columns of `transform`, which are those of the training rows."""
+        """Return the columns of `transform`, which are those of the training rows.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Must equal the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of str
+        """
         self._check_fitted()
         names = np.array([str(name) for name in self.schema_.names], dtype=object)
         if input_features is not None and list(input_features) != list(names):

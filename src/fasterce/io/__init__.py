@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fasterce.io.run import run
     from fasterce.io.source import Chunk, Rows, frame_of, open_rows
     from fasterce.io.summary import Summary
-    from fasterce.io.training import read_table
+    from fasterce.io.training import DATE_FORMATS, read_table
 else:
     _attribute, __dir__, _ = lazy.attach(
         __name__,
@@ -20,7 +20,7 @@ else:
             "run": ["run"],
             "source": ["Chunk", "Rows", "frame_of", "open_rows"],
             "summary": ["Summary"],
-            "training": ["read_table"],
+            "training": ["DATE_FORMATS", "read_table"],
         },
     )
 
@@ -33,4 +33,15 @@ else:
         return _attribute(name)
 
 
-__all__ = ["Chunk", "Rows", "Summary", "explain_chunk", "frame_of", "open_rows", "read_table", "run", "schema"]
+__all__ = [
+    "DATE_FORMATS",
+    "Chunk",
+    "Rows",
+    "Summary",
+    "explain_chunk",
+    "frame_of",
+    "open_rows",
+    "read_table",
+    "run",
+    "schema",
+]

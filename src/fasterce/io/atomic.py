@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, locks, and JSON that carries a digest of itself."""
+"""Files written completely or not at all, locks, and JSON files with a digest of their content."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ def removed_on_failure(path: Path) -> Iterator[None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last through a crash of the machine."""
+    """Make renames in a folder durable."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -77,7 +77,7 @@ def cause(error: OSError) -> str:
 
 @contextmanager
 def exclusive_lock(lock: Path, target: Path) -> Iterator[None]:
-    """Admit one process at a time; the lock ends with the process, however it ends."""
+    """Hold a lock that one process at a time can have; it is released when the process ends, also by a crash."""
     with write_errors(lock):
         descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | NO_LINK, 0o666)
     with os.fdopen(descriptor, "r+") as file:
@@ -90,7 +90,7 @@ def exclusive_lock(lock: Path, target: Path) -> Iterator[None]:
 
 
 def write_json(file: IO[bytes], content: Mapping[str, Json]) -> None:
-    """Write JSON with a digest of itself."""
+    """Write JSON with a digest of its content."""
     file.write(json.dumps({**content, "sha256": _digest(content)}, indent=1).encode())
 
 

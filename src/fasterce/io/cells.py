@@ -26,7 +26,7 @@ THOUSANDS = r"[+-]?[0-9]{1,3}([ ,'\u00a0\u202f][0-9]{3})+(\.[0-9]*)?"
 DECIMAL_COMMA = r"[+-]?[0-9.' \u00a0\u202f]*,[0-9]*"
 LONGEST_CELL = 60
 PLAIN = CsvFormat()
-# Characters; a longer whole number is read as a float: no category equals it.
+# Characters; a longer integer is read as a float, since no category is as long.
 LONGEST_WHOLE = 400
 
 CellValue = str | bool | int | float | None
@@ -221,7 +221,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def check_types(features: Sequence[Feature], fields: pa.Schema, places: Sequence[int], source: str) -> None:
-    """Raise for a column of dates that should be none, or of nested values."""
+    """Raise for a column of nested values, or of dates where the feature is not a date."""
     for feature, place in zip(features, places, strict=True):
         type = fields.field(place).type
         kind = kind_of(type)

@@ -23,12 +23,12 @@ from fasterce.io.locations import Source
 SEPARATORS = (",", ";", "\t", "|")
 # Bytes read at a time.
 BLOCK = 2**20
-# Characters; a longer line is no text file, and would fill the memory.
+# Characters; a file with a longer line is not a text file, and would fill the memory.
 LONGEST_LINE = 2**24
 SAMPLED_LINES = 20
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
-# The csv module tells its errors apart by text only: the ones that spoil a single record, by a part of it.
+# Errors of the csv module differ by text only. These parts of the text mark errors that affect a single record.
 RECORD_ERRORS = {"expected after": "io.text_after_quote", "new-line": "io.bare_carriage_return"}
 CELL_TOO_LONG = "limit"
 

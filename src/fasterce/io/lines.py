@@ -85,7 +85,11 @@ def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extr
     options : mapping, optional
         Arguments of `explain`.
     extra : Arrow schema, optional
-        The ids and columns kept; one named like a column of the lines gets an underscore.
+        The ids and columns kept; an underscore is added to a name that the lines use.
+
+    Returns
+    -------
+    Arrow schema
     """
     given = options or {}
     prediction = pa.float64() if explainer.state_.numbers is not None else _type_of(explainer.classes_)
@@ -228,11 +232,12 @@ def _feature_type(feature: Feature, dtype: Dtype) -> pa.DataType:
 
 def _time_type(value_type: str, dtype: Dtype) -> pa.DataType:
     """Return the Arrow type of dates, times, durations and decimals; a period is text."""
-    zone = getattr(dtype, "tz", None)
+    if value_types.is_datetime(value_type):
+        tz = getattr(dtype, "tz", None)
+        return pa.timestamp("us", value_types.zone(value_type) if tz is None else str(tz))
     known = {
         value_types.DECIMAL: pa.float64(),
         value_types.DATE: pa.date32(),
-        value_types.DATETIME: pa.timestamp("us", None if zone is None else str(zone)),
         value_types.DAYS: pa.duration("us"),
         value_types.SECONDS: pa.duration("us"),
     }

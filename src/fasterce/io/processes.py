@@ -26,12 +26,14 @@ from typing import Any, NoReturn
 COMMAND, EVENT = struct.Struct(">cI"), struct.Struct(">cIi")
 SPAWN, KILL = b"s", b"k"
 STARTED, EXITED = b"s", b"e"
-# Lengths of a message's header and body, and the largest that are believed.
+# Lengths of a message's header and body, and the largest that are accepted.
 LENGTHS = struct.Struct(">IQ")
 MAX_HEADER, MAX_BODY = 1 << 30, 1 << 32
 SINGLE_THREADED = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
+# ONNX Runtime sends telemetry and writes to the user's folder unless this is set before the import.
+NO_TELEMETRY = ("ORT_DISABLE_TELEMETRY", "1")
 BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from fasterce.io.processes import run_fork_server; "
     "run_fork_server(int(sys.argv[1]), sys.argv[3], json.loads(sys.argv[4]))"
@@ -68,7 +70,7 @@ class ForkServer:
                 # In its own session: signals of the terminal or of a process manager are for the owner to act on.
                 self.process = subprocess.Popen(
                     [sys.executable, "-c", BOOTSTRAP, *arguments],
-                    env={**os.environ, **SINGLE_THREADED, **(environment or {})},
+                    env={**dict([NO_TELEMETRY]), **os.environ, **SINGLE_THREADED, **(environment or {})},
                     pass_fds=(other.fileno(),),
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
@@ -91,7 +93,7 @@ class ForkServer:
         return own
 
     def kill(self, number: int) -> None:
-        """End a worker and the processes it started, whatever it is doing."""
+        """Kill a worker and the processes it started."""
         with suppress(OSError):
             self.control.send(COMMAND.pack(KILL, number))
 
@@ -156,7 +158,7 @@ def run_fork_server(descriptor: int, target: str, modules: Sequence[str]) -> NoR
     """Import the modules, then fork and kill workers as commanded until the owner is gone. Runs in the server's process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Garbage collection takes a fifth of the import time, and there is no garbage yet.
+    # Garbage collection takes a fifth of the import time and frees almost nothing.
     gc.disable()
     with _without_torch():
         for name in modules:
@@ -167,10 +169,18 @@ def run_fork_server(descriptor: int, target: str, modules: Sequence[str]) -> NoR
     os._exit(0)
 
 
+def settle_memory() -> None:
+    """Free memory left over from loading, and freeze the rest: garbage collection would write to shared memory."""
+    gc.collect()
+    with suppress(OSError, AttributeError):  # another C library than glibc
+        ctypes.CDLL(None).malloc_trim(0)
+    gc.freeze()
+
+
 class _TorchHidden:
     """A finder that hides PyTorch from libraries that look for it: workers seldom need it, and it is large.
 
-    None in `sys.modules` does not do: SciPy takes what is there for PyTorch.
+    None in `sys.modules` does not work: SciPy would use it as PyTorch.
     """
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -283,7 +293,7 @@ class _Server:
 
 
 def _isolate(parent: int) -> None:
-    """A worker ends with the fork server, is the first to be killed when memory is short, and writes nothing to stdout."""
+    """Make a worker end with the fork server, be killed first when memory is short, and write nothing to stdout."""
     with suppress(OSError):
         os.setpgid(0, 0)
     if sys.platform == "linux":

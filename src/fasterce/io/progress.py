@@ -18,7 +18,7 @@ NOTEBOOK_PERIOD = 0.5
 
 
 class Progress:
-    """Show how far long work is, if somebody is watching.
+    """Show the progress of long work in a terminal or a notebook.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Progress:
         return lambda done: display.update(number, completed=done)
 
     def track(self, items: Iterable[Item], what: str) -> Iterator[Item]:
-        """Yield the items; each is done once the next one is asked for."""
+        """Yield the items; each counts as done when the next one is requested."""
         with self:
             show_done = self.task(what, len(items) if isinstance(items, Sized) else None)
             for done, item in enumerate(items, start=1):
@@ -66,7 +66,7 @@ class Progress:
 
 
 class _Display(Protocol):
-    """What is used of rich's `Progress`."""
+    """The methods of rich's `Progress` that are used."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -75,7 +75,7 @@ class _Display(Protocol):
 
 
 def _terminal_bars() -> RichProgress:
-    # What the user's model prints to stdout stays there.
+    # Output of the user's model stays on stdout.
     console = Console(stderr=True)
     return RichProgress(console=console, transient=True, redirect_stdout=False, speed_estimate_period=SPEED_PERIOD)
 

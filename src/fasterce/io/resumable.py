@@ -57,7 +57,7 @@ class ResumableFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Admit one run at a time, in a folder that holds nothing else."""
+        """Hold the lock of the folder, which must have no other content."""
         self._check_contents()
         with atomic.write_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ class ResumableFolder:
         found = atomic.read_json(self.path / RUN)
         with atomic.write_errors(self.path):
             if found is not None:
-                # What a killed run left of the outputs.
+                # Unfinished outputs of a killed run.
                 for output in self.outputs:
                     _unpublished(output, found.get("token", "")).unlink(missing_ok=True)
             if found is not None and found.get("version") == VERSION and not fresh:
@@ -104,7 +104,7 @@ class ResumableFolder:
             left.unlink()
 
     def finished(self, number: int) -> JsonObject | None:
-        """Return the description of a finished piece, or None if its files are not as they were written."""
+        """Return the description of a finished piece, or None if its files have changed since they were written."""
         piece = atomic.read_json(self._piece(number))
         if piece is None or (piece.get("token"), piece.get("number")) != (self.token, number):
             return None
@@ -173,7 +173,7 @@ class ResumableFolder:
         return self.path / PIECES / f"{number:06d}.json"
 
     def _check_current(self) -> None:
-        """A worker that was taken for dead must not write into the run that replaced it."""
+        """Raise if the folder belongs to a later run: a worker that was declared dead must not write into it."""
         found = atomic.read_json(self.path / RUN)
         if found is None or found.get("token") != self.token:
             raise InputError("io.replaced_run", path=self.path)

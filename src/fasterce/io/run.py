@@ -197,7 +197,7 @@ def results_depend_on(explainer: "FasterCE", model_digest: str | None, options: 
 
 
 def _to_pipe(job: FileJob, rows: Rows) -> Summary:
-    """Write chunk by chunk to standard output; a reader that goes away ends the run quietly."""
+    """Write chunk by chunk to standard output; a closed pipe ends the run without an error."""
     total, output = Summary(), sys.stdout.buffer
 
     def contents() -> Iterator[object]:
@@ -212,7 +212,7 @@ def _to_pipe(job: FileJob, rows: Rows) -> Summary:
         job.outputs[0].format.write(output, job.fields(rows), contents())
         output.flush()
     except BrokenPipeError:
-        # What Python flushes at its end must not fail again.
+        # The flush at the exit of Python must not fail again.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return replace(total, complete=False)

@@ -53,7 +53,7 @@ def find_columns(
         raise InputError("io.same_column_text", received=same)
     others = [*keep, *([] if identity is None else [identity])]
     bare = [cell.strip() for cell in header]
-    # A name with spaces around it stands for the bare name where that is not a column.
+    # A name with surrounding spaces matches, unless there is a column with the exact name.
     columns = {name: header if name in header else bare for name in (*names, *others)}
     missing = [name for name in names if name not in columns[name]]
     if missing:
@@ -160,7 +160,16 @@ class Chunk:
 
 
 class Rows:
-    """A source whose header is valid; iterate once for its chunks.
+    """An opened file of rows, made by `open_rows`; iterate once for its chunks.
+
+    Parameters
+    ----------
+    source, table, ids, keep, limit
+        As for `open_rows`.
+    size : int
+        Rows per chunk.
+    csv : CsvFormat
+        Separator, encoding and marks in numbers of a CSV file.
 
     Attributes
     ----------
@@ -201,7 +210,17 @@ class Rows:
             raise InputError("io.changed_source", source=self.file.name)
 
     def chunks(self, start: int = 0) -> Iterator[Chunk]:
-        """Yield chunks of `chunk_rows` rows from number `start` on; the last one has what is left."""
+        """Yield chunks of `chunk_rows` rows; the last one may be shorter.
+
+        Parameters
+        ----------
+        start : int, default=0
+            Number of the first chunk to yield.
+
+        Yields
+        ------
+        Chunk
+        """
         first = start * self.size
         for chunk in self.between(first, self.limit - first):
             yield replace(chunk, number=chunk.number + start)
@@ -230,10 +249,16 @@ class Rows:
         return self.chunks()
 
     def count(self) -> int:
-        """Return the number of rows, whatever the limit; a CSV file is read to its end."""
+        """Return the number of rows, regardless of the limit; a CSV file is read to its end.
+
+        Returns
+        -------
+        int
+        """
         return self.file.count()
 
     def close(self) -> None:
+        """Close the file."""
         self.file.close()
 
     def __enter__(self) -> Self:
@@ -244,7 +269,7 @@ class Rows:
 
 
 def open_table(source: Source, csv: CsvFormat, known: Sequence[Hashable] = ()) -> TableFile:
-    """Open a CSV or Parquet file; the separator is one by which the header has the known names."""
+    """Open a CSV or Parquet file; the separator is detected by the known names in the header."""
     path = Path(source)
     if str(source) != "-" and not locations.is_address(source) and path.exists() and not (path.is_file() or path.is_dir()):
         # A named pipe or device can be read only once and from its start.
@@ -265,6 +290,10 @@ def frame_of(batch: pa.RecordBatch | pa.Table, table: Table, where: str = "The b
         `state_.table` of a fitted explainer.
     where : str, default="The batch"
         How messages name the batch.
+
+    Returns
+    -------
+    DataFrame
     """
     whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     places = find_columns(whole.column_names, table, None, (), where)

@@ -50,6 +50,7 @@ class Summary:
 
     @property
     def found(self) -> int:
+        """Rows with at least one counterfactual."""
         return self.statuses.get(FOUND, 0)
 
     def __add__(self, more: "Summary") -> "Summary":
@@ -61,10 +62,27 @@ class Summary:
         return f"{self.rows:,} rows in {self.seconds:,.1f} s: {counts}" + (f"; most often changed: {most}" if most else "")
 
     def to_dict(self) -> JsonObject:
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+        """
         return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Json]) -> "Summary":
+        """Return the summary that `to_dict` described.
+
+        Parameters
+        ----------
+        fields : mapping
+            As `to_dict` returns it.
+
+        Returns
+        -------
+        Summary
+        """
         return cls(**{name: value for name, value in fields.items() if name in cls.__dataclass_fields__})
 
     @classmethod

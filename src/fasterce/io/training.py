@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fasterce.data import value_types
+from fasterce.data.date_text import ISO, date_format, read_dates
 from fasterce.data.dtypes import Dtype
 from fasterce.data.schema import Feature, Schema
 from fasterce.data.table import PassthroughColumn, Table
@@ -21,6 +22,8 @@ from fasterce.typing import Objects
 
 # Rows read at a time, before they are joined.
 BATCH = 50_000
+# Where a table read with `dates` has the formats that are not ISO, by column: a key of its `attrs`.
+DATE_FORMATS = "date_formats"
 TEXT = pd.Series(["text"]).dtype  # objects before pandas 3
 PLAIN_WHOLE = r"^\s*[+-]?(0|[1-9][0-9]{0,17})\s*$"
 NOT_A_QUANTITY = r"^\s*[+-]?(0[0-9]|[0-9]{19,}\s*$)"
@@ -54,6 +57,10 @@ def read_table(
         Read its columns only, in its types.
     dates : sequence of str, optional
         Without a schema: columns of a CSV file that are dates or times.
+
+    Returns
+    -------
+    DataFrame
 
     Raises
     ------
@@ -102,8 +109,22 @@ def _guessed(path: Source, csv: CsvFormat, dates: Sequence[str]) -> pd.DataFrame
     for name in dates:
         if name not in names:
             raise InputError(unknown("io.unknown_column", name, names, source=file.name))
-    guessed = {name: _guess(array, csv, name in dates) for name, array in zip(names, columns, strict=True)}
-    return pd.DataFrame(guessed, columns=names)
+    formats = {name: _date_format(name, columns[names.index(name)], file.name) for name in dates}
+    guessed = {name: _guess(array, csv, formats.get(name)) for name, array in zip(names, columns, strict=True)}
+    frame = pd.DataFrame(guessed, columns=names)
+    frame.attrs[DATE_FORMATS] = {name: format for name, format in formats.items() if format != ISO}
+    return frame
+
+
+def _date_format(name: str, given: pa.Array, source: str) -> str:
+    """Return the format of a column of dates."""
+    texts = pd.Series(given.to_pandas()).where(~cells.is_missing(given))
+    found = date_format(texts)
+    if found is None:
+        present = texts.dropna()
+        first = None if present.empty else present.iloc[0]
+        raise InputError("io.not_dates", option="dates", source=source, column=name, received=first)
+    return found
 
 
 def _columns(file: TableFile, places: Sequence[int]) -> list[pa.Array]:
@@ -118,13 +139,13 @@ def _columns(file: TableFile, places: Sequence[int]) -> list[pa.Array]:
     return [pa.concat_arrays(column) for column in pieces]
 
 
-def _guess(given: pa.Array, csv: CsvFormat, as_dates: bool = False) -> pd.Series | Objects:
-    """Return a column of text as what all its cells are."""
+def _guess(given: pa.Array, csv: CsvFormat, dates: str | None = None) -> pd.Series | Objects:
+    """Return a column of text as what all its cells are, or as dates of this format."""
     if not cells.is_text(given.type):
         return given.to_pandas()
     missing, texts = cells.is_missing(given), csv.numbers(given)
-    if as_dates:
-        return pd.Series(pd.to_datetime(pd.Series(given.to_pandas()).where(~missing), format="ISO8601"))
+    if dates is not None:
+        return read_dates(pd.Series(given.to_pandas()).where(~missing), dates)
     there = texts.filter(pa.array(~missing))
     if _all(there, BOOLEAN):
         values = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(texts)), "true").to_numpy(zero_copy_only=False)

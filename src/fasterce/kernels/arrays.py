@@ -34,6 +34,8 @@ class Trees(NamedTuple):
     """Edges of all features, one feature after another, increasing within a feature (E,)."""
     edge_start: Int64s
     """Where the edges of each feature begin (features + 1,)."""
+    numeric: Mask
+    """Which features are numbers (features,): one without edges has a single cell."""
     root: Int32s
     """First node of each tree (trees,)."""
     feature: Int32s
@@ -107,6 +109,7 @@ def _integers(*values: int) -> Any:
 NO_TREES = Trees(
     edges=np.zeros(0),
     edge_start=np.zeros(1, dtype=np.int64),
+    numeric=np.zeros(0, dtype=np.bool_),
     root=_integers(),
     feature=_integers(),
     cell=_integers(),
@@ -213,6 +216,8 @@ class Queries(NamedTuple):
     """Added per changed feature: how far an inexact scorer was off so far (queries, features)."""
     lowest: float
     """Scores below this count as this."""
+    links: Any
+    """Constraints between features: `Links`."""
 
 
 class Effort(NamedTuple):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fasterce.kernels.arrays import TREES, Queries, Scorer, Space
+from fasterce.kernels.arrays import TREES, Int64s, Queries, Scorer, Space, Trees
 from fasterce.kernels.basics import fill
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace
@@ -97,48 +97,89 @@ def at_precision(space: Space, queries: Queries, q: int, j: int, value: float) -
 
 
 @compiled
-def add_edit(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, j: int, value: float, e: int) -> int:
-    """Append an edit and return the number of edits."""
-    edits = work.edits
-    edits.value[e] = value
-    edits.cost[e] = change_cost(space, j, value, queries.row[q, j])
+def describe_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, j: int) -> None:
+    """Write the costs of the edits of feature j, and their cells or entries; values increase, the last may be missing."""
+    edits, row = work.edits, queries.row[q, j]
+    value, cost = edits.value, edits.cost
+    first, end = edits.first[j], edits.first[j + 1]
+    for e in range(first, end):
+        cost[e] = change_cost(space, j, value[e], row)
     if scorer.kind == TREES:
-        edits.cell[e] = cell_of(scorer.trees, j, value)
-    else:
-        fill(work.own[0], 0.0)
-        add_entry(scorer.network, j, value, 1.0, work.own[0])
-        for h in range(len(work.hidden)):
-            edits.entry[h, e] = work.own[0, h]
-    return e + 1
+        write_cells(scorer.trees, j, value, first, end, edits.cell)
+        return
+    network, own, entry = scorer.network, work.own[0], edits.entry
+    for e in range(first, end):
+        fill(own, 0.0)
+        add_entry(network, j, value[e], 1.0, own)
+        for h in range(len(own)):
+            entry[h, e] = own[h]
 
 
 @compiled
-def numeric_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, j: int, e: int) -> int:
+def write_cells(trees: Trees, j: int, value: Floats, first: int, end: int, cell: Int64s) -> None:
+    """Write the cells of increasing values, the last of which may be missing."""
+    edges, start, stop = trees.edges, trees.edge_start[j], trees.edge_start[j + 1]
+    place = start
+    for e in range(first, end):
+        if start == stop or value[e] == MISSING:
+            cell[e] = cell_of(trees, j, value[e])
+            continue
+        if e == first:
+            place = start + cell_of(trees, j, value[e])
+        while place < stop and edges[place] < value[e]:
+            place += 1
+        cell[e] = place - start
+
+
+@compiled
+def numeric_edits(space: Space, queries: Queries, q: int, value: Floats, j: int, e: int, ends: bool) -> int:
+    """Append the values number j may take, increasing, with the `ends` of its range; return the number of edits."""
     own, lower, upper = queries.base[q, j], queries.lower[q, j], queries.upper[q, j]
-    trees = scorer.kind == TREES
+    level, sides, stop = space.level, space.level_side, space.level_start[j + 1]
+    scale, step, single = space.scale[j], space.step[j], space.single[j]
     last = -math.inf
-    if not trees:
-        end = at_precision(space, queries, q, j, lower)
-        if end != own and lower <= end <= upper:
-            last, e = end, add_edit(scorer, space, queries, q, work, j, end, e)
-    for k in range(space.level_start[j], space.level_start[j + 1]):
-        value, side = space.level[k], space.level_side[k]
-        if own != MISSING and ((side > 0 and value <= own) or (side < 0 and value >= own)):
+    if ends:
+        number = at_precision(space, queries, q, j, lower)
+        if number != own and lower <= number <= upper:
+            last, value[e] = number, number
+            e += 1
+    # Rounding moves a value by at most one unit.
+    unit = max(step, 1.0 / scale)
+    for k in range(first_level(level, space.level_start[j], stop, lower - unit), stop):
+        number, side = level[k], sides[k]
+        if number > upper + unit:
+            break
+        if own != MISSING and ((side > 0 and number <= own) or (side < 0 and number >= own)):
             continue
-        if space.step[j] > 0.0:
-            value = on_grid(space, queries, q, j, value, side)
+        if step > 0.0:
+            number = on_grid(space, queries, q, j, number, side)
         elif side == 0:
-            value = at_precision(space, queries, q, j, value)
-        if value < lower or value > upper or value == own or value <= last:
-            continue
-        last, e = value, add_edit(scorer, space, queries, q, work, j, value, e)
-    if not trees:
-        end = at_precision(space, queries, q, j, upper)
-        if end != own and lower <= end <= upper and end > last:
-            e = add_edit(scorer, space, queries, q, work, j, end, e)
+            number = np.rint(number * scale) / scale
+            number = float(np.float32(number)) if single else number
+        if lower <= number <= upper and number != own and number > last:
+            last, value[e] = number, number
+            e += 1
+    if ends:
+        number = at_precision(space, queries, q, j, upper)
+        if number != own and lower <= number <= upper and number > last:
+            value[e] = number
+            e += 1
     if queries.may_be_missing[q, j] and own != MISSING:
-        e = add_edit(scorer, space, queries, q, work, j, MISSING, e)
+        value[e] = MISSING
+        e += 1
     return e
+
+
+@compiled
+def first_level(level: Floats, low: int, high: int, value: float) -> int:
+    """Return the position of the first of the candidate values low..high that is not below a value."""
+    while low < high:
+        middle = (low + high) // 2
+        if level[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled
@@ -156,21 +197,82 @@ def on_grid(space: Space, queries: Queries, q: int, j: int, value: float, side: 
 @compiled
 def list_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace) -> None:
     """Write all single edits of a query to the workspace."""
+    edits = work.edits
+    value, features = edits.value, len(space.numeric)
     e = 0
-    features = len(space.numeric)
     for j in range(features):
-        work.edits.first[j] = e
-        if not queries.free[q, j]:
-            continue
-        if space.numeric[j]:
-            e = numeric_edits(scorer, space, queries, q, work, j, e)
+        edits.first[j] = e
+        if queries.free[q, j]:
+            if space.numeric[j]:
+                e = numeric_edits(space, queries, q, value, j, e, scorer.kind != TREES)
+            else:
+                own, first = queries.base[q, j], space.category_start[j]
+                for code in range(space.category_start[j + 1] - first):
+                    if queries.open_categories[q, first + code] and code != own:
+                        value[e] = float(code)
+                        e += 1
+        edits.first[j + 1] = e
+        describe_edits(scorer, space, queries, q, work, j)
+        write_middle(work, queries.base[q, j], j, space.numeric[j])
+    score_all(work)
+
+
+@compiled
+def write_middle(work: Workspace, base: float, j: int, numeric: bool) -> None:
+    """Note where the edits of feature j above the base begin, and where those that are values end."""
+    edits = work.edits
+    first, end = edits.first[j], edits.first[j + 1]
+    if numeric and end > first and edits.value[end - 1] == MISSING:
+        end -= 1
+    middle = first
+    if numeric and base != MISSING:
+        high = end
+        while middle < high:
+            half = (middle + high) // 2
+            if edits.value[half] < base:
+                middle = half + 1
+            else:
+                high = half
+    edits.middle[j], edits.last[j] = middle, end
+
+
+@compiled
+def score_all(work: Workspace) -> None:
+    """Let all edits be scored."""
+    edits = work.edits
+    for j in range(len(edits.low)):
+        edits.low[j], edits.high[j], edits.gap[j] = edits.first[j], edits.last[j], edits.last[j] < edits.first[j + 1]
+
+
+@compiled
+def score_within(space: Space, work: Workspace, base: float, j: int, most: float) -> bool:
+    """Let the edits of feature j be scored that cost at most so much; return whether there are any."""
+    edits = work.edits
+    first, middle, last = edits.first[j], edits.middle[j], edits.last[j]
+    edits.gap[j] = last < edits.first[j + 1] and edits.cost[last] <= most
+    if not space.numeric[j] or base == MISSING:
+        cheap = False
+        for e in range(first, last):
+            cheap |= edits.cost[e] <= most
+        edits.low[j], edits.high[j] = first, last if cheap else first
+        return cheap or edits.gap[j]
+    low, high = first, middle
+    while low < high:
+        half = (low + high) // 2
+        if edits.cost[half] > most:
+            low = half + 1
         else:
-            own = queries.base[q, j]
-            first = space.category_start[j]
-            for code in range(space.category_start[j + 1] - first):
-                if queries.open_categories[q, first + code] and code != own:
-                    e = add_edit(scorer, space, queries, q, work, j, float(code), e)
-    work.edits.first[features] = e
+            high = half
+    edits.low[j] = low
+    low, high = middle, last
+    while low < high:
+        half = (low + high) // 2
+        if edits.cost[half] <= most:
+            low = half + 1
+        else:
+            high = half
+    edits.high[j] = low
+    return edits.low[j] < edits.high[j] or edits.gap[j]
 
 
 @compiled

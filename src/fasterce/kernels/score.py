@@ -28,8 +28,8 @@ def cell_of(trees: Trees, j: int, value: float) -> int:
     first, end = trees.edge_start[j], trees.edge_start[j + 1]
     if value == MISSING:
         return NO_CELL
-    if first == end:
-        return int(value) if abs(value) < 2**31 else 0
+    if not trees.numeric[j]:
+        return int(value)
     low, high = first, end
     while low < high:
         middle = (low + high) // 2
@@ -62,11 +62,12 @@ def leaf_of(trees: Trees, root: int, cells: np.ndarray) -> int:
 
 
 @compiled
-def add_trees(trees: Trees, cells: np.ndarray, out: Floats) -> None:
-    """Write the outputs of one row, given by its cells."""
+def add_trees(trees: Trees, cells: np.ndarray, out: Floats, leaves: np.ndarray) -> None:
+    """Write the outputs of one row, given by its cells, and its leaf in each tree."""
     copy_to(out, trees.base)
     for t in range(len(trees.root)):
         leaf = leaf_of(trees, trees.root[t], cells)
+        leaves[t] = leaf
         for k in range(len(out)):
             out[k] += trees.value[leaf, k]
 
@@ -110,7 +111,7 @@ def add_entry(network: Network, j: int, value: float, factor: float, hidden: Flo
 @compiled
 def activate(kind: int, value: float) -> float:
     if kind == RELU:
-        return max(value, 0.0)
+        return value if value > 0.0 else 0.0
     if kind == TANH:
         return math.tanh(value)
     if kind == NO_ACTIVATION:
@@ -119,53 +120,55 @@ def activate(kind: int, value: float) -> float:
 
 
 @compiled
-def network_outputs(network: Network, hidden: Floats, out: Floats) -> None:
-    """Write the outputs of one hidden state."""
+def network_outputs(network: Network, hidden: Floats, layer: Floats, out: Floats) -> None:
+    """Write the outputs of one hidden state; `layer` (2, widest layer) is overwritten."""
     layers = len(network.width)
     if layers == 0:
         for k in range(len(out)):
             out[k] = hidden[k]
         return
-    state = np.empty(len(hidden))
-    for h in range(len(hidden)):
-        state[h] = activate(network.activation, hidden[h])
-    weight, offset = 0, 0
-    for layer in range(layers):
-        width = network.width[layer]
-        after = np.empty(width)
+    size, weight, offset, here = len(hidden), 0, 0, 0
+    for h in range(size):
+        layer[0, h] = activate(network.activation, hidden[h])
+    for place in range(layers):
+        width, there = network.width[place], 1 - here
         for k in range(width):
-            after[k] = network.offsets[offset + k]
-        for h in range(len(state)):
+            layer[there, k] = network.offsets[offset + k]
+        for h in range(size):
             for k in range(width):
-                after[k] += state[h] * network.weights[weight + h * width + k]
-        weight, offset = weight + len(state) * width, offset + width
-        if layer + 1 < layers:
+                layer[there, k] += layer[here, h] * network.weights[weight + h * width + k]
+        weight, offset, size, here = weight + size * width, offset + width, width, there
+        if place + 1 < layers:
             for k in range(width):
-                after[k] = activate(network.activation, after[k])
-        state = after
-    copy_to(out, state)
+                layer[here, k] = activate(network.activation, layer[here, k])
+    for k in range(len(out)):
+        out[k] = layer[here, k]
 
 
 @compiled
-def row_outputs(scorer: Scorer, codes: Floats, out: Floats) -> None:
-    """Write the outputs of one row of codes."""
+def row_outputs(scorer: Scorer, codes: Floats, cells: np.ndarray, leaves: np.ndarray, layer: Floats, out: Floats) -> None:
+    """Write the outputs of one row of codes; the other arrays are overwritten."""
     if scorer.kind == TREES:
-        cells = np.empty(len(codes), dtype=np.int64)
         for j in range(len(codes)):
             cells[j] = cell_of(scorer.trees, j, codes[j])
-        add_trees(scorer.trees, cells, out)
+        add_trees(scorer.trees, cells, out, leaves)
     else:
         hidden = np.empty(len(scorer.network.bias))
         copy_to(hidden, scorer.network.bias)
         for j in range(len(codes)):
             add_entry(scorer.network, j, codes[j], 1.0, hidden)
-        network_outputs(scorer.network, hidden, out)
+        network_outputs(scorer.network, hidden, layer, out)
 
 
 @compiled
 def write_outputs(scorer: Scorer, codes: Floats, found: Floats) -> None:
+    cells, leaves = np.empty(codes.shape[1], np.int64), np.empty(len(scorer.trees.root), np.int64)
+    widest = len(scorer.network.bias)
+    for width in scorer.network.width:
+        widest = max(widest, width)
+    layer = np.empty((2, widest))
     for row in range(len(codes)):
-        row_outputs(scorer, codes[row], found[row])
+        row_outputs(scorer, codes[row], cells, leaves, layer, found[row])
 
 
 def outputs(scorer: Scorer, codes: Floats) -> Floats:

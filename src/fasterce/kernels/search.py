@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fasterce.kernels.arrays import TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
+from fasterce.kernels.arrays import IDENTITY, TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
 from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
-from fasterce.kernels.edits import at_precision, change_cost, list_edits
+from fasterce.kernels.edits import at_precision, change_cost, list_edits, score_all, score_within
 from fasterce.kernels.jit import compiled
+from fasterce.kernels.links import complete_row, each_legal, links_hold
 from fasterce.kernels.profile import Workspace, correction_of, profile, row_margin, target_margin, workspace
 from fasterce.kernels.score import MISSING, add_entry, network_outputs
 from fasterce.typing import Floats, Mask
@@ -22,11 +23,13 @@ from fasterce.typing import Floats, Mask
 # A candidate counts as cheaper only by more than rounding.
 LEAST = 1e-9
 # Positions in `Memory.counts`.
-POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT = 0, 1, 2, 3, 4, 5
+POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT, WORST, FEATURE, EDIT = range(9)
 # Shares of a change that are kept when it is traded for another change.
 SHARES = (0.5, 0.75, 0.9)
 # A candidate this many times as dear as the best may become cheaper once its numbers are at the boundary.
 PROMISING = 1.2
+# One this many times as dear once they are there may become cheaper if another change is reduced.
+NEARLY = 1.05
 # Share of the estimated cost of the missing margin: features may gain more together than by themselves.
 OPTIMISM = 0.5
 # Factor of this estimate when states are ordered: above 1, states near the target come first.
@@ -44,6 +47,8 @@ class Memory(NamedTuple):
     pool_margin: Floats
     pool_expected: Floats
     pool_changes: Int64s
+    pool_tight: Mask
+    """Whether a candidate needs each of its changes, as far as they go."""
     pool_key: Words
     """Candidates that reach the target, the cheapest for each set of changed features."""
     best: Floats
@@ -52,7 +57,7 @@ class Memory(NamedTuple):
     open_estimate: Floats
     """States to expand."""
     seen: Words
-    """Keys of expanded states."""
+    """Keys of expanded states, each at or after the place its upper bits name; 0 for none. The length is a power of two."""
     segment_feature: Int64s
     segment_cost: Floats
     segment_gain: Floats
@@ -74,23 +79,34 @@ class Memory(NamedTuple):
     changing: Mask
     highest: Floats
     """The highest margin of anything scored (1,)."""
+    holds: Mask
+    """Whether the state satisfies the constraints between features (1,)."""
+    least: Floats
+    """The cost of the cheapest candidate, and changes and cost of the first with the fewest changes, once these are final: of
+    those that are found later only others are kept (3,)."""
+    promise: Floats
+    """The lowest expected cost of an edit of the last scored state that reaches the target, and the share of the estimated
+    cost of the missing margin that is certain (2,)."""
 
 
 def memory(features: int, effort: Effort, segments: int) -> Memory:
     """Return arrays for one query after another."""
     rng = np.random.default_rng(1)
     return Memory(
-        counts=np.zeros(6, np.int64),
+        counts=np.zeros(9, np.int64),
         pool_codes=np.zeros((effort.pool, features)),
         pool_cost=np.zeros(effort.pool),
         pool_margin=np.zeros(effort.pool),
         pool_expected=np.zeros(effort.pool),
         pool_changes=np.zeros(effort.pool, np.int64),
+        pool_tight=np.zeros(effort.pool, np.bool_),
         pool_key=np.zeros(effort.pool, np.uint64),
         best=np.zeros(features + 2),
         open_codes=np.zeros((effort.open_sets, features)),
         open_estimate=np.zeros(effort.open_sets),
-        seen=np.zeros(4 * effort.expansions + 16 * effort.pool + effort.exhaustive + 64, np.uint64),
+        seen=np.zeros(
+            1 << (2 * (effort.expansions + 8 * effort.improvements + effort.exhaustive + 64)).bit_length(), np.uint64
+        ),
         segment_feature=np.zeros(segments, np.int64),
         segment_cost=np.zeros(segments),
         segment_gain=np.zeros(segments),
@@ -107,6 +123,9 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         other=np.zeros(features),
         changing=np.zeros(features, np.bool_),
         highest=np.zeros(1),
+        holds=np.ones(1, np.bool_),
+        least=np.zeros(3),
+        promise=np.zeros(2),
     )
 
 
@@ -182,6 +201,12 @@ def dispensable(memory: Memory, count: int, changes: int, cost: float) -> int:
 
 
 @compiled
+def is_final(memory: Memory, place: int) -> bool:
+    """Return whether a candidate is the cheapest, or the first with the fewest changes, and these are final."""
+    return memory.pool_cost[place] == memory.least[0] or memory.pool_cost[place] == memory.least[2]
+
+
+@compiled
 def add_candidate(
     space: Space, memory: Memory, row: Floats, codes: Floats, cost: float, margin: float, expected: float
 ) -> int:
@@ -192,14 +217,17 @@ def add_candidate(
     if not allowed_count(space, codes, row):
         return -1
     key, count = set_key(memory, codes, row), memory.counts[POOL]
+    changes = changes_of(codes, row)
+    if cost < memory.least[0] or (changes, cost) < (memory.least[1], memory.least[2]):
+        return -1
     place = -1
     for k in range(count):
         if memory.pool_key[k] == key:
             place = k
             break
-    if place >= 0 and memory.pool_cost[place] <= cost + LEAST and memory.pool_expected[place] <= expected + LEAST:
+    cheaper = place >= 0 and memory.pool_cost[place] <= cost + LEAST
+    if cheaper and (memory.pool_expected[place] <= expected + LEAST or is_final(memory, place)):
         return -1
-    changes = changes_of(codes, row)
     if place < 0:
         if count < len(memory.pool_cost):
             place = count
@@ -209,10 +237,12 @@ def add_candidate(
             if place < 0:
                 return -1
     copy_to(memory.pool_codes[place], codes)
-    memory.pool_changes[place], memory.pool_expected[place] = changes, expected
+    memory.pool_changes[place], memory.pool_expected[place], memory.pool_tight[place] = changes, expected, False
     memory.pool_cost[place], memory.pool_margin[place], memory.pool_key[place] = cost, margin, key
+    # Where margins are additive, interpolation is exact.
+    sure = expected if memory.promise[1] == 1.0 else cost
     for size in range(changes, len(memory.best)):
-        memory.best[size] = min(memory.best[size], cost)
+        memory.best[size] = min(memory.best[size], sure)
     return place
 
 
@@ -253,11 +283,15 @@ def push_state(memory: Memory, codes: Floats, guess: float) -> None:
         place = count
         memory.counts[OPEN] += 1
     else:
-        place = highest(memory.open_estimate, count)
+        place = memory.counts[WORST]
+        if place < 0:
+            place = highest(memory.open_estimate, count)
+        memory.counts[WORST] = place
         if memory.open_estimate[place] <= guess:
             return
     copy_to(memory.open_codes[place], codes)
     memory.open_estimate[place] = guess
+    memory.counts[WORST] = -1
 
 
 @compiled
@@ -270,18 +304,23 @@ def pop_state(memory: Memory) -> float:
     copy_to(memory.open_codes[place], memory.open_codes[count - 1])
     memory.open_estimate[place] = memory.open_estimate[count - 1]
     memory.counts[OPEN] -= 1
+    memory.counts[WORST] = -1
     return guess
 
 
 @compiled
 def first_seen(memory: Memory, codes: Floats) -> bool:
     """Note a state as expanded; return whether it was not yet."""
-    key, count = state_key(memory, codes), memory.counts[SEEN]
-    for k in range(count):
-        if memory.seen[k] == key:
+    seen = memory.seen
+    most = len(seen) - 1
+    key = state_key(memory, codes) | np.uint64(1)
+    place = np.int64(key >> np.uint64(32)) & most
+    while seen[place] != np.uint64(0):
+        if seen[place] == key:
             return False
-    if count < len(memory.seen):
-        memory.seen[count] = key
+        place = (place + 1) & most
+    if memory.counts[SEEN] < most // 2:
+        seen[place] = key
         memory.counts[SEEN] += 1
     return True
 
@@ -326,10 +365,13 @@ def replaced_cost(space: Space, memory: Memory, j: int, part: float) -> float:
 def take_edit(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, expected: float
 ) -> None:  # fmt: skip
-    """Keep the state in `memory.state` with an edit as a candidate."""
-    copy_to(memory.draft, memory.state)
-    memory.draft[j] = work.edits.value[e]
-    add_candidate(space, memory, queries.row[q], memory.draft, cost, work.margin[e], expected)
+    """Keep the state in `memory.state` with an edit as a candidate; if it breaks a constraint between other features, as a
+    state that another edit may repair."""
+    write_draft(queries, q, work, memory, j, e)
+    if memory.holds[0] or queries.links.linked[j]:
+        add_candidate(space, memory, queries.row[q], memory.draft, cost, work.margin[e], expected)
+    else:
+        push_state(memory, memory.draft, cost)
 
 
 @compiled
@@ -338,10 +380,109 @@ def consider_state(
 ) -> None:  # fmt: skip
     """Keep the state with an edit that does not reach the target, if something beyond it may be the cheapest."""
     guess = estimate(space, memory, j, work.edits.cost[e], -work.margin[e], queries.base[q])
-    if cost + OPTIMISM * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]:
-        copy_to(memory.draft, memory.state)
-        memory.draft[j] = work.edits.value[e]
+    if cost + memory.promise[1] * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]:
+        write_draft(queries, q, work, memory, j, e)
         push_state(memory, memory.draft, cost + DEPTH * (guess - cost))
+
+
+@compiled
+def write_draft(queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int) -> None:
+    """Write `memory.state` with an edit, and all that follows from it, to `memory.draft`."""
+    copy_to(memory.draft, memory.state)
+    memory.draft[j] = work.edits.value[e]
+    complete_row(queries.links, q, memory.draft)
+
+
+@compiled
+def legal_row(queries: Queries, q: int, codes: Floats) -> bool:
+    """Return whether a row satisfies the constraints between features, and those on each that follows from others."""
+    return each_legal(queries.links, q, codes) and links_hold(queries.links, q, codes)
+
+
+@compiled
+def row_distance(space: Space, codes: Floats, row: Floats) -> float:
+    linear, squares = 0.0, 0.0
+    for j in range(len(codes)):
+        if codes[j] != row[j]:
+            part = change_cost(space, j, codes[j], row[j])
+            if space.squared[j]:
+                squares += part * part
+            else:
+                linear += part
+    return linear + math.sqrt(squares)
+
+
+@compiled
+def score_linked(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory) -> None:
+    """Score the edits of `memory.state` that other features follow from, or that constraints limit, row by row."""
+    edits, links = work.edits, queries.links
+    memory.holds[0] = links_hold(links, q, memory.state)
+    for j in range(len(memory.state)):
+        if not memory.changing[j] or not links.linked[j]:
+            continue
+        edits.low[j], edits.high[j], edits.gap[j] = edits.first[j], edits.first[j + 1], False
+        for e in range(edits.first[j], edits.first[j + 1]):
+            write_draft(queries, q, work, memory, j, e)
+            work.margin[e], work.total[e] = -math.inf, math.inf
+            if each_legal(links, q, memory.draft):
+                work.margin[e] = row_margin(scorer, queries, q, work, memory.draft)
+                work.total[e] = row_distance(space, memory.draft, queries.row[q])
+
+
+@compiled
+def scan_linked(
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, own: float, tolerance: float, size: int,
+    states: bool,
+) -> None:  # fmt: skip
+    """Keep, of the edits of a linked feature, the cheapest that reaches the target and breaks no constraint; others may
+    become states."""
+    edits, now = work.edits, memory.sums[0] + math.sqrt(memory.sums[1])
+    most = memory.best[min(size + 1, len(memory.best) - 1)]
+    pick = -1
+    for e in range(edits.first[j], edits.first[j + 1]):
+        margin, total = work.margin[e], work.total[e]
+        if total == math.inf or (pick >= 0 and total >= work.total[pick]):
+            continue
+        memory.highest[0] = max(memory.highest[0], margin)
+        write_draft(queries, q, work, memory, j, e)
+        holds = links_hold(queries.links, q, memory.draft)
+        if margin > tolerance and holds:
+            pick = e
+        elif states and total < most and (margin > own or not holds):
+            guess = total + max(estimate(space, memory, j, memory.parts[j], max(-margin, 0.0), queries.base[q]) - now, 0.0)
+            if total + memory.promise[1] * (guess - total) < most:
+                push_state(memory, memory.draft, total + DEPTH * (guess - total))
+    if pick >= 0:
+        take_edit(space, queries, q, work, memory, j, pick, work.total[pick], work.total[pick])
+        if work.total[pick] < memory.promise[0] - LEAST:
+            memory.promise[0], memory.counts[FEATURE], memory.counts[EDIT] = work.total[pick], j, pick
+
+
+@compiled
+def steepest(
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, first: int, end: int, own: float,
+    size: int,
+) -> None:  # fmt: skip
+    """Consider as states the edits of a number on the concave hull of margin against cost: between two of them, a combination
+    of other changes gains as much for the same cost."""
+    edits, margin = work.edits, work.margin
+    step = 1 if end >= first else -1
+    cost, gained = memory.parts[j], own
+    most = memory.best[min(size + 1, len(memory.best) - 1)]
+    while first != end:
+        rate, pick = 0.0, -1
+        for e in range(first, end, step):
+            if margin[e] > gained:
+                each = (margin[e] - gained) / max(edits.cost[e] - cost, LEAST)
+                if each >= rate:
+                    rate, pick = each, e
+        if pick < 0:
+            return
+        total = replaced_cost(space, memory, j, edits.cost[pick])
+        if total >= most:
+            return
+        consider_state(space, queries, q, work, memory, j, pick, total, size)
+        cost, gained, first = edits.cost[pick], margin[pick], pick + step
 
 
 @compiled
@@ -352,11 +493,11 @@ def scan(
     """Go through edits of a feature in the order of their cost: keep the cheapest that reaches the target, and, before it,
     each that comes nearer to it than all cheaper ones.
 
-    Between values of a number that is `graded` margins are interpolated.
+    Between values of a number that is `graded` margins are interpolated, up to one unit of its precision.
     """
     edits = work.edits
     step = 1 if end >= first else -1
-    highest, before, part = own, own, memory.parts[j]
+    highest, before, part, value = own, own, memory.parts[j], memory.state[j]
     for e in range(first, end, step):
         margin = work.margin[e]
         if margin > highest:
@@ -364,15 +505,24 @@ def scan(
             cost = replaced_cost(space, memory, j, edits.cost[e])
             if margin > tolerance:
                 if graded and before < tolerance:
-                    part += (edits.cost[e] - part) * (tolerance - before) / (margin - before)
+                    unit = space.step[j] if space.step[j] > 0.0 else 1.0 / space.scale[j]
+                    share = (tolerance - before) / (margin - before) + unit / max(abs(edits.value[e] - value), unit)
+                    part += (edits.cost[e] - part) * min(share, 1.0)
                 else:
                     part = edits.cost[e]
-                take_edit(space, queries, q, work, memory, j, e, cost, replaced_cost(space, memory, j, part))
+                expected = replaced_cost(space, memory, j, part)
+                take_edit(space, queries, q, work, memory, j, e, cost, expected)
+                if expected < memory.promise[0] - LEAST:
+                    memory.promise[0], memory.counts[FEATURE], memory.counts[EDIT] = expected, j, e
+                if states and graded:
+                    steepest(space, queries, q, work, memory, j, first, e, own, size)
                 return
-            if states and cost < memory.best[min(size + 1, len(memory.best) - 1)]:
+            if states and not graded and cost < memory.best[min(size + 1, len(memory.best) - 1)]:
                 consider_state(space, queries, q, work, memory, j, e, cost, size)
-        before, part = margin, edits.cost[e]
+        before, part, value = margin, edits.cost[e], edits.value[e]
     memory.highest[0] = max(memory.highest[0], highest)
+    if states and graded:
+        steepest(space, queries, q, work, memory, j, first, end, own, size)
 
 
 @compiled
@@ -383,36 +533,58 @@ def collect(
     """Keep candidates and states among the scored edits of the features of `memory.state` that are changing."""
     edits, base = work.edits, queries.base[q]
     size = changes_of(memory.state, queries.row[q])
+    memory.promise[0] = math.inf
     for j in range(len(base)):
         if not memory.changing[j]:
             continue
-        first, end = edits.first[j], edits.first[j + 1]
-        memory.counts[SCORED] += end - first
+        low, high, last = edits.low[j], edits.high[j], edits.last[j]
+        memory.counts[SCORED] += high - low
         with_j = size + (1 if memory.state[j] == queries.row[q, j] else 0)
+        if queries.links.linked[j]:
+            scan_linked(space, queries, q, work, memory, j, own, tolerance, with_j, states)
+            continue
+        if edits.gap[j]:
+            scan(space, queries, q, work, memory, j, last, last + 1, own, tolerance, with_j, states, False)
         if space.numeric[j] and base[j] != MISSING:
-            last = end
-            if end > first and edits.value[end - 1] == MISSING:
-                last = end - 1
-                scan(space, queries, q, work, memory, j, last, end, own, tolerance, with_j, states, False)
-            middle = first
-            while middle < last and edits.value[middle] < base[j]:
-                middle += 1
-            scan(space, queries, q, work, memory, j, middle, last, own, tolerance, with_j, states, graded)
-            scan(space, queries, q, work, memory, j, middle - 1, first - 1, own, tolerance, with_j, states, graded)
+            middle = edits.middle[j]
+            scan(space, queries, q, work, memory, j, middle, high, own, tolerance, with_j, states, graded)
+            scan(space, queries, q, work, memory, j, middle - 1, low - 1, own, tolerance, with_j, states, graded)
         else:
-            for e in range(first, end):
+            for e in range(low, high):
                 scan(space, queries, q, work, memory, j, e, e + 1, own, tolerance, with_j, states, False)
 
 
 @compiled
+def score_up_to(space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, most: float) -> None:
+    """Let only edits of `memory.state` be scored with which its distance is at most so much."""
+    if most == math.inf:
+        score_all(work)
+        return
+    root = math.sqrt(memory.sums[1])
+    for j in range(len(memory.state)):
+        if memory.changing[j]:
+            part = memory.parts[j]
+            if space.squared[j]:
+                rest = max(most - memory.sums[0], 0.0)
+                limit = math.sqrt(max(rest * rest - memory.sums[1] + part * part, 0.0))
+            else:
+                limit = most - memory.sums[0] - root + part
+            memory.changing[j] = score_within(space, work, queries.base[q, j], j, limit)
+
+
+@compiled
 def expand(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, states: bool
-) -> float:
-    """Score all single edits of `memory.state` of features that are unchanged; return its own margin."""
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, states: bool,
+    most: float,
+) -> float:  # fmt: skip
+    """Score all single edits of `memory.state` of features that are unchanged, with which it costs at most so much; return
+    its own margin."""
     for j in range(len(memory.state)):
         memory.changing[j] = queries.free[q, j] and memory.state[j] == queries.base[q, j]
     write_parts(space, memory, memory.state, queries.row[q])
+    score_up_to(space, queries, q, work, memory, most)
     own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
+    score_linked(scorer, space, queries, q, work, memory)
     if memory.counts[SEGMENTS] == 0 and own <= tolerance:
         add_segments(space, queries, q, work, memory, own)
     memory.highest[0] = max(memory.highest[0], own)
@@ -435,35 +607,43 @@ def expand_all(
         for e in range(edits.first[j], edits.first[j + 1]):
             copy_to(memory.state, queries.base[q])
             memory.state[j] = edits.value[e]
+            complete_row(queries.links, q, memory.state)
             if first_seen(memory, memory.state):
-                expand(scorer, space, queries, q, work, memory, tolerance, False)
+                expand(scorer, space, queries, q, work, memory, tolerance, False, math.inf)
     return True
 
 
 @compiled
-def climb(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float) -> None:
-    """For a query without a candidate: make the best change by gain per cost, again and again."""
-    edits = work.edits
+def climb(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: float
+) -> None:
+    """Make the best change by gain per cost, again and again, until the target can be reached or more than `most` is spent.
+
+    If there is a candidate already only numbers are changed: together they may cost less than a category.
+    """
+    edits, every = work.edits, memory.counts[POOL] == 0
     copy_to(memory.state, queries.base[q])
     for _ in range(len(memory.state)):
-        own = expand(scorer, space, queries, q, work, memory, tolerance, False)
-        if memory.counts[POOL] > 0 or own > tolerance:
+        own = expand(scorer, space, queries, q, work, memory, tolerance, False, most)
+        if memory.promise[0] < math.inf or own > tolerance:
             return
-        most = 0.0
+        largest = 0.0
         for j in range(len(memory.state)):
+            memory.changing[j] &= every or space.numeric[j]
             if memory.changing[j]:
-                for e in range(edits.first[j], edits.first[j + 1]):
-                    most = max(most, work.margin[e] - own)
+                for e in range(edits.low[j], edits.high[j]):
+                    largest = max(largest, work.margin[e] - own)
         pick, feature, rate = -1, -1, 0.0
         for j in range(len(memory.state)):
             if memory.changing[j]:
-                for e in range(edits.first[j], edits.first[j + 1]):
+                for e in range(edits.low[j], edits.high[j]):
                     gain = work.margin[e] - own
-                    if gain >= 0.5 * most and gain / max(edits.cost[e], LEAST) > rate:
+                    if gain >= 0.5 * largest and gain / max(edits.cost[e], LEAST) > rate:
                         rate, pick, feature = gain / max(edits.cost[e], LEAST), e, j
-        if pick < 0 or most <= LEAST:
+        if pick < 0 or largest <= LEAST:
             return
         memory.state[feature] = edits.value[pick]
+        complete_row(queries.links, q, memory.state)
 
 
 @compiled
@@ -473,7 +653,7 @@ def value_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, j: i
     for h in range(len(hidden)):
         hidden[h] = work.hidden[h] - work.own[j, h]
     add_entry(scorer.network, j, value, 1.0, hidden)
-    network_outputs(scorer.network, hidden, work.edited)
+    network_outputs(scorer.network, hidden, work.layer, work.edited)
     return target_margin(scorer, queries, q, work.edited, corrected)
 
 
@@ -518,25 +698,73 @@ def to_boundary(
 
 
 @compiled
+def nearer_row(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, value: float,
+    tolerance: float,
+) -> bool:  # fmt: skip
+    """Give a linked feature of `memory.other` another value, with all that follows, if the row then costs less, breaks no
+    constraint and still reaches the target; return whether it does."""
+    copy_to(memory.draft, memory.other)
+    memory.draft[j] = value
+    complete_row(queries.links, q, memory.draft)
+    row = queries.row[q]
+    if row_distance(space, memory.draft, row) >= row_distance(space, memory.other, row) - LEAST:
+        return False
+    if not legal_row(queries, q, memory.draft) or row_margin(scorer, queries, q, work, memory.draft) <= tolerance:
+        return False
+    copy_to(memory.other, memory.draft)
+    return True
+
+
+@compiled
+def tighten_linked(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, tolerance: float
+) -> bool:
+    """Give a linked feature of `memory.other` the cheapest value that reaches the target; return whether it changed."""
+    base, edits = queries.base[q, j], work.edits
+    if nearer_row(scorer, space, queries, q, work, memory, j, base, tolerance):
+        return True
+    moved = False
+    for e in range(edits.first[j], edits.first[j + 1]):
+        moved |= nearer_row(scorer, space, queries, q, work, memory, j, edits.value[e], tolerance)
+    bad = base
+    for _ in range(HALVINGS if space.numeric[j] and MISSING not in (memory.other[j], base) else 0):
+        good = memory.other[j]
+        middle = at_precision(space, queries, q, j, 0.5 * (good + bad))
+        if middle in (good, bad):
+            break
+        if nearer_row(scorer, space, queries, q, work, memory, j, middle, tolerance):
+            moved = True
+        else:
+            bad = middle
+    return moved
+
+
+@compiled
 def tighten_feature(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, tolerance: float
 ) -> bool:
     """Give feature j of `memory.other` the cheapest value that reaches the target; return whether it changed."""
+    if queries.links.linked[j]:
+        return queries.free[q, j] and tighten_linked(scorer, space, queries, q, work, memory, j, tolerance)
     value, base = memory.other[j], queries.base[q, j]
     memory.other[j] = base
     fill(memory.changing, False)
-    memory.changing[j] = queries.free[q, j]
+    best, cost = value, change_cost(space, j, value, queries.row[q, j])
+    memory.changing[j] = queries.free[q, j] and score_within(space, work, base, j, cost)
     if profile(scorer, space, queries, q, work, memory.other, memory.changing) > tolerance:
         return True
     edits = work.edits
-    best, cost = value, change_cost(space, j, value, queries.row[q, j])
-    for e in range(edits.first[j], edits.first[j + 1]):
-        if work.margin[e] > tolerance and edits.cost[e] < cost - LEAST:
-            best, cost = edits.value[e], edits.cost[e]
+    if memory.changing[j]:
+        for e in range(edits.low[j], edits.high[j]):
+            if work.margin[e] > tolerance and edits.cost[e] < cost - LEAST:
+                best, cost = edits.value[e], edits.cost[e]
+        if edits.gap[j] and work.margin[edits.last[j]] > tolerance and edits.cost[edits.last[j]] < cost - LEAST:
+            best, cost = MISSING, edits.cost[edits.last[j]]
     memory.other[j] = best
     if scorer.kind != TREES and space.numeric[j] and MISSING not in (best, base):
         bad = base
-        for e in range(edits.first[j], edits.first[j + 1]):
+        for e in range(edits.first[j], edits.last[j]):
             between = min(base, best) < edits.value[e] < max(base, best)
             if between and abs(edits.value[e] - best) < abs(bad - best):
                 bad = edits.value[e]
@@ -568,6 +796,9 @@ def keep_tightened(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, rounds: int
 ) -> int:
     """Tighten `memory.other` and keep it; return its position among the candidates, or -1."""
+    complete_row(queries.links, q, memory.other)
+    if not legal_row(queries, q, memory.other):
+        return -1
     tighten(scorer, space, queries, q, work, memory, tolerance, rounds)
     if changes_of(memory.other, queries.row[q]) == 0:
         return -1
@@ -575,34 +806,30 @@ def keep_tightened(
     if margin <= tolerance:
         return -1
     cost = write_parts(space, memory, memory.other, queries.row[q])
-    return add_candidate(space, memory, queries.row[q], memory.other, cost, margin, cost)
+    place = add_candidate(space, memory, queries.row[q], memory.other, cost, margin, cost)
+    if place >= 0:
+        memory.pool_tight[place] = True
+    return place
 
 
 @compiled
 def cheapest_from(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, skipped: int
-) -> float:
-    """Make `memory.other` the cheapest candidate one edit away from `memory.state`, in any feature but one; return its
-    cost, infinite for none. Candidates of other features are kept, too."""
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, skipped: int,
+    most: float,
+) -> float:  # fmt: skip
+    """Make `memory.other` the candidate one edit away from `memory.state`, in any feature but one and for at most so much,
+    that is the cheapest once it is at the boundary; return that cost, infinite for none. Others are kept, too."""
     for j in range(len(memory.state)):
         memory.changing[j] = queries.free[q, j] and j != skipped
     write_parts(space, memory, memory.state, queries.row[q])
+    score_up_to(space, queries, q, work, memory, most)
     own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
-    edits = work.edits
-    lowest, pick, feature = math.inf, -1, -1
-    for j in range(len(memory.state)):
-        if memory.changing[j]:
-            memory.counts[SCORED] += edits.first[j + 1] - edits.first[j]
-            for e in range(edits.first[j], edits.first[j + 1]):
-                if work.margin[e] > tolerance:
-                    cost = replaced_cost(space, memory, j, edits.cost[e])
-                    if cost < lowest - LEAST:
-                        lowest, pick, feature = cost, e, j
+    score_linked(scorer, space, queries, q, work, memory)
     collect(space, queries, q, work, memory, own, tolerance, False, scorer.kind != TREES)
-    if pick >= 0:
+    if memory.promise[0] < math.inf:
         copy_to(memory.other, memory.state)
-        memory.other[feature] = edits.value[pick]
-    return lowest
+        memory.other[memory.counts[FEATURE]] = work.edits.value[memory.counts[EDIT]]
+    return memory.promise[0]
 
 
 @compiled
@@ -612,7 +839,7 @@ def try_from_state(
 ) -> int:  # fmt: skip
     """Complete `memory.state` by its cheapest edit, if that may be cheaper than the best; return its position, or -1."""
     memory.counts[LEFT] -= 1
-    if cheapest_from(scorer, space, queries, q, work, memory, tolerance, skipped) > PROMISING * best:
+    if cheapest_from(scorer, space, queries, q, work, memory, tolerance, skipped, PROMISING * best) > NEARLY * best:
         return -1
     kept = keep_tightened(scorer, space, queries, q, work, memory, tolerance, rounds)
     return kept if kept >= 0 and memory.pool_cost[kept] < best - LEAST else -1
@@ -635,8 +862,11 @@ def improve(
         for j in range(len(base)):
             if start[j] == base[j] or better >= 0 or memory.counts[LEFT] <= 0:
                 continue
+            if queries.links.linked[j] and not queries.free[q, j]:
+                continue
             copy_to(memory.state, start)
             memory.state[j] = base[j]
+            complete_row(queries.links, q, memory.state)
             if first_seen(memory, memory.state):
                 better = try_from_state(scorer, space, queries, q, work, memory, tolerance, -1, best, rounds)
             if scorer.kind == TREES or not space.numeric[j] or start[j] == MISSING or base[j] == MISSING:
@@ -645,99 +875,154 @@ def improve(
                 copy_to(memory.state, start)
                 memory.state[j] = at_precision(space, queries, q, j, base[j] + share * (start[j] - base[j]))
                 inside = memory.state[j] != start[j] and memory.state[j] != base[j]
+                complete_row(queries.links, q, memory.state)
                 if better < 0 and inside and memory.counts[LEFT] > 0 and first_seen(memory, memory.state):
                     better = try_from_state(scorer, space, queries, q, work, memory, tolerance, j, best, rounds)
     return place
 
 
 @compiled
-def sparsest_first(memory: Memory, place: int) -> None:
-    """Move the cheapest candidate with the fewest changes to a place in the order, if it comes later."""
-    count, best = memory.counts[POOL], 0
-    for rank in range(1, count):
-        if memory.pool_changes[memory.order[rank]] < memory.pool_changes[memory.order[best]]:
-            best = rank
-    if best < place:
+def tighten_candidate(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, place: int,
+    rounds: int,
+) -> None:  # fmt: skip
+    """Tighten a candidate; if it loses a change it goes where its smaller set belongs."""
+    if memory.pool_tight[place] or memory.pool_cost[place] == math.inf:
         return
-    moved = memory.order[best]
-    for rank in range(best, place, -1):
-        memory.order[rank] = memory.order[rank - 1]
-    memory.order[place] = moved
+    row = queries.row[q]
+    copy_to(memory.other, memory.pool_codes[place])
+    tighten(scorer, space, queries, q, work, memory, tolerance, rounds)
+    cost = write_parts(space, memory, memory.other, row)
+    memory.pool_tight[place] = True
+    if set_key(memory, memory.other, row) == memory.pool_key[place] and cost >= memory.pool_cost[place]:
+        memory.pool_expected[place] = memory.pool_cost[place]
+        return
+    memory.pool_cost[place] = memory.pool_expected[place] = math.inf
+    margin = row_margin(scorer, queries, q, work, memory.other)
+    if changes_of(memory.other, row) > 0 and margin > tolerance:
+        kept = add_candidate(space, memory, row, memory.other, cost, margin, cost)
+        if kept >= 0:
+            memory.pool_tight[kept] = True
 
 
 @compiled
 def tighten_pool(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
-) -> None:
-    """Tighten the cheapest candidates; those that lose a change go where their smaller set belongs.
-
-    Only the first `effort.tightened` can become the best: more are tightened where more are returned, and the best must not
-    depend on how many that are.
-    """
-    row = queries.row[q]
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, count: int,
+    rounds: int,
+) -> None:  # fmt: skip
+    """Tighten the candidates that are expected to be the cheapest, then the cheapest and the first with the fewest changes
+    until they are tight."""
     sort_order(memory.pool_expected, memory.counts[POOL], memory.order)
-    count = min(memory.counts[POOL], effort.returned)
-    sparsest_first(memory, effort.tightened)
+    count = min(memory.counts[POOL], count)
     copy_to(memory.chosen, memory.order[:count])
-    least = 0.0
     for rank in range(count):
-        if rank == effort.tightened + 1:
-            least = memory.pool_cost[lowest(memory.pool_cost, memory.counts[POOL])]
-        place = memory.chosen[rank]
-        if memory.pool_cost[place] == math.inf:
-            continue
-        copy_to(memory.other, memory.pool_codes[place])
-        tighten(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
-        cost = write_parts(space, memory, memory.other, row)
-        margin = row_margin(scorer, queries, q, work, memory.other)
-        if set_key(memory, memory.other, row) == memory.pool_key[place]:
-            if cost < memory.pool_cost[place]:
-                copy_to(memory.pool_codes[place], memory.other)
-                memory.pool_margin[place], memory.pool_cost[place] = margin, cost if cost >= least else math.inf
-            memory.pool_expected[place] = memory.pool_cost[place]
-        else:
-            memory.pool_cost[place] = memory.pool_expected[place] = math.inf
-            if changes_of(memory.other, row) > 0 and margin > tolerance and cost >= least:
-                add_candidate(space, memory, row, memory.other, cost, margin, cost)
+        tighten_candidate(scorer, space, queries, q, work, memory, tolerance, memory.chosen[rank], rounds)
+    for _ in range(memory.counts[POOL]):
+        cheapest, sparsest = lowest(memory.pool_cost, memory.counts[POOL]), sparsest_of(memory)
+        if memory.pool_tight[cheapest] and memory.pool_tight[sparsest]:
+            return
+        tighten_candidate(scorer, space, queries, q, work, memory, tolerance, cheapest, rounds)
+        tighten_candidate(scorer, space, queries, q, work, memory, tolerance, sparsest, rounds)
+
+
+@compiled
+def sparsest_of(memory: Memory) -> int:
+    """Return the cheapest candidate of those with the fewest changes."""
+    best = lowest(memory.pool_cost, memory.counts[POOL])
+    for k in range(memory.counts[POOL]):
+        fewer = memory.pool_changes[k] < memory.pool_changes[best]
+        cheaper = memory.pool_changes[k] == memory.pool_changes[best] and memory.pool_cost[k] < memory.pool_cost[best]
+        if memory.pool_cost[k] < math.inf and (fewer or cheaper):
+            best = k
+    return best
+
+
+@compiled
+def expand_best(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: int,
+    wide: bool,
+) -> None:  # fmt: skip
+    """Expand the query, and then the states with the lowest estimates; `wide`: keep also candidates that are much dearer than
+    the best."""
+    row, base = queries.row[q], queries.base[q]
+    fill(memory.seen, np.uint64(0))
+    fill(memory.best, math.inf)
+    memory.counts[OPEN] = memory.counts[SEEN] = 0
+    copy_to(memory.state, base)
+    first_seen(memory, base)
+    own = expand(scorer, space, queries, q, work, memory, tolerance, True, math.inf)
+    if own > tolerance and changes_of(base, row) > 0 and links_hold(queries.links, q, base):
+        cost = write_parts(space, memory, base, row)
+        add_candidate(space, memory, row, base, cost, own, cost)
+    for _ in range(most):
+        if memory.counts[OPEN] == 0:
+            return
+        guess = pop_state(memory)
+        size = changes_of(memory.state, row)
+        cost = write_parts(space, memory, memory.state, row)
+        best = memory.best[min(size + 1, len(memory.best) - 1)]
+        if cost + memory.promise[1] / DEPTH * (guess - cost) < best and first_seen(memory, memory.state):
+            expand(scorer, space, queries, q, work, memory, tolerance, True, math.inf if wide else PROMISING * best)
+
+
+@compiled
+def note_least(memory: Memory) -> None:
+    """Note the candidates that are final."""
+    sparsest = sparsest_of(memory)
+    memory.least[0] = memory.pool_cost[lowest(memory.pool_cost, memory.counts[POOL])]
+    memory.least[1], memory.least[2] = memory.pool_changes[sparsest], memory.pool_cost[sparsest]
+
+
+@compiled
+def is_additive(scorer: Scorer, space: Space, queries: Queries) -> bool:
+    """Return whether margins and costs are sums over features, in which every unit of a number counts the same."""
+    plain = len(space.curve_knots) == 0 and not space.squared.any() and len(queries.links.constraint) == 0
+    return plain and scorer.kind != TREES and len(scorer.network.width) == 0
 
 
 @compiled
 def search_query(
     scorer: Scorer, space: Space, queries: Queries, q: int, starts: Floats, work: Workspace, memory: Memory, effort: Effort
 ) -> bool:
-    """Search for the candidates of one query; return whether there are none with one or two changes."""
+    """Search for the candidates of one query; return whether there are none with one or two changes.
+
+    The cheapest, and the one with the fewest changes, must not depend on how many are returned: more are searched for once
+    these two are final.
+    """
     tolerance = scorer.error if scorer.exact else 0.0
     fill(memory.counts, 0)
     memory.counts[LEFT] = effort.improvements
-    fill(memory.best, math.inf)
     memory.highest[0] = -math.inf
+    fill(memory.least, -math.inf)
+    additive = is_additive(scorer, space, queries)
+    linear = scorer.kind != TREES and len(scorer.network.width) == 0 and scorer.outputs == 1 and scorer.link == IDENTITY
+    memory.promise[1] = 1.0 if linear else OPTIMISM
     list_edits(scorer, space, queries, q, work)
-    row, base = queries.row[q], queries.base[q]
-    copy_to(memory.state, base)
-    first_seen(memory, base)
-    own = expand(scorer, space, queries, q, work, memory, tolerance, True)
-    if own > tolerance and changes_of(base, row) > 0:
-        cost = write_parts(space, memory, base, row)
-        add_candidate(space, memory, row, base, cost, own, cost)
+    expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, False)
     ended = False
-    for _ in range(effort.expansions):
-        if memory.counts[OPEN] == 0:
-            break
-        guess = pop_state(memory)
-        size = changes_of(memory.state, row)
-        cost = write_parts(space, memory, memory.state, row)
-        useful = cost + OPTIMISM / DEPTH * (guess - cost) < memory.best[min(size + 1, len(memory.best) - 1)]
-        if useful and first_seen(memory, memory.state):
-            expand(scorer, space, queries, q, work, memory, tolerance, True)
     if memory.counts[POOL] == 0:
         ended = expand_all(scorer, space, queries, q, work, memory, tolerance, effort.exhaustive)
-    if memory.counts[POOL] == 0:
-        climb(scorer, space, queries, q, work, memory, tolerance)
+    # Where margins are additive estimates are bounds: if no state is left the cheapest is known.
+    proven = linear and additive and memory.counts[OPEN] == 0 and memory.counts[POOL] > 0
+    if memory.counts[POOL] == 0 or (scorer.kind != TREES and not proven):
+        climb(scorer, space, queries, q, work, memory, tolerance, memory.best[len(memory.best) - 1])
+        if memory.promise[0] < math.inf:
+            copy_to(memory.other, memory.state)
+            memory.other[memory.counts[FEATURE]] = work.edits.value[memory.counts[EDIT]]
+            place = keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+            if place >= 0:
+                improve(scorer, space, queries, q, work, memory, place, tolerance, effort.rounds)
     for k in range(len(starts)):
         copy_to(memory.other, starts[k])
         keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
-    improve_best(scorer, space, queries, q, work, memory, tolerance, effort)
-    tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort)
+    if not proven:
+        improve_best(scorer, space, queries, q, work, memory, tolerance, effort)
+    tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.tightened + 1, effort.rounds)
+    if effort.returned > effort.tightened + 1 and memory.counts[POOL] > 0:
+        note_least(memory)
+        memory.promise[1] = OPTIMISM
+        expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, True)
+        tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.returned, effort.rounds)
     return ended
 
 

@@ -1,6 +1,8 @@
 """Named tuples as structures that compiled functions take by one pointer.
 
-Numba passes a named tuple field by field, which makes functions with many arrays slow to compile and to call.
+Numba passes a named tuple field by field, which makes functions with many arrays slow to compile and to call. Its own
+structures count a reference whenever an array is read from them, which takes longer than most of our loops; here arrays are
+read as borrowed: the structure holds them until the outermost call returns.
 """
 
 from typing import Any, TypeVar
@@ -8,20 +10,39 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba import types
+from numba.core.imputils import impl_ret_borrowed
 from numba.experimental import structref
 from numba.experimental.structref import new
+from numba.extending import lower_getattr_generic
 
 from fasterce.kernels.jit import compiled
 
 Kind = TypeVar("Kind", bound=tuple[Any, ...])
 
 
-@structref.register
 class Structure(types.StructRef):
     """The Numba type of a structure; its fields are part of the type."""
 
     def preprocess_fields(self, fields: Any) -> Any:
         return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+structref.register(Structure)
+
+
+def _read_field(context: Any, builder: Any, structure: Any, value: Any, name: str) -> Any:
+    """Read a field; an array has no owner to count references to."""
+    kind = structure.field_dict[name]
+    found = getattr(structref._Utils(context, builder, structure).get_data_struct(value), name)
+    if not isinstance(kind, types.Array):
+        return impl_ret_borrowed(context, builder, kind, found)
+    array = context.make_array(kind)(context, builder, value=found)
+    array.meminfo = array.meminfo.type(None)
+    return array._getvalue()
+
+
+# Of two readers of the same type Numba takes the last.
+lower_getattr_generic(Structure)(_read_field)
 
 
 class Pointer(structref.StructRefProxy):

@@ -5,7 +5,10 @@ from functools import cache
 import numpy as np
 
 from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_NETWORK, NO_TREES, Effort, Found, Queries, Scorer, Space
+from fasterce.kernels.correct import correct
+from fasterce.kernels.links import CONSTRAINT, NO_LINKS, check_rows, complete_rows, set_targets
 from fasterce.kernels.profile import workspace
+from fasterce.kernels.realism import Improved, Improvement, Known, count_sharing, improve_starts, scratch, write_away
 from fasterce.kernels.score import NAMED, margin_table, outputs
 from fasterce.kernels.search import memory, search_block
 from fasterce.kernels.structs import as_struct
@@ -22,9 +25,30 @@ def warm_up() -> None:
     effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2), _found(codes)
     outputs(scorer, codes)
     margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)
-    scratch, kept = workspace(scorer, space), memory(2, effort, 4)
+    work, kept = workspace(scorer, space), memory(2, effort, 4)
     block = (as_struct(scorer), as_struct(space), as_struct(queries), np.zeros((1, 0, 2)), 0, 1)
-    search_block(*block, as_struct(scratch), as_struct(kept), as_struct(effort), as_struct(found))
+    correct(scorer, queries, np.zeros(1), np.zeros((1, 1, 2)), np.zeros((1, 1)), True)
+    search_block(*block, as_struct(work), as_struct(kept), as_struct(effort), as_struct(found))
+    _warm_up_links()
+    _warm_up_realism(scorer, space, queries)
+
+
+def _warm_up_links() -> None:
+    links = as_struct(NO_LINKS._replace(constraint=np.zeros(1, dtype=CONSTRAINT)))
+    rows, codes, computed = np.zeros(0, dtype=np.int64), np.zeros((0, 2)), np.zeros(0)
+    complete_rows(links, rows, codes)
+    set_targets(links, 0, rows, codes, computed)
+    check_rows(links, 0, rows, codes, computed, np.zeros(0, dtype=np.bool_))
+
+
+def _warm_up_realism(scorer: Scorer, space: Space, queries: Queries) -> None:
+    known, work, kept = as_struct(_known()), as_struct(workspace(scorer, space)), as_struct(scratch(2, 1, 1))
+    starts, kind, limits = np.array([[[2.0, 2.0]]]), np.zeros(1, dtype=np.int64), as_struct(Improvement(1, 1, 1))
+    improved = as_struct(Improved(np.zeros((1, 1, 2)), np.full((1, 1), -np.inf)))
+    inputs = as_struct(scorer), as_struct(space), as_struct(queries), known
+    improve_starts(*inputs, starts, kind, np.ones((1, 1), dtype=np.bool_), 0, 1, work, kept, limits, improved)
+    write_away(known, starts, 0, 1, kept, np.zeros((1, 1)))
+    count_sharing(known, queries.row, starts, 0, 1, np.zeros((1, 1), dtype=np.int64))
 
 
 def _scorer() -> Scorer:
@@ -90,6 +114,21 @@ def _queries(codes: np.ndarray) -> Queries:
         shift=one,
         correction=np.zeros((1, 2)),
         lowest=-1e300,
+        links=NO_LINKS._replace(linked=np.zeros(2, dtype=np.bool_)),
+    )
+
+
+def _known() -> Known:
+    return Known(
+        rows=np.array([[[2.0, 2.0]]]),
+        legal=np.array([[[2.0, 2.0]]]),
+        weight=np.ones(1),
+        change=0.0,
+        neighbours=1,
+        numeric=np.ones(2, dtype=np.bool_),
+        unit=np.ones(2),
+        block=np.arange(2, dtype=np.int64),
+        block_start=np.arange(3, dtype=np.int64),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from fasterce.config import LatentConfig
 from fasterce.data.codec import Codec
 from fasterce.io.progress import Progress
-from fasterce.latent.runtime import Layer, Network, on_one_thread
+from fasterce.latent.runtime import Autoencoder, Layer, Network, on_one_thread
 from fasterce.latent.training import Adam, DenseLayers, cosine_rate
 from fasterce.typing import Floats, Floats32, Indices
 
@@ -95,6 +95,20 @@ def split(rows: int, seed: int, config: LatentConfig = DEFAULTS) -> tuple[Indice
     order = np.random.default_rng(seed).permutation(rows)
     first, second = max(1, int(config.training_end * rows)), max(2, int(config.validation_end * rows))
     return order[:first], order[first:second] if rows > 2 else order, order[second:] if rows > 3 else order
+
+
+def reconstruction_losses(autoencoder: Autoencoder, codec: Codec, matrix: Floats) -> Floats:
+    """Return the paper's loss per row: distance over the numbers, one minus cosine per category and missing indicator."""
+    rebuilt = autoencoder.decode(autoencoder.encode(matrix))
+    numbers = len(codec.numeric)
+    loss = np.zeros(len(matrix))
+    if numbers:
+        loss += np.sqrt(((matrix - rebuilt)[:, :numbers] ** 2).mean(axis=1))
+    for block in codec.one_hot:
+        truth, guess = matrix[:, block.columns], rebuilt[:, block.columns]
+        length = np.sqrt((guess**2).sum(axis=1)) + np.finfo(float).tiny
+        loss += truth.sum(axis=1) - (truth * guess).sum(axis=1) / length
+    return loss
 
 
 class ReconstructionLoss:

@@ -24,7 +24,7 @@ def unit(vectors: Floats) -> Floats:
 
 
 def orthogonal_part(directions: Floats, normals: Floats) -> Floats:
-    """What is left of unit `directions` (rows, L) once `normals` (rows, r, L) must not be moved along; unit length."""
+    """Return the part of unit `directions` (rows, L) orthogonal to `normals` (rows, r, L), scaled to unit length."""
     if normals.shape[1] == 0:
         return unit(directions)
     left = _remove(directions, unit(normals), TINY_RIDGE)
@@ -32,6 +32,27 @@ def orthogonal_part(directions: Floats, normals: Floats) -> Floats:
     if spanned.any():
         left = np.where(spanned, _remove(directions, unit(normals), LEAKY_RIDGE), left)
     return unit(left)
+
+
+def each_without_others(normals: Floats) -> Floats:
+    """Return the part of each of the `normals` (rows, r, L) orthogonal to the others, scaled to unit length.
+
+    The same as `orthogonal_part` for each of them, with one factorisation per row: the columns of the pseudo-inverse.
+    """
+    planes = unit(normals)
+    left, share = _dual(planes, TINY_RIDGE)
+    spanned = share < SPANNED
+    if spanned.any():
+        left = np.where(spanned[..., None], _dual(planes, LEAKY_RIDGE)[0], left)
+    return left
+
+
+def _dual(planes: Floats, ridge: float) -> tuple[Floats, Floats]:
+    """Return unit vectors orthogonal to all planes but one each, and the share of that one's normal they keep."""
+    gram = planes @ np.swapaxes(planes, 1, 2) + ridge * np.eye(planes.shape[1])
+    inverse: Floats = np.asarray(np.linalg.inv(gram), dtype=np.float64)
+    left = (inverse @ planes) / np.diagonal(inverse, axis1=1, axis2=2)[..., None]
+    return unit(left), np.asarray(np.linalg.norm(left, axis=-1))
 
 
 def _remove(directions: Floats, normals: Floats, ridge: float) -> Floats:

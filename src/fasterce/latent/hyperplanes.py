@@ -7,7 +7,6 @@ class holds (linear SVM). All lassos share one Gram matrix, all SVMs one batched
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.linear_model import Lasso
 
 from fasterce.config import LatentConfig
 from fasterce.typing import Floats, Indices, Mask
@@ -59,6 +58,8 @@ def fit_hyperplanes(
 
 
 def _lassos(latent: Floats, values: Floats, config: LatentConfig) -> tuple[Floats, Floats]:
+    from sklearn.linear_model import Lasso  # noqa: PLC0415 - large, and only `fit` needs it
+
     dimensions = latent.shape[1]
     if values.shape[1] == 0:
         return np.zeros((0, dimensions)), np.zeros(0)

@@ -18,10 +18,22 @@ def cumulative(step: float = STEP, steps: int = STEPS) -> Floats:
     return step * k * (k + 1) / 2
 
 
+def increments(step: float, eps_max: float, growth: str = "linear") -> Floats:
+    """How far beyond the start each point of the paper's line search lies: the sum of the increments up to it.
+
+    The first increment is 0, the next is `step`; then they grow by `step` ("linear") or double, up to `eps_max`.
+    """
+    ratio = eps_max / step * (1 + 1e-12)
+    if growth == "linear":
+        return cumulative(step, int(ratio))
+    doubled = 2.0 ** np.arange(np.floor(np.log2(ratio)) + 1) if ratio >= 1 else np.zeros(0)
+    return step * np.concatenate([[0.0], np.cumsum(doubled)])
+
+
 def distances_to_walk(gap: Floats, step: float = STEP, steps: int = STEPS) -> Floats:
     """Distances from z for every row: a few points before the hyperplane (`gap` away), then the growing steps beyond.
 
-    A row that already stands on the wanted side of the hyperplane (gap <= 0) walks on from where it stands.
+    A row on the wanted side of the hyperplane (gap <= 0) starts from its own point.
     """
     ahead = np.maximum(gap, 0.0)[:, None]
     return np.concatenate([ahead * NEARER, ahead + cumulative(step, steps - len(NEARER))], axis=1)

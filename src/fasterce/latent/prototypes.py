@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from fasterce.config import LatentConfig
@@ -31,6 +30,8 @@ def typical_distances(
 
 def prototypes(latent: Floats, classes: Indices, seed: int, config: LatentConfig = DEFAULTS) -> tuple[Floats, Indices]:
     """Return a few centres of every class in latent space, and their classes."""
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - large, and only `fit` needs it
+
     centres, labels = [], []
     with threadpool_limits(1):
         for label in np.unique(classes):

@@ -8,7 +8,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -136,8 +135,10 @@ class Folds:
 
 
 def _centres(latent: Floats, count: int, seed: int, config: LatentConfig) -> Floats:
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - large, and only `fit` needs it
+
     with warnings.catch_warnings():
-        # Fewer distinct points than regions: some regions stay empty, which costs nothing.
+        # With fewer distinct points than regions, some regions stay empty. This is harmless.
         warnings.simplefilter("ignore", ConvergenceWarning)
         means = KMeans(count, n_init=1, max_iter=config.kmeans_iterations, random_state=seed % 2**32).fit(latent)
     return np.ascontiguousarray(means.cluster_centers_, dtype=np.float64)

@@ -32,11 +32,32 @@ class Samples:
 def sample(encoded: Floats, autoencoder: Autoencoder, codec: Codec, seed: int, config: LatentConfig = DEFAULTS) -> Samples:
     """Draw half of the points close to a training row, a quarter around one, a quarter from a wider cloud.
 
-    Points that decode to a value outside a declared range are left out, as in the paper.
+    Points that decode to a value outside a declared range are left out, as in the paper, and as many drawn again.
     """
     rng = np.random.default_rng(seed)
+    count = config.samples(encoded.shape[1])
+    latent, codes, anchor = draw(encoded, autoencoder, codec, rng, count, config)
+    for _ in range(config.redraws):
+        if len(latent) == count:
+            break
+        more = draw(encoded, autoencoder, codec, rng, count, config)
+        some = np.sort(rng.permutation(len(more[0]))[: count - len(latent)])
+        pairs = zip((latent, codes, anchor), more, strict=True)
+        latent, codes, anchor = (np.concatenate([old, new[some]]) for old, new in pairs)
+    rounded = to_values(codes, codec)
+    return Samples(latent, rounded, codec.encode(rounded), anchor)
+
+
+def draw(
+    encoded: Floats,
+    autoencoder: Autoencoder,
+    codec: Codec,
+    rng: np.random.Generator,
+    count: int,
+    config: LatentConfig,
+) -> tuple[Floats, Floats, Indices]:
+    """Draw `count` points and return those that decode to values in declared ranges: points, codes, anchors."""
     dimensions = encoded.shape[1]
-    count = config.samples(dimensions)
     anchor = rng.integers(len(encoded), size=count).astype(np.intp)
     spread = np.repeat([config.near_spread, config.around_spread], [count // 2, count - count // 2])
     centre, deviation = encoded.mean(axis=0), encoded.std(axis=0)
@@ -46,8 +67,7 @@ def sample(encoded: Floats, autoencoder: Autoencoder, codec: Codec, seed: int, c
     latent[cloud], anchor[cloud] = centre + config.cloud_spread * noise[cloud], -1
     codes = codec.decode(autoencoder.decode(latent))
     kept = within_declared_ranges(codes, codec, config.range_slack)
-    rounded = to_values(codes[kept], codec)
-    return Samples(latent[kept], rounded, codec.encode(rounded), anchor[kept])
+    return latent[kept], codes[kept], anchor[kept]
 
 
 def within_declared_ranges(codes: Floats, codec: Codec, tolerance: float = DEFAULTS.range_slack) -> Mask:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fasterce.data.dtypes import plain
-from fasterce.data.table import Table
+from fasterce.data.table import FEW_ROWS, Table
 from fasterce.errors import InputError, ModelError, Problem, make_problem, problem_of, unknown
 from fasterce.latent.runtime import threads_for
 from fasterce.models.adapters import adapt
@@ -20,12 +20,13 @@ from fasterce.models.predictions import FAILED, Predictions
 from fasterce.typing import Floats, Indices, Objects
 
 PredictFunction = Callable[[pd.DataFrame], object]
+DirectFunction = Callable[[Floats], tuple[Objects, Floats]]
 
 # Different labels, and different fractions among them, above which a model is taken to predict numbers rather than classes.
 MOST_CLASSES = 100
 MOST_FRACTIONS = 10
 # Times a failing batch may be halved to find the rows that fail, and how many a batch that succeeds adds: a few bad rows are
-# found one by one, while a model that always fails is given up after as many calls.
+# found one by one, while a model that always fails is abandoned after this number of calls.
 FIRST_SPLITS, MOST_SPLITS = 32, 64
 REGAINED_SPLITS = 3
 # Share of rows whose best score must be that of the label for scores to be used; ties may differ.
@@ -79,6 +80,8 @@ class Predictor:
         Whether `evaluate` uses scores instead of labels.
     numbers : Numbers, optional
         Set for a model that predicts numbers instead of classes.
+    direct : callable, optional
+        The model for codes: labels and probabilities of one run, without a frame.
 
     Attributes
     ----------
@@ -95,8 +98,10 @@ class Predictor:
         classes: Sequence[Hashable] = (),
         use_scores: bool = False,
         numbers: Numbers | None = None,
+        direct: DirectFunction | None = None,
     ) -> None:
         self.numbers = numbers
+        self.direct = direct
         self.model = adapt(model)
         self.table = table
         self.classes = tuple(plain(label) for label in classes)
@@ -207,6 +212,37 @@ class Predictor:
         scores = self._scores_of(values)
         return Predictions(_best(scores, values), scores, values)
 
+    def verify_returned(self, rows: pd.DataFrame, places: Indices, before: Floats, after: Floats, raw: bool) -> Predictions:
+        """Return what `verify` does for rows as they will be returned.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            Queries.
+        places : ndarray of shape (N,)
+            The query of each row.
+        before, after : ndarray of shape (N, features)
+            Codes of these queries, and of the rows.
+        raw : bool
+            Whether the probabilities or numbers decide, not the labels.
+        """
+        found = None if self.direct is None or len(after) == 0 else self._verify_directly(self.direct, after, raw)
+        return self.verify(self.table.as_returned(rows.iloc[places], before, after), raw) if found is None else found
+
+    def _verify_directly(self, direct: DirectFunction, codes: Floats, raw: bool) -> Predictions | None:
+        """Return labels with the probabilities of the same run; None if the model fails on a row, which frames find."""
+        try:
+            with threads_for(len(codes)):
+                labels, values = direct(codes)
+        except ModelError:
+            return None
+        if labels.shape != (len(codes),) or values.shape != (len(codes), len(self.classes)):
+            return None
+        self.usage.calls += 1
+        self.usage.rows += len(codes)
+        scores = self._scores_of(values)
+        return Predictions(_best(scores, values) if raw else self._positions(labels), scores, values)
+
     def with_scores(self, classes: Indices, values: Floats | None) -> Predictions:
         """Return predictions made earlier, with the scores that follow from their values."""
         return Predictions(classes, None if values is None else self._scores_of(values), values)
@@ -311,7 +347,7 @@ class Predictor:
             return np.full(labels, FAILED, dtype=np.intp)
         if self.learning:
             self._note_new(labels)
-        positions = pd.Index(self.classes, dtype=object).get_indexer(pd.Index(labels.astype(object), dtype=object))
+        positions = _positions_of(labels, self.classes)
         unknown_rows = np.flatnonzero(positions < 0)
         if unknown_rows.size:
             label = labels[unknown_rows[0]]
@@ -326,15 +362,28 @@ class Predictor:
         self.classes += tuple(label for label in seen if label not in self.classes)
 
 
+def _positions_of(labels: Objects, classes: Sequence[Hashable]) -> Indices:
+    """Return the position of each label among the classes, -1 for none."""
+    if len(labels) <= FEW_ROWS:
+        place = {label: k for k, label in enumerate(classes)}
+        found = [place.get(label, -1) for label in labels.tolist() if isinstance(label, Hashable)]
+        if len(found) == len(labels) and min(found, default=-1) >= 0:
+            return np.array(found, dtype=np.intp)
+    return np.asarray(pd.Index(classes, dtype=object).get_indexer(pd.Index(labels.astype(object), dtype=object)))
+
+
 def find_predict(model: object) -> PredictFunction:
     """Return the function that predicts: the model's `predict`, or the model itself."""
+    if isinstance(model, type):
+        raise InputError("models.class_as_model", option="model", received=model.__name__)
     predict = getattr(model, "predict", None)
     if callable(predict):
         return predict  # type: ignore[no-any-return]
     if callable(model):
         return model
-    code = "models.path_as_model" if isinstance(model, (str, PathLike)) else "models.no_predict"
-    raise InputError(code, option="model", received=type(model).__name__)
+    if isinstance(model, (str, PathLike)):
+        raise InputError("models.path_as_model", option="model")
+    raise InputError("models.no_predict", option="model", received=type(model).__name__)
 
 
 def find_scores(model: object) -> str | None:
@@ -351,7 +400,7 @@ def sorted_labels(labels: Sequence[Hashable]) -> list[Hashable]:
 
 
 def _is_ours(model: object) -> bool:
-    """Return whether the model is one of our adapters, which take pandas whatever kind of table `fit` saw."""
+    """Return whether the model is one of our adapters, which take pandas regardless of the kind of table in `fit`."""
     return type(model).__module__.startswith("fasterce.")
 
 

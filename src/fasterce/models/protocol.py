@@ -23,4 +23,15 @@ class Model(Protocol):
     not be changed: `fasterce.testing.check_adapter` checks all of it.
     """
 
-    def predict(self, frame: pd.DataFrame, /) -> Objects: ...
+    def predict(self, frame: pd.DataFrame, /) -> Objects:
+        """Return one label or number per row.
+
+        Parameters
+        ----------
+        frame : DataFrame
+
+        Returns
+        -------
+        ndarray of shape (N,)
+        """
+        ...

@@ -76,7 +76,7 @@ def restored(written: Json) -> Any:
 
 
 def cells(column: pd.Series) -> list[Cell]:
-    """Return a whole column, without a look at every value where its dtype allows that."""
+    """Return a whole column; for plain dtypes without converting each value."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iub":
         return list(column.tolist())
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and column.dtype.itemsize <= 8:

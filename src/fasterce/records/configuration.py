@@ -23,7 +23,10 @@ def written(options: Mapping[str, Any], schema: Schema, cls: type = ExplainOptio
     known = {option.name: option for option in declared(cls)}
     if set(options) != set(known):
         raise InputError("records.not_one_call", option="explanation")
-    return {key: None if value is None else _written(known[key], value, schema) for key, value in options.items()}
+    groups = {key: value.values() for key, value in options.items() if known[key].kind is Kind.GROUP}
+    given = {key: value for key, value in options.items() if key not in groups}
+    plain_values = {key: None if value is None else _written(known[key], value, schema) for key, value in given.items()}
+    return {key: (plain_values | groups)[key] for key in options}
 
 
 def _written(option: Option, value: Any, schema: Schema) -> Json:
@@ -71,6 +74,8 @@ def restored(options: JsonObject, cls: type = ExplainOptions) -> dict[str, Any]:
 
 
 def _restored(option: Option, value: Json) -> Any:
+    if option.kind is Kind.GROUP:
+        return option.annotation(**value)
     if option.kind is Kind.CONSTRAINTS:
         return io.from_dict(value or ())
     if option.kind is Kind.COLUMNS and isinstance(value, list):
@@ -91,14 +96,8 @@ def _range(entry: JsonObject) -> Any:
 
 def options_schema(cls: type = ExplainOptions) -> JsonObject:
     """Return the JSON Schema of the options of a call."""
-    options = declared(cls)
-    properties = {option.name: {"description": option.help} | _option_schema(option) for option in options}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [option.name for option in options],
-        "additionalProperties": False,
-    }
+    properties = {option.name: {"description": option.help} | _option_schema(option) for option in declared(cls)}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _option_schema(option: Option) -> JsonObject:
@@ -108,6 +107,8 @@ def _option_schema(option: Option) -> JsonObject:
         properties = {"feature": {"$ref": "#/$defs/name"}, option.entry: {"type": "number", "minimum": 0}}
         factor = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
         return {"anyOf": [names, {"type": "array", "items": factor}]}
+    if option.kind is Kind.GROUP:
+        return options_schema(option.annotation)
     if option.kind is not Kind.PLAIN:
         return {"$ref": f"#/$defs/{option.kind.name.lower()}_option"}
     if option.choices:

@@ -1,4 +1,4 @@
-"""Audit records: for every row explained, what went in, how it was explained, and what came out."""
+"""Make audit records: for every row explained, the input, the options and the result."""
 
 import json
 import math
@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from fasterce import artifact
-from fasterce.artifact.manifest import json_digest, versions
+from fasterce.artifact.manifest import versions
 from fasterce.errors import InputError, Problem, make_problem
 from fasterce.explainer import FasterCE
 from fasterce.explanation import MEASURED, Change, Explanation, Infeasibility
+from fasterce.options import PaperOptions
 from fasterce.records import configuration
 from fasterce.records.cells import Cell, cell, cells, converted, name, notes
 from fasterce.records.outcomes import Outcomes, outcomes
@@ -35,6 +36,9 @@ from fasterce.records.wording import (
 )
 from fasterce.typing import Json
 
+# Types of options that are the same if their text is, and how many sets of options are remembered as they are written.
+PLAIN_OPTIONS = (str, bool, int, float)
+MOST_DESCRIBED = 100
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 NOTICE = (
     "A counterfactual is not an adverse-action reason code: it says what would have changed the prediction, among the "
@@ -60,8 +64,6 @@ def make(
 ) -> list[Record]:
     """Return one record per row of `explanation`, in order, as plain JSON.
 
-    What is the same for the whole call (configuration, constraints, digests) is one object shared by its records.
-
     Parameters
     ----------
     explainer : FasterCE
@@ -84,6 +86,11 @@ def make(
         The date until which the record is kept.
     now : datetime, optional
         The time written in the records; by default the current time.
+
+    Returns
+    -------
+    list of dict
+        Configuration, constraints and digests are the same for the whole call, and one object shared by its records.
 
     Raises
     ------
@@ -120,37 +127,69 @@ def make(
 
 def _common(explainer: FasterCE, explanation: Explanation, wording: Wording) -> Record:
     """Return what all rows of a call have in common."""
-    options, schema, compiled = explanation.options, explainer.schema_, explainer.state_.compiled
+    options = explanation.options
     unreproducible = configuration.unreproducible(options)
     return {
         "format": FORMAT,
         "version": VERSION,
         "software": versions(),
-        "configuration": {
-            "options": configuration.written(options, schema),
-            "seed": cell(explainer.random_state),
-            "compiled": None if compiled is None else compiled.kind,
-            "wording": wording.to_dict() or None,
-        },
+        **_of_options(explainer, options, wording),
         "replayable": not unreproducible,
         "why_not_replayable": str(make_problem("records.unreproducible", options=unreproducible)) if unreproducible else None,
-        "constraints": {"set_by": None, "constraints": configuration.constraints(options, schema)},
         "notice": NOTICE,
         "metrics": _metrics(explanation),
         "human_review": None,
     }
 
 
+def _of_options(explainer: FasterCE, options: Mapping[str, Any], wording: Wording) -> Record:
+    """Return the configuration and the constraints in force. Those of the last calls with plain options are kept as text, so
+    that nobody can change them."""
+    key = _plain_key(options)
+    owner = (explainer.state_, explainer.random_state, wording)
+    known = getattr(explainer, "_described", None)
+    if known is None or any(one is not other for one, other in zip(known[0], owner, strict=True)):
+        known = explainer._described = (owner, {})
+    texts_of: dict[Hashable, str] = known[1]
+    if key in texts_of:
+        found: Record = json.loads(texts_of[key])
+        return found
+    schema, compiled = explainer.schema_, explainer.state_.compiled
+    described: Record = {
+        "configuration": {
+            "options": configuration.written(options, schema),
+            "seed": cell(explainer.random_state),
+            "compiled": None if compiled is None else compiled.kind,
+            "wording": wording.to_dict() or None,
+        },
+        "constraints": {"set_by": None, "constraints": configuration.constraints(options, schema)},
+    }
+    if key is not None and len(texts_of) < MOST_DESCRIBED:
+        texts_of[key] = json.dumps(described)
+    return described
+
+
+def _plain_key(options: Mapping[str, Any]) -> Hashable | None:
+    """Return a key that is equal only for the same options; None if one of them is not a plain value."""
+    key: list[Hashable] = []
+    for option, value in options.items():
+        is_plain = value is None or value == () or type(value) in PLAIN_OPTIONS
+        part = _plain_key(value.values()) if isinstance(value, PaperOptions) else repr(value) if is_plain else None
+        if part is None:
+            return None
+        key.append((option, part))
+    return tuple(key)
+
+
 def digests(explainer: FasterCE, model_digest: str | None) -> dict[str, str | None]:
     """Return the digests of model, schema and artifact."""
     if model_digest is not None and not (isinstance(model_digest, str) and DIGEST.fullmatch(model_digest)):
         raise InputError("records.not_a_digest", option="model_digest", received=model_digest)
-    schema = f"sha256:{json_digest(explainer.schema_.to_dict())}"
-    return {"model": model_digest, "schema": schema, "artifact": artifact.digest(explainer)}
+    return {"model": model_digest, "schema": artifact.schema_digest(explainer), "artifact": artifact.digest(explainer)}
 
 
 def _metrics(explanation: Explanation) -> Record:
-    """Of the call, not of the row."""
+    """Return the metrics of the whole call."""
     usage, compiled = explanation.usage, explanation.compiled
     return {
         "rows_explained": len(explanation),
@@ -163,7 +202,7 @@ def _metrics(explanation: Explanation) -> Record:
 
 
 def _rows(explainer: FasterCE, explanation: Explanation, changes: Changes, threshold: float | None) -> list[Record]:
-    """Return what each row has of its own."""
+    """Return the fields that differ from row to row."""
     found = outcomes(explainer, explanation)
     columns = list(explanation.rows.columns)
     names = [name(column) for column in columns]
@@ -251,7 +290,7 @@ def _target(explainer: FasterCE, explanation: Explanation, wanted: Any) -> Recor
     kind = target_kind(wanted, options["target_score"])
     if kind == OTHER and wanted in explainer.classes_:
         kind = CLASS
-    # An open end is none for a number, and an end of the scale for a probability.
+    # An open end is None for a number; for a probability it is 0 or 1.
     low, high = {NUMBER: options["target"], CHANCE: options["target_score"]}.get(kind, (None, None))
     least, most = (0.0, 1.0) if kind == CHANCE else (None, None)
     return {

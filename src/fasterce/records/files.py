@@ -4,18 +4,41 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from fasterce.errors import InputError
 from fasterce.io.atomic import replace_file
 from fasterce.records.structure import Record, check_format
+from fasterce.typing import Json
+
+# Parts that are one object for all records of a call, and their text by the id of the object, which is kept too: otherwise
+# another object could get its id.
+SHARED = ("software", "digests", "configuration", "constraints", "metrics")
+SharedText = dict[int, tuple[Json, str]]
 
 
 def to_json(record: Record) -> str:
-    """Return a record on one line."""
+    """Return a record on one line.
+
+    Parameters
+    ----------
+    record : dict
+        As `make` returns it.
+
+    Returns
+    -------
+    str
+        JSON without a line break.
+    """
+    return encode(record, {})
+
+
+def encode(record: Record, shared: SharedText) -> str:
+    """Return a record on one line, as `to_json` does; `shared` keeps the text of parts that records of one call share."""
     try:
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+        line = f"{{{', '.join(_field(name, value, shared) for name, value in record.items())}}}"
         line.encode()
     except UnicodeEncodeError:
         return json.dumps(record, allow_nan=False)
@@ -24,8 +47,29 @@ def to_json(record: Record) -> str:
     return line
 
 
+def _field(name: str, value: Json, shared: SharedText) -> str:
+    if name not in SHARED:
+        return f"{_dumps(name)}: {_dumps(value)}"
+    if id(value) not in shared:
+        shared[id(value)] = value, f"{_dumps(name)}: {_dumps(value)}"
+    return shared[id(value)][1]
+
+
+_dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False)
+
+
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
-    """Write records as JSON lines, all or none, and return their number."""
+    """Write records as JSON lines, all or none, and return their number.
+
+    Parameters
+    ----------
+    path : str or path
+    records : iterable of dict
+
+    Returns
+    -------
+    int
+    """
     if isinstance(records, dict):
         raise InputError("records.single_record", option="records")
     count = 0
@@ -42,7 +86,16 @@ def write(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
 
 
 def read(path: str | os.PathLike[str]) -> list[Record]:
-    """Return the records of a file of JSON lines, or of a JSON array with one record per line, in order."""
+    """Return the records of a file of JSON lines, or of a JSON array with one record per line, in order.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    list of dict
+    """
     try:
         with Path(path).open(encoding="utf-8", newline="\n") as file:
             lines = [(number, line.strip().removesuffix(",")) for number, line in enumerate(file, start=1)]
@@ -74,7 +127,16 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the "sha256:…" of a file, for `make(model_digest=...)`."""
+    """Return the "sha256:…" of a file, for `make(model_digest=...)`.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    str
+    """
     try:
         with Path(path).open("rb") as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"

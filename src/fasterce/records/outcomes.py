@@ -42,7 +42,9 @@ def outcomes(explainer: FasterCE, explanation: Explanation) -> Outcomes:
         positions = np.concatenate([np.array([place[label] for label in own], dtype=np.intp), arrays.predicted])
         scores = _probabilities(explanation, known)
         if scores is None and predictor.use_scores and predictor.has_chances:
-            scores = _evaluate(predictor, explanation, known, positions)
+            scores = _evaluate(predictor, explanation, known)
+        if scores is not None:
+            _check_largest(scores, positions, np.concatenate([known, arrays.query]))
         found = _classified([cell(label) for label in predictor.classes], positions, scores)
     rows: list[JsonObject] = [{"prediction": None, "score": None}] * len(explanation)
     for row, one in zip(known.tolist(), found, strict=False):
@@ -56,25 +58,28 @@ def _probabilities(explanation: Explanation, known: Indices) -> Floats | None:
     if explanation.probabilities is None or (len(after) and not after.shape[1]):
         return None
     own = explanation.probabilities[known]
-    return np.concatenate([own, after]) if len(after) else own
+    found = np.concatenate([own, after]) if len(after) else own
+    return found if np.isfinite(found).all() else None
 
 
-def _evaluate(predictor: Predictor, explanation: Explanation, known: Indices, positions: Indices) -> Floats:
+def _evaluate(predictor: Predictor, explanation: Explanation, known: Indices) -> Floats:
     """Return the probabilities of rows and counterfactuals as they were returned."""
     arrays, every = explanation.arrays, np.concatenate([known, explanation.arrays.query])
     codes = predictor.table.read(explanation.rows).codes[known]
     before, after = np.concatenate([codes, arrays.before]), np.concatenate([codes, arrays.codes])
-    frame = predictor.table.as_returned(explanation.rows.iloc[every], before, after)
-    found = predictor.verify(frame, raw=True).values
+    found = predictor.verify_returned(explanation.rows, every, before, after, raw=True).values
     assert found is not None
     if predictor.failure is not None:
         raise ModelError("records.model_failed", reason=predictor.failure)
-    # Scores are used only if their largest is the predicted class, so another one contradicts the explanation.
-    contradicted = np.flatnonzero(found[np.arange(len(found)), positions] < found.max(axis=1) - TOLERANCE)
-    if len(contradicted):
-        row = int(every[contradicted[0]])
-        raise ModelError("records.other_model", row=row, expected=len(contradicted), most=len(every))
     return found
+
+
+def _check_largest(scores: Floats, positions: Indices, rows: Indices) -> None:
+    """Scores are used only if their largest is the predicted class, so another one contradicts the explanation."""
+    contradicted = np.flatnonzero(scores[np.arange(len(scores)), positions] < scores.max(axis=1) - TOLERANCE)
+    if len(contradicted):
+        row = int(rows[contradicted[0]])
+        raise ModelError("records.other_model", row=row, expected=len(contradicted), most=len(rows))
 
 
 def _classified(labels: list[Json], positions: Indices, scores: Floats | None) -> list[JsonObject]:

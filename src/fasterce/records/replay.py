@@ -195,7 +195,7 @@ def _call_key(record: Record) -> str:
 
 
 def _rows(inputs: Sequence[Record]) -> pd.DataFrame:
-    """Return the table as it was received, value by value; its columns have no particular type."""
+    """Return the recorded input as a table of object columns."""
     columns = [restored_name(column) for column in inputs[0]["columns"]]
     if any(len(one["values"]) != len(columns) for one in inputs):
         raise InputError("records.value_count", expected=len(columns))
@@ -226,7 +226,7 @@ def _without_text(value: Record) -> Record:
 
 
 def _differing(field: str, recorded: Json, now: Json) -> Iterator[tuple[str, Json, Json]]:
-    """Yield where two values differ, as deep down as possible."""
+    """Yield the innermost places at which two values differ."""
     if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
         for part in recorded:
             yield from _differing(f"{field}.{part}", recorded[part], now[part])

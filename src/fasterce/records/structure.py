@@ -22,7 +22,12 @@ Node = Mapping[str, Any]  # A part of the JSON Schema.
 
 
 def schema() -> JsonObject:
-    """Return the JSON Schema (2020-12) of a record; the options of a call are those of `ExplainOptions`."""
+    """Return the JSON Schema (2020-12) of a record; the options of a call are those of `ExplainOptions`.
+
+    Returns
+    -------
+    dict
+    """
     text = (resources.files("fasterce.records") / "record.schema.json").read_text(encoding="utf-8")
     found: JsonObject = json.loads(text)
     found["properties"]["configuration"]["properties"]["options"] |= options_schema()
@@ -34,7 +39,13 @@ FIELDS: tuple[str, ...] = tuple(SCHEMA["properties"])
 
 
 def validate(record: Record) -> None:
-    """Raise InputError where a record does not fit the schema; needs the extra `records`."""
+    """Raise InputError where a record does not fit the schema; needs the extra `records`.
+
+    Parameters
+    ----------
+    record : dict
+        As `make` returns it.
+    """
     check_format(record)
     validator = _validator()
     from jsonschema.exceptions import best_match  # noqa: PLC0415 - an extra
@@ -117,7 +128,7 @@ def _resolved(node: Node) -> Node:
 
 
 def _admits(node: Node, value: Json) -> bool:
-    """Whether an object, a list or a single value may stand here; the types of single values are not compared."""
+    """Return whether the schema permits an object, a list or a single value; types of single values are not compared."""
     if "anyOf" in node:
         return any(_admits(_resolved(one), value) for one in node["anyOf"])
     types = node.get("type", ("object", "array", "string"))

@@ -6,7 +6,8 @@ A template is filled by names alone: `{feature}` is looked up, nothing is evalua
 import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from os import PathLike
 from typing import Any
 
@@ -45,10 +46,35 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Wording:
-    """The sentences of a text; `features`, `values` and `classes` are labels for columns, categories and classes.
+    """The sentences of a text.
 
-    `units` and `formats` are those of numeric columns. What is not given here comes from the schema.
+    Parameters
+    ----------
+    found, found_other, found_chance, found_number : str
+        A counterfactual, for a target that is a class, any other class, a probability or a number.
+    already, already_other, already_chance, already_number : str
+        A row that already has the target.
+    none_found, stopped, invalid_input, model_error : str
+        A row without a counterfactual, by its status.
+    change, becomes_known, becomes_missing : str
+        One change: of a value, from a missing value, to a missing value.
+    or_else : str
+        The second and further counterfactuals.
+    comma, last_comma : str
+        Separators between changes.
+    exactly, at_least, at_most, between : str
+        Bounds of a probability or number.
+    decimal_point, thousands : str
+        The marks in numbers.
+    yes, no : str
+        Booleans.
+    features, values, classes : mapping
+        Labels of columns, of categories by column, and of classes. Those not given come from the schema.
+    units, formats : mapping
+        Units and formats of numeric columns. Those not given come from the schema.
 
+    Examples
+    --------
     >>> Wording(change="{feature} = {to}").change
     '{feature} = {to}'
     """
@@ -97,7 +123,17 @@ class Wording:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> "Wording":
-        """Make a wording from the parts that differ from the default."""
+        """Make a wording from the parts that differ from the default.
+
+        Parameters
+        ----------
+        given : mapping
+            Parts by name.
+
+        Returns
+        -------
+        Wording
+        """
         if not isinstance(given, Mapping):
             raise InputError("records.not_a_wording", received=type(given).__name__)
         known = [part.name for part in fields(cls)]
@@ -107,21 +143,58 @@ class Wording:
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parts that differ from the default, as JSON can hold them."""
-        usual = asdict(Wording())
-        return {name: _by_text(value) for name, value in asdict(self).items() if value != usual[name]}
+        """Return the parts that differ from the default, as plain values for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        usual = {part.name: {} if part.default is MISSING else part.default for part in fields(self)}
+        return {name: _by_text(getattr(self, name)) for name in usual if getattr(self, name) != usual[name]}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Wording":
-        """Load a .json, .yaml or .yml file."""
+        """Load a wording from a file.
+
+        Parameters
+        ----------
+        path : path
+            A .json, .yaml or .yml file.
+
+        Returns
+        -------
+        Wording
+        """
         return cls.from_dict(documents.read(path, "wording"))
 
     def with_schema(self, schema: Schema) -> "Wording":
-        """Return the wording with the labels, units, formats and outcomes of a schema where it has none of its own."""
+        """Return the wording, completed by the labels, units, formats and outcomes of a schema.
+
+        Parameters
+        ----------
+        schema : Schema
+            Supplies what the wording does not define.
+
+        Returns
+        -------
+        Wording
+        """
+        # The last result is kept: every call of `make` needs it, and to check a wording takes longer than to use it.
+        known: tuple[Schema, Wording] | None = self.__dict__.get("_merged")
+        if known is None or known[0] is not schema:
+            merged = self._merged_with(schema)
+            object.__setattr__(merged, "_merged", (schema, merged))
+            known = (schema, merged)
+            object.__setattr__(self, "_merged", known)
+        return known[1]
+
+    def _merged_with(self, schema: Schema) -> "Wording":
         declared = {
             "features": {feature.name: feature.label for feature in schema.features if feature.label},
             "units": {feature.name: feature.unit for feature in schema.features if feature.unit},
-            "formats": {feature.name: feature.format for feature in schema.features if feature.format},
+            "formats": {
+                feature.name: feature.format for feature in schema.features if feature.format and not feature.is_time
+            },
             "classes": dict(schema.outcomes),
         }
         own = {part: {str(key): label for key, label in getattr(self, part).items()} for part in declared}
@@ -157,7 +230,8 @@ class Wording:
     def before_and_after(self, feature: Feature, change: Change) -> tuple[str, str]:
         """Return both values of a change, with enough decimals to tell them apart."""
         if feature.numeric:
-            written = replace(feature, format=_label(self.formats, feature.name) or "")
+            format = _label(self.formats, feature.name) or ""
+            written = feature if feature.format == format else replace(feature, format=format)
             before, (after,) = formatting.values(written, change.before, [change.after])
             unit = _label(self.units, feature.name) or ""
             known = [with_unit(self.number(value), unit) for value in (before, after)]
@@ -199,21 +273,52 @@ WordingLike = Wording | Mapping[str, Any] | None
 
 
 def as_wording(template: WordingLike) -> Wording:
-    """Return a `Wording` from what callers may give."""
+    """Return a `Wording`, given one, a dictionary or None."""
     if template is None:
-        return Wording()
+        return _default()
     return template if isinstance(template, Wording) else Wording.from_dict(template)
 
 
+@cache
+def _default() -> Wording:
+    return Wording()
+
+
 def text(explanation: Explanation, row: int = 0, template: WordingLike = None) -> str:
-    """Return what has to change in the row at a position, in a sentence."""
+    """Return what has to change in the row at a position, in a sentence.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    row : int, default 0
+        Position of the row.
+    template : Wording or dict, optional
+        Other texts than the default.
+
+    Returns
+    -------
+    str
+    """
     if not -len(explanation) <= row < len(explanation):
         raise InputError("records.not_a_row", option="row", most=len(explanation) - 1, received=row)
     return _Writer(explanation, as_wording(template), all_changes(explanation)).row(row % len(explanation))
 
 
 def texts(explanation: Explanation, template: WordingLike = None, changes: Changes | None = None) -> list[str]:
-    """Return the text of every row, in order; `changes` are those of `all_changes`, if they are known."""
+    """Return the text of every row, in order; `changes` are those of `all_changes`, if they are known.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    template : Wording or dict, optional
+        Other texts than the default.
+    changes : list, optional
+        Those of `all_changes`, if they are known.
+
+    Returns
+    -------
+    list of str
+    """
     writer = _Writer(explanation, as_wording(template), all_changes(explanation) if changes is None else changes)
     return [writer.row(row) for row in range(len(explanation))]
 

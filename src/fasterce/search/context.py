@@ -1,6 +1,6 @@
 """The context of one search: the fitted state, the queries and their domain, and the options."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,11 +10,21 @@ from fasterce.constraints.compile.domain import Domain
 from fasterce.fitting.state import SearchState
 from fasterce.kernels.arrays import Found, Scorer
 from fasterce.latent.directions import unit
+from fasterce.options import PaperOptions
 from fasterce.search.distance import Distance
-from fasterce.search.judge import Judge
+from fasterce.search.evaluator import Evaluator
+from fasterce.search.pool import Pool
 from fasterce.search.query_targets import QueryTargets
 from fasterce.search.space import CandidateSearch
 from fasterce.typing import Floats, Indices
+
+
+@dataclass
+class SharedPool:
+    """Candidates that several methods choose from, None until they are found."""
+
+    pool: Pool | None = None
+    searching: bool = False
 
 
 @dataclass(frozen=True)
@@ -23,9 +33,10 @@ class SearchContext:
 
     named     features to vary, by position; empty when any may
     margin    how far to go beyond the first point that reaches the target
-    step      the paper's δε, in latent units
+    paper     hyperparameters of the paper's line search
     priced    the distance to minimize, if not the one realism is measured by
     start     the margin of each query, where known
+    lead      its lead (see `QueryTargets.leads`), where known
     realism   weight of the distance to known examples, from 0 (none) to 1
     diversity weight of differences between counterfactuals of a query, from 0 (none) to 1
     scorer    the exact scorer of the model, if there is one
@@ -35,17 +46,23 @@ class SearchContext:
 
     state: SearchState
     domain: Domain
-    judge: Judge
+    evaluator: Evaluator
     named: tuple[int, ...] = ()
-    step: float = 0.1
+    paper: PaperOptions = field(default_factory=PaperOptions)
     margin: float = 0.0
     regional: bool = True
     priced: Distance | None = None
     start: Floats | None = None
+    lead: Floats | None = None
     realism: float = 0.5
     diversity: float = 0.5
     scorer: Scorer | None = None
     several: bool = True
+
+    @cached_property
+    def shared(self) -> SharedPool:
+        """The candidates of all methods."""
+        return SharedPool()
 
     def parts(self, rows: Indices, model_rows: int) -> list[Indices]:
         """Split `rows` into parts so that `model_rows` candidates per row of a part fit in memory."""
@@ -53,8 +70,8 @@ class SearchContext:
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def take(self, rows: Indices) -> "SearchContext":
-        start = None if self.start is None else self.start[rows]
-        return replace(self, domain=self.domain.take(rows), judge=self.judge.take(rows), start=start)
+        start, lead = (None if known is None else known[rows] for known in (self.start, self.lead))
+        return replace(self, domain=self.domain.take(rows), evaluator=self.evaluator.take(rows), start=start, lead=lead)
 
     def by_one_hyperplane(self) -> "SearchContext":
         return replace(self, regional=False)
@@ -66,7 +83,7 @@ class SearchContext:
 
     @property
     def targets(self) -> QueryTargets:
-        return self.judge.targets
+        return self.evaluator.targets
 
     @property
     def distance(self) -> Distance:
@@ -75,7 +92,7 @@ class SearchContext:
     @property
     def searches_exactly(self) -> bool:
         """Whether candidates are found with the exact scorer, without evaluating any."""
-        return self.scorer is not None and not self.domain.linked
+        return self.scorer is not None and not self.domain.calls_functions
 
     @cached_property
     def candidates(self) -> Found:
@@ -86,7 +103,7 @@ class SearchContext:
         """Return candidates by the exact scorer; `starts` (queries, S, features) are rows to improve as well."""
         assert self.scorer is not None
         search = CandidateSearch(self.scorer, self.distance, self.config, self.state.dense_levels)
-        return search.run(self.domain, self.targets, lowest=self.judge.lowest, starts=starts, several=self.several)
+        return search.run(self.domain, self.targets, lowest=self.evaluator.lowest, starts=starts, several=self.several)
 
     @cached_property
     def latent(self) -> Floats:

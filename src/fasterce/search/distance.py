@@ -178,13 +178,19 @@ class Distance:
         return np.asarray(price)
 
 
-def choose(distance: Costs, codec: Codec) -> Distance:
-    """Return the distance of the option `distance`: a name, or factors by column."""
+def choose(distance: Costs, codec: Codec, known: dict[str, Distance] | None = None) -> Distance:
+    """Return the distance of the option `distance`: a name, or factors by column.
+
+    `known` are distances of earlier calls by name; those that are made are added.
+    """
     if isinstance(distance, Mapping):
-        return _named("percentile", codec).times(_factors(distance, codec))
+        return choose("percentile", codec, known).times(_factors(distance, codec))
     if distance not in NAMES:
         raise InputError(unknown("options.unknown_choice", distance, NAMES, option="distance"))
-    return _named(distance, codec)
+    known = {} if known is None else known
+    if distance not in known:
+        known[distance] = _named(distance, codec)
+    return known[distance]
 
 
 def _named(name: str, codec: Codec) -> Distance:

@@ -70,7 +70,7 @@ def _unlocked(
     def search(some: Indices, by: CompiledConstraints) -> CounterfactualArrays:
         left = None if until is None else max(until - perf_counter(), 1e-3)
         part = Verifier(verifier.predictor, verifier.rows.iloc[rows[some]], codes[some], verifier.raw)
-        options = replace(plan.options, n=1, deadline=left, method="closest")
+        options = replace(plan.options, n=1, deadline=left, method="closest", engine="hybrid")
         once = replace(plan, options=options, constraints=by, checks=checks, variants=CLOSEST)
         return run_search(QueryLedger(TableReading(codes[some]), plan.target), part, plan=once)
 

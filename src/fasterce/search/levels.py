@@ -69,27 +69,3 @@ def _or_missing(codec: Codec, j: int, values: Floats) -> Floats:
 def _listed(values: list[Floats]) -> Levels:
     feature = np.repeat(np.arange(len(values)), [len(some) for some in values])
     return feature.astype(np.intp), np.concatenate(values)
-
-
-def nearest_level(codec: Codec, config: SearchConfig = DEFAULTS) -> Indices:
-    """Return, for every edit of the fine levels, the position of the coarse edit of the same feature with the nearest value;
-    -1 for the ends of a row's own range."""
-    (coarse, coarse_value), (fine, fine_value) = (
-        _laid_out(codec, some(codec, config=config)) for some in (coarse_levels, fine_levels)
-    )
-    near = np.full(len(fine), -1, dtype=np.intp)
-    for j in np.unique(fine):
-        mine = np.flatnonzero((fine == j) & np.isfinite(fine_value))
-        known = np.flatnonzero((coarse == j) & np.isfinite(coarse_value))
-        if known.size:
-            near[mine] = known[np.abs(fine_value[mine][:, None] - coarse_value[known]).argmin(axis=1)]
-    return near
-
-
-def _laid_out(codec: Codec, levels: Levels) -> Levels:
-    """Return levels in the order of `sweep.edits`, with NaN for the ends, which differ between rows."""
-    feature, value = levels
-    numeric, ends = np.isin(feature, codec.numeric), codec.numeric
-    gaps = np.full(2 * len(ends), np.nan)
-    order = np.concatenate([feature[numeric], ends, ends, feature[~numeric]])
-    return order, np.concatenate([value[numeric], gaps, value[~numeric]])

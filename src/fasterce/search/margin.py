@@ -6,7 +6,7 @@ import numpy as np
 
 from fasterce.search.context import SearchContext
 from fasterce.search.distance import filled_or_emptied
-from fasterce.search.judge import Candidates
+from fasterce.search.evaluator import Candidates
 from fasterce.search.pool import Pool
 from fasterce.search.rounds import Search
 
@@ -29,8 +29,8 @@ def beyond(context: SearchContext, pool: Pool) -> Search:
     flat = (rows, count * len(shares))
     codes = context.domain.complete(context.domain.project(pushed.reshape(*flat, features))).reshape(pushed.shape)
     moved = (codes != pool.codes[:, :, None, :]).any(axis=3) & pool.valid[:, :, None]
-    (verdict,) = yield [Candidates(codes.reshape(*flat, features), moved.reshape(flat))]
-    valid = verdict.valid.reshape(rows, count, len(shares))
+    (evaluation,) = yield [Candidates(codes.reshape(*flat, features), moved.reshape(flat))]
+    valid = evaluation.valid.reshape(rows, count, len(shares))
     pick = valid.argmax(axis=2)[..., None, None]
     farthest = np.take_along_axis(codes, pick, 2)[:, :, 0]
     kept = np.where(valid.any(axis=2, keepdims=True), farthest, pool.codes)

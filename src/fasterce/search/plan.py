@@ -8,23 +8,24 @@ import numpy as np
 
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile import CompiledConstraints
-from fasterce.errors import InputError
+from fasterce.errors import InputError, Problem, make_problem
 from fasterce.fitting.state import SearchState
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.predictor import Predictor
 from fasterce.options import ExplainOptions
-from fasterce.search import methods, paper, robustness, target
+from fasterce.search import methods, robustness, target
 from fasterce.search.context import SearchContext
 from fasterce.search.distance import Distance
 from fasterce.search.distance import choose as choose_distance
-from fasterce.search.judge import Clock, Limits
+from fasterce.search.engines import latent, paper
+from fasterce.search.limits import Clock, Limits
 from fasterce.search.robustness import RobustnessCheck
 from fasterce.search.rounds import Search
 from fasterce.search.target import Target
 from fasterce.typing import Indices
 
 Variant = Callable[[SearchContext, int], Search]
-READINGS = {"movement": methods, "paper": paper}
+ENGINES = {"hybrid": methods, "latent": latent, "paper": paper}
 FEWEST_SEARCHED = 1
 
 
@@ -87,7 +88,7 @@ class SearchPlan:
             variants=choose_variants(options),
             target=target.choose(predictor, options.target, options.target_score),
             constraints=CompiledConstraints.compile(predictor.table, codec, *called),
-            distance=choose_distance(options.distance, codec),
+            distance=choose_distance(options.distance, codec, state.distances),
             checks=_checks(options, predictor, state, compiled, ensemble, seed),
             progress=progress,
             config=config,
@@ -98,9 +99,9 @@ class SearchPlan:
         return plan
 
     @property
-    def reading(self) -> Any:
+    def engine(self) -> Any:
         """The module of the searches."""
-        return READINGS[self.options.reading]
+        return ENGINES[self.options.engine]
 
     @property
     def set_aside(self) -> int:
@@ -122,10 +123,17 @@ class SearchPlan:
         """The limits that can stop the search."""
         return {"budget": self.options.budget, "deadline": self.options.deadline}
 
+    def expansion_limit(self, exact: bool) -> Problem | None:
+        """Return the limit that ends a search for several counterfactuals, with an exact scorer or the surrogate."""
+        if self.options.engine != "hybrid":
+            return None
+        name = "expansions" if exact else "guided_expansions"
+        return make_problem("search.expansion_limit", option=name, count=getattr(self.config, name))
+
 
 def choose_variants(options: ExplainOptions) -> list[tuple[str, Variant]]:
     """Return the searches of a method by name."""
-    known: dict[str, Variant] = READINGS[options.reading].VARIANTS
+    known: dict[str, Variant] = ENGINES[options.engine].VARIANTS
     return list(known.items()) if options.method == "all" else [(options.method, known[options.method])]
 
 

@@ -23,10 +23,18 @@ def proven_infeasible(scorer: Scorer, domain: Domain, targets: QueryTargets, low
     for row in range(len(proven)):
         values = _every_value(domain.take(np.array([row])), levels, most)
         if values is not None:
-            codes = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
+            codes = combinations(values)
             reached = margins(scorer, outputs(scorer, codes), targets.take(np.full(len(codes), row)), lowest)
             proven[row] = not (reached > -scorer.error).any()
     return proven
+
+
+def combinations(values: list[Floats]) -> Floats:
+    """Return all combinations of the values of each feature (N, features)."""
+    codes = np.zeros((1, 0))
+    for each in values:
+        codes = np.column_stack([np.repeat(codes, len(each), axis=0), np.tile(each, len(codes))])
+    return codes
 
 
 def _every_value(domain: Domain, levels: list[Floats] | None, most: int) -> list[Floats] | None:

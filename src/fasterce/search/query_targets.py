@@ -62,7 +62,11 @@ class QueryTargets(ABC):
             lead = lead - self.need[rows]
         return np.where(predictions.classes < 0, -np.inf, lead)
 
-    def expected(self, outputs: Floats32) -> Floats32:
+    def leads(self, predictions: Predictions, rows: Indices, lowest: float = NO_LIMIT) -> Floats:
+        """Return margins without `need`; for a target within bounds, the number that must lie within them."""
+        return replace(self, need=None).margins(predictions, rows, lowest)
+
+    def expected(self, outputs: Floats | Floats32) -> Floats | Floats32:
         """Return the margins of outputs of the surrogate (rows, K, C)."""
         lead = self._expected(outputs)
         return lead if self.need is None else np.asarray(lead - self.need.astype(np.float32)[:, None])
@@ -75,7 +79,7 @@ class QueryTargets(ABC):
     def _lead(self, scores: Floats, rows: Indices) -> Floats: ...
 
     @abstractmethod
-    def _expected(self, outputs: Floats32) -> Floats32: ...
+    def _expected(self, outputs: Floats | Floats32) -> Floats | Floats32: ...
 
     def planes(self, state: "SearchState", latent: Floats, regional: bool) -> Planes:
         """Return the prediction hyperplane of every row, its normal pointing to the target."""
@@ -106,7 +110,7 @@ class Named(QueryTargets):
     def _lead(self, scores: Floats, rows: Indices) -> Floats:
         return _lead_over_others(scores, self.target[rows])
 
-    def _expected(self, outputs: Floats32) -> Floats32:
+    def _expected(self, outputs: Floats | Floats32) -> Floats | Floats32:
         return lead_of(outputs, self.target)
 
 
@@ -122,8 +126,8 @@ class Other(QueryTargets):
     def _lead(self, scores: Floats, rows: Indices) -> Floats:
         return -_lead_over_others(scores, self.own[rows])
 
-    def _expected(self, outputs: Floats32) -> Floats32:
-        return np.asarray(-lead_of(outputs, self.own))
+    def _expected(self, outputs: Floats | Floats32) -> Floats | Floats32:
+        return -lead_of(outputs, self.own)
 
     def planes(self, state: "SearchState", latent: Floats, regional: bool) -> Planes:
         normals, offsets = state.planes_of(latent, self.own, regional)
@@ -165,14 +169,20 @@ class Within(QueryTargets):
     def _lead(self, scores: Floats, rows: Indices) -> Floats:
         return np.asarray(_inside(_odds(scores, self.of[rows]), self.low[rows], self.high[rows]))
 
-    def odds(self, outputs: Floats32) -> Floats32:
+    def leads(self, predictions: Predictions, rows: Indices, lowest: float = NO_LIMIT) -> Floats:
+        assert predictions.scores is not None
+        with np.errstate(invalid="ignore"):
+            odds = np.round(_odds(np.maximum(predictions.scores, lowest), self.of[rows]), DIGITS)
+        return np.where(predictions.classes < 0, -np.inf, odds)
+
+    def odds(self, outputs: Floats | Floats32) -> Floats | Floats32:
         """Return the number itself as the surrogate expects it (rows, K)."""
         if outputs.shape[2] == 1:
             return np.asarray(outputs[..., 0] * np.where(self.of == 1, 1.0, -1.0).astype(np.float32)[:, None])
         odds = _odds(outputs.reshape(-1, outputs.shape[2]), np.repeat(self.of, outputs.shape[1]))
         return np.asarray(odds.reshape(outputs.shape[:2]))
 
-    def _expected(self, outputs: Floats32) -> Floats32:
+    def _expected(self, outputs: Floats | Floats32) -> Floats | Floats32:
         return np.asarray(_inside(self.odds(outputs), self.low[:, None], self.high[:, None]), dtype=np.float32)
 
     def parts(self, state: "SearchState") -> list[Part]:

@@ -1,177 +1,203 @@
-"""Realistic counterfactuals: between the row and similar known rows of the target.
+"""Realistic counterfactuals: near to the query and near to known rows of the target.
 
-Every feature of a candidate has the value of the row or that of an example, and linked features change together. The
-distances of a candidate to the row and to the example add up to at least the distance between the two; `realism` sets the
-point in between.
+The objective of a candidate c of a query q is
+
+    distance(q, c) + weight * (mean gower distance of c to the known rows of the target nearest to it + a little per change)
+
+The weight grows with `realism`, from nothing at 0 to infinity at 1, where the nearest known row itself is returned. Features
+that are tied together change together, and features the model does not read change only if a feature they are tied to does.
 """
 
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from fasterce.data.schema import MISSING
+from fasterce.kernels.arrays import Found, Scorer
+from fasterce.kernels.profile import workspace
+from fasterce.kernels.realism import Improved, Improvement, Known, Scratch, count_sharing, improve_starts, scratch, write_away
+from fasterce.kernels.score import outputs
+from fasterce.kernels.structs import as_struct
+from fasterce.latent.runtime import spread
 from fasterce.search.context import SearchContext
-from fasterce.search.judge import Candidates
 from fasterce.search.pool import Pool
-from fasterce.search.propose import different
-from fasterce.typing import Floats, Floats32, Indices, Mask
+from fasterce.search.propose import nearest_examples
+from fasterce.search.query_targets import QueryTargets
+from fasterce.search.space import BLOCK, CandidateSearch, make_queries, make_space, margins, tables_of
+from fasterce.typing import Floats, Mask
 
-
-def allowed(context: SearchContext) -> Floats:
-    """Return how far a candidate of each row may be from its nearest example.
-
-    With `realism` 0.5 it is somewhat less than the usual distance between known rows, with 1 it is nothing. A changed
-    category counts 1, so a little is added for candidates that differ in categories.
-    """
-    usual = context.state.typical[context.judge.target]
-    dial = min(max(context.realism, 1e-3), 1.0)
-    limit = context.config.realistic_distance * usual * (1.0 - dial) / dial
-    return np.asarray(limit + np.minimum(context.config.realistic_slack, limit / 4))
+# Larger than any objective: comes after everything else.
+LAST = 1e6
 
 
 @dataclass(frozen=True)
-class ExampleMixes:
-    """Rows and the examples they move toward: `legal` (rows, K, features) are the examples projected on the constraints of
-    each row, `apart` (rows, K) their distance to the examples, `price` (rows, K, groups) the cost of moving each group."""
+class Realism:
+    """Known rows of the target near each query, by which the realism of its candidates is measured.
+
+    scorer  what margins are computed with, exact or the surrogate; None for neither
+    known   the rows (rows, M, features)
+    legal   the same with values the query may not have, or that do not matter, replaced by its own
+    """
 
     context: SearchContext
-    examples: Floats
+    scorer: Scorer | None
+    known: Floats
     legal: Floats
-    apart: Floats
-    price: Floats
 
     @classmethod
-    def between(cls, context: SearchContext, examples: Floats) -> "ExampleMixes":
-        """Return the mixes of rows and examples, with costs by the gower distance, in which realism is measured."""
-        plain, base = context.state.distance, context.domain.base[:, None, :]
-        legal = context.domain.project(np.where(context.state.relevant, examples, base))
-        parts = plain.parts(legal, base)
-        group = context.state.groups
-        price = np.zeros((*parts.shape[:2], int(group.max(initial=-1)) + 1))
-        for j, g in enumerate(group):
-            price[:, :, g] += parts[:, :, j]
-        return cls(context, examples, legal, plain.total(legal, examples), price)
+    def of(cls, context: SearchContext) -> "Realism":
+        """Find the known rows near each query."""
+        base, surrogate = context.domain.base[:, None, :], context.state.surrogate
+        known = nearest_examples(context, context.config.realistic_examples)
+        # Where there are fewer, the query itself was repeated.
+        filler = (known == base).all(axis=2, keepdims=True)
+        known = np.ascontiguousarray(np.where(filler, known[:, :1], known))
+        legal = context.domain.project(np.where(context.state.relevant, known, base))
+        scorer = context.scorer if context.searches_exactly else surrogate.scorer if surrogate is not None else None
+        return cls(context, scorer, known, np.ascontiguousarray(legal))
 
     @cached_property
-    def mover(self) -> "_Mover":
-        return _Mover(self)
-
-    def stop(self, room: Floats, safety: float) -> Candidates:
-        """Return examples with as many groups as possible restored to the row: those with the least loss per cost first, as
-        long as the cost stays within `room` (rows, K) and the surrogate expects the target to be kept."""
-        mover = self.mover.afresh()
-        left = np.zeros(self.price.shape, dtype=bool)
-        used = np.zeros(self.price.shape[:2])
-        at: Any = np.ix_(*map(np.arange, used.shape))
-        for group in np.moveaxis(self.mover.order, 2, 0):
-            cost = self.price[(*at, group)]
-            fits = (cost > 0) & (used + cost <= room + 1e-9)
-            if fits.any():
-                going = mover.leave(group, fits, safety)
-                used += np.where(going, cost, 0.0)
-                left[(*at, group)] |= going
-        base = self.context.domain.base[:, None, :]
-        return different(self.context, np.where(left[:, :, self.context.state.groups], base, self.legal))
-
-
-class _Mover:
-    """The surrogate's hidden states of candidates while groups are restored one by one."""
-
-    def __init__(self, mixes: ExampleMixes) -> None:
-        self.mixes = mixes
-        self.surrogate = mixes.context.state.surrogate
-        rows, count, features = mixes.legal.shape
-        if self.surrogate is None:
-            return
-        own = self.surrogate.read(mixes.context.domain.base, np.arange(features))
-        there = self.surrogate.read(mixes.legal.reshape(rows * count, features), np.arange(features))
-        back = own[:, None] - there.reshape(rows, count, features, there.shape[-1])
-        self.swap = np.zeros((rows, count, mixes.price.shape[2], back.shape[3]), dtype=np.float32)
-        for j, g in enumerate(mixes.context.state.groups):
-            self.swap[:, :, g] += back[:, :, j]
-        self.hidden = self.surrogate.hidden(there).reshape(rows, count, there.shape[-1])
-        lead = self._lead(self.hidden)
-        # An example reaches the target, whatever the surrogate predicts.
-        self.shift = np.maximum(self.surrogate.error - lead, 0.0)
-
-    def afresh(self) -> "_Mover":
-        """Return the same, at the examples again."""
-        return copy(self)
+    def weight(self) -> Floats:
+        """The weight of implausibility (rows,), which is in units of gower, in units of the distance asked for."""
+        context, dial = self.context, self.context.realism
+        if dial >= 1:
+            # All candidates are known rows: the nearest is chosen.
+            return np.zeros(len(context.domain.row))
+        row = context.domain.row[:, None, :]
+        priced = context.distance.total(self.legal, row).mean(axis=1)
+        plain = context.state.distance.total(self.legal, row).mean(axis=1)
+        unit = np.where(plain > 0, priced / np.where(plain > 0, plain, 1.0), 1.0)
+        return np.asarray(np.round(context.config.realistic_weight * dial / (1.0 - dial) * unit, 9))
 
     @cached_property
-    def order(self) -> Indices:
-        """Groups by the loss of margin per cost of restoring each alone, the least first."""
-        price = np.maximum(self.mixes.price, 1e-9)
-        if self.surrogate is None:
-            return np.argsort(price, axis=2, kind="stable")
-        loss = np.empty(price.shape)
-        whole = self._lead(self.hidden)
-        for g in range(price.shape[2]):
-            loss[:, :, g] = whole - self._lead(self.hidden + self.swap[:, :, g])
-        return np.argsort(np.round(loss / price, 6), axis=2, kind="stable")
+    def arrays(self) -> Known:
+        """The same as the compiled loops take it."""
+        state, config = self.context.state, self.context.config
+        return Known(
+            rows=self.known,
+            legal=self.legal,
+            weight=self.weight,
+            change=config.realistic_change,
+            neighbours=min(config.realistic_neighbours, self.known.shape[1]),
+            numeric=np.isin(np.arange(len(state.groups)), state.codec.numeric),
+            unit=np.ascontiguousarray(state.distance.weight),
+            block=np.argsort(state.groups, kind="stable").astype(np.int64),
+            block_start=np.concatenate([[0], np.cumsum(np.bincount(state.groups))]).astype(np.int64),
+        )
 
-    def leave(self, group: Indices, fits: Mask, safety: float) -> Mask:
-        """Restore the group to the values of the row where it fits and the target is expected to be kept."""
-        if self.surrogate is None:
-            return fits
-        at: Any = np.ix_(*map(np.arange, group.shape))
-        ahead = self.hidden + self.swap[(*at, group)]
-        going = fits & (self._lead(ahead) + self.shift >= safety * self.surrogate.error)
-        self.hidden = np.where(going[:, :, None], ahead, self.hidden)
-        return np.asarray(going)
+    def _scratch(self) -> Scratch:
+        return scratch(self.known.shape[2], self.known.shape[1], self.arrays.neighbours)
 
-    def _lead(self, hidden: Floats32) -> Floats32:
-        assert self.surrogate is not None
-        return self.mixes.context.targets.expected(self.surrogate.outputs(hidden.copy()))
+    def implausibility(self, codes: Floats) -> Floats:
+        """Return the implausibility (rows, R) of candidates (rows, R, features): the mean distance to the nearest known rows,
+        and a little per change."""
+        codes, away = np.ascontiguousarray(codes), np.zeros(codes.shape[:2])
 
+        def measure(first: int) -> None:
+            part = codes, first, min(first + BLOCK, len(codes))
+            write_away(as_struct(self.arrays), *part, as_struct(self._scratch()), away)
 
-def retreats(context: SearchContext, best: Pool, examples: Floats) -> Candidates:
-    """Return the best candidate with one changed number moved back toward the row, as far as `allowed` permits."""
-    plain, base = context.state.distance, context.domain.base
-    codes, shares = best.codes[:, 0], np.array(context.config.retreat_shares)
-    room = np.maximum(allowed(context) - nearest(context, best.codes, examples)[:, 0], 0.0)
-    price = plain.shrinkable(codes, base)
-    feature = np.argsort(-price, axis=1, kind="stable")[:, : context.config.max_retreats]
-    cost = np.take_along_axis(price, feature, 1)
-    share = np.minimum(room[:, None] / np.maximum(cost, 1e-9), 1.0)[:, :, None] * shares
-    here, there = (np.take_along_axis(one, feature, 1)[:, :, None] for one in (codes, base))
-    value = context.domain.round_own(here + (there - here) * share, feature)
-    moved = np.repeat(codes[:, None, None, :], feature.shape[1], axis=1).repeat(len(shares), axis=2)
-    np.put_along_axis(moved, np.broadcast_to(feature[:, :, None, None], (*value.shape, 1)), value[..., None], axis=3)
-    moved = moved.reshape(len(codes), feature.shape[1] * len(shares), codes.shape[1])
-    found = different(context, moved)
-    useful = (np.repeat(cost > 0, len(shares), axis=1)) & best.valid[:, :1] & (room > 0)[:, None]
-    return Candidates(found.codes, found.open & useful & (moved != codes[:, None, :]).any(axis=2))
+        spread(measure, range(0, len(codes), BLOCK))
+        changes = (codes != self.context.domain.row[:, None, :]).sum(axis=2)
+        return np.asarray(away + self.context.config.realistic_change * changes)
 
+    def rank(self, pool: Pool) -> Pool:
+        """Return the pool with the objective as the cost, rounded so that ties break the same way in every batch; copies of
+        known rows come last."""
+        cost = self.context.distance.total(pool.codes, self.context.domain.row[:, None, :]) + self.weight[
+            :, None
+        ] * self.implausibility(pool.codes)
+        cost = np.round(cost, 9) + LAST * self.copies(pool.codes)
+        return replace(pool, cost=np.where(pool.valid, cost, np.inf))
 
-def nearest(context: SearchContext, codes: Floats, examples: Floats) -> Floats:
-    """Return the distance of candidates (rows, R, features) to the nearest example of their row."""
-    plain = context.state.distance
-    return np.asarray(plain.total(codes[:, :, None, :], examples[:, None, :, :]).min(axis=2))
+    def copies(self, codes: Floats) -> Mask:
+        """Return which candidates have, in all features they change, the values of known rows so few that these may be
+        recognised."""
+        if self.context.realism >= 1.0:
+            return np.zeros(codes.shape[:2], dtype=bool)
+        count = np.zeros(codes.shape[:2], dtype=np.int64)
+        row = np.ascontiguousarray(self.context.domain.row)
+        count_sharing(as_struct(self.arrays), row, np.ascontiguousarray(codes), 0, len(codes), count)
+        return np.asarray((count > 0) & (count < self.context.config.min_shared_values))
 
+    def moved_back(self, codes: Floats) -> Floats:
+        """Return candidates (rows, R, features) with changed numbers moved a little toward the query."""
+        domain, share = self.context.domain, self.context.config.retreat_share
+        numeric = domain.numeric
+        here, there = codes[..., numeric], domain.base[:, None, numeric]
+        missing = (here == MISSING) | (there == MISSING)
+        moved = codes.copy()
+        moved[..., numeric] = np.where(missing, here, here + share * (there - here))
+        return np.asarray(domain.project(moved))
 
-def priced(context: SearchContext, pool: Pool, examples: Floats) -> Floats:
-    """Return the cost of candidates: the distance to the row, a share of that to the nearest example, a penalty beyond what
-    is allowed, and a little of the latent distance to the prototypes of the target."""
-    cost = np.where(pool.valid, context.distance.total(pool.codes, context.domain.row[:, None, :]), np.inf)
-    away = nearest(context, pool.codes, examples)
-    config = context.config
-    excess = np.maximum(away - allowed(context)[:, None], 0.0)
-    away = config.realistic_weight * away + config.realistic_penalty * excess
-    latent = config.prototype_weight * context.realism * from_prototype(context, pool.codes)
-    return np.asarray(np.round(cost + away + latent, 9))
+    def matters_only(self, codes: Floats) -> Floats:
+        """Return candidates without changes of features that the model does not read, unless a feature they are tied to
+        changes as well."""
+        state, base = self.context.state, self.context.domain.base[:, None, :]
+        changed = (codes != base) & state.read
+        tied = np.stack([changed[..., state.groups == group].any(axis=2) for group in state.groups], axis=2)
+        return np.where(state.read | tied, codes, base)
 
+    @property
+    def tolerance(self) -> float:
+        """The margin below which the scorer may be wrong by rounding."""
+        return self.scorer.error if self.scorer is not None and self.scorer.exact else 0.0
 
-def from_prototype(context: SearchContext, codes: Floats) -> Floats:
-    """Return the latent distance of candidates (rows, R, features) to the nearest prototype of the target."""
-    known = context.state
-    rows, count, features = codes.shape
-    latent = known.autoencoder.encode(known.codec.encode(codes.reshape(rows * count, features)))
-    gap = np.full(rows * count, np.inf)
-    welcome = np.repeat(context.targets.welcome(known.prototype_classes), count, axis=0)
-    for centre, mine in zip(known.prototypes, welcome.T, strict=True):
-        gap[mine] = np.minimum(gap[mine], np.sqrt(((latent[mine] - centre) ** 2).sum(axis=1)))
-    gap = np.where(np.isfinite(gap), gap, 0.0) / max(latent.shape[1], 1) ** 0.5
-    return np.asarray(gap.reshape(rows, count))
+    def margins(self, codes: Floats) -> Floats:
+        """Return the margins (rows, R) of candidates (rows, R, features) by the scorer."""
+        assert self.scorer is not None
+        rows, count, features = codes.shape
+        found = outputs(self.scorer, codes.reshape(rows * count, features))
+        targets = self.context.targets.take(np.repeat(np.arange(rows), count))
+        return margins(self.scorer, found, targets, self.context.evaluator.lowest).reshape(rows, count)
+
+    @cached_property
+    def shift(self) -> Floats:
+        """What is added to the margins of the surrogate so that they are right for the query itself (rows,)."""
+        assert self.scorer is not None
+        context = self.context
+        if self.scorer.exact or context.start is None or not context.evaluator.informative:
+            return np.zeros(len(context.domain.row))
+        return np.asarray(context.start - self.margins(context.domain.row[:, None, :])[:, 0])
+
+    @cached_property
+    def edits(self) -> Found:
+        """The candidates of `closest` by the scorer, the same for any number of counterfactuals."""
+        context = replace(self.context, several=True)
+        assert self.scorer is not None
+        if context.searches_exactly:
+            return context.candidates
+        search = CandidateSearch(self.scorer, context.distance, context.config, context.state.dense_levels)
+        queries = make_queries(context.domain, context.targets, context.evaluator.lowest)._replace(shift=self.shift)
+        return search.run_queries(context.domain, queries)
+
+    def improve(self, starts: Sequence[Floats], need: float = 0.0) -> tuple[Floats, Floats]:
+        """Return improved candidates and their margins by the scorer, -inf for none: one of each array of starts (rows, S,
+        features), from the first that reaches the target with a margin of `need`."""
+        assert self.scorer is not None
+        scorer, domain, config = self.scorer, self.context.domain, self.context.config
+        space = make_space(tables_of(scorer, domain, self.context.state.dense_levels), self.context.distance, domain)
+        queries = make_queries(domain, self._demanding(need), self.context.evaluator.lowest)._replace(shift=self.shift)
+        every = np.ascontiguousarray(np.concatenate(starts, axis=1))
+        kind = np.repeat(np.arange(len(starts), dtype=np.int64), [part.shape[1] for part in starts])
+        opened = (every != domain.row[:, None, :]).any(axis=2)
+        improved = Improved(
+            np.repeat(domain.base[:, None, :], len(starts), axis=1), np.full((len(every), len(starts)), -np.inf)
+        )
+        limits = Improvement(config.realistic_rounds, config.realistic_values, config.realistic_halvings)
+
+        def improve(first: int) -> None:
+            inputs = as_struct(scorer), as_struct(space), as_struct(queries), as_struct(self.arrays)
+            kept = as_struct(workspace(scorer, space)), as_struct(self._scratch()), as_struct(limits), as_struct(improved)
+            improve_starts(*inputs, every, kind, opened, first, min(first + BLOCK, len(every)), *kept)
+
+        spread(improve, range(0, len(every), BLOCK))
+        return self.matters_only(improved.codes), improved.margin
+
+    def _demanding(self, need: float) -> QueryTargets:
+        targets = self.context.targets
+        if not need:
+            return targets
+        return targets.demanding(np.full(len(targets.target), need) + (0.0 if targets.need is None else targets.need))

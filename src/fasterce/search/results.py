@@ -76,7 +76,8 @@ class QueryLedger:
     ) -> Indices:
         """Note the model's predictions for queries; close those it fails on and those that have the target already.
 
-        Returns the queries for which the search had supposed another prediction.
+        Returns the queries whose results do not count: those the model fails on, and those for which the search had supposed
+        another prediction.
         """
         every = np.arange(len(rows))
         self.predicted[rows] = own.classes
@@ -88,7 +89,7 @@ class QueryLedger:
         same = alike & (there == targets.reached(supposed, every))
         # Targets may follow from the supposed class; where that is the model's own, its prediction decides.
         self.close(rows[~failed & alike & there], ALREADY_TARGET)
-        return np.asarray(rows[~failed & ~same])
+        return np.asarray(rows[failed | ~same])
 
     def close_found(self, arrays: CounterfactualArrays) -> None:
         """Close the queries that have a counterfactual."""
@@ -112,12 +113,14 @@ class QueryLedger:
         for size in np.unique(count[several & (count > 1)]):
             self.add(arrays.query[several & (count == size)], make_problem("search.no_single_feature", count=int(size)))
 
-    def note_shortfall(self, arrays: CounterfactualArrays, n: int) -> None:
-        """Note where there are fewer counterfactuals than `n`."""
+    def note_shortfall(self, arrays: CounterfactualArrays, n: int, limit: Problem | None) -> None:
+        """Note where there are fewer counterfactuals than `n`, and the limit of the search."""
         count = np.bincount(arrays.query, minlength=len(self.status))
         for few in range(1, n):
             code = "search.fewer_than_wanted" if few > 1 else "search.one_found"
             self.add(np.flatnonzero(count == few), make_problem(code, count=few, wanted=n))
+        if limit is not None:
+            self.add(np.flatnonzero((count > 0) & (count < n)), limit)
 
     def note_not_robust(self, best: dict[str, Floats], checks: Sequence[RobustnessCheck]) -> None:
         """Where counterfactuals were found but none passed the robustness checks, note the best share."""
@@ -126,6 +129,12 @@ class QueryLedger:
             for row in np.flatnonzero((self.status == NONE_FOUND) & (share >= 0)) if len(share) else ():
                 shares = {"share": round(100 * check.share), "best": round(100 * float(share[row]))}
                 self.problems[row] = (make_problem(NOT_ROBUST[check.kind], **shares),)
+
+    def note_withheld(self, count: Indices) -> None:
+        """Note how many rows that reach the target were withheld from each query since they break a constraint."""
+        for row in np.flatnonzero(count):
+            if self.status[row] in (FOUND, NONE_FOUND):
+                self.problems[row] += (make_problem("search.withheld", count=int(count[row])),)
 
     def close(self, rows: Iterable[int], status: str, *problems: Problem) -> None:
         for row in rows:
@@ -158,13 +167,13 @@ class Verifier:
         self.progress = np.full(len(codes), np.nan)
         self.proven = np.zeros(len(codes), dtype=bool)
         self.edits = np.zeros(len(codes), dtype=np.int64)
+        self.withheld = np.zeros(len(codes), dtype=np.int64)
         self._verified: dict[tuple[int, bytes], tuple[int, Floats | None]] = {}
 
     def __call__(self, positions: Indices, codes: Floats) -> Predictions:
         every = np.concatenate([self.pending, positions])
         every_codes = np.concatenate([self.codes[self.pending], codes])
-        frame = self.predictor.table.as_returned(self.rows.iloc[every], self.codes[every], every_codes)
-        predictions = self.predictor.verify(frame, self.raw)
+        predictions = self.predictor.verify_returned(self.rows, every, self.codes[every], every_codes, self.raw)
         np.add.at(self.usage, every, 1)
         self.note(self.pending, predictions.take(slice(0, len(self.pending))))
         found, self.pending = predictions.take(slice(len(self.pending), None)), np.zeros(0, dtype=np.intp)
@@ -213,16 +222,16 @@ def _keys(query: Indices, codes: Floats) -> list[tuple[int, bytes]]:
     return [(row, code.tobytes()) for row, code in zip(query.tolist(), np.ascontiguousarray(codes), strict=True)]
 
 
-def labelled(classes: tuple[Any, ...], positions: NDArray[np.intp], index: pd.Index) -> pd.Series:
+def labelled(classes: tuple[Any, ...], positions: NDArray[np.intp], index: pd.Index, name: str | None = None) -> pd.Series:
     """Return class positions as labels of the model, None where there is none."""
-    return pd.Series([classes[k] if k >= 0 else None for k in positions], index=index, dtype=object)
+    return pd.Series([classes[k] if k >= 0 else None for k in positions], index=index, dtype=object, name=name)
 
 
 def _predictions(ledger: QueryLedger, predictor: Predictor, index: pd.Index) -> pd.Series:
     """Return the predicted labels or numbers."""
     if predictor.numbers is not None:
         return pd.Series(ledger.value, index, name="prediction")
-    return labelled(predictor.classes, ledger.predicted, index).rename("prediction")
+    return labelled(predictor.classes, ledger.predicted, index, "prediction")
 
 
 def explanation(

@@ -10,6 +10,7 @@ import numpy as np
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
 from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
+from fasterce.kernels.links import NO_LINKS, Links
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_table
 from fasterce.kernels.search import memory, search_block
@@ -29,7 +30,7 @@ SEGMENTS_PER_FEATURE = 8
 
 
 _lock = Lock()
-_tables: dict[tuple[int, int, int], tuple["ScorerTables", Scorer, Levels]] = {}
+_tables: dict[tuple[int, int, int, bytes], tuple["ScorerTables", Scorer, Levels]] = {}
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,6 @@ class CandidateSearch:
         targets: QueryTargets,
         *,
         lowest: float,
-        shift: Floats | None = None,
-        correction: Floats | None = None,
         starts: Floats | None = None,
         several: bool = True,
     ) -> Found:
@@ -56,10 +55,13 @@ class CandidateSearch:
 
         Without `several`, only the cheapest and those with the fewest changes are certain to need each of their changes.
         """
+        return self.run_queries(domain, make_queries(domain, targets, lowest), starts, several)
+
+    def run_queries(self, domain: Domain, queries: Queries, starts: Floats | None = None, several: bool = True) -> Found:
+        """The same for queries as arrays."""
         rows, features = domain.base.shape
         tables = tables_of(self.scorer, domain, self.levels)
         space = make_space(tables, self.distance, domain)
-        queries = make_queries(domain, targets, lowest, shift, correction)
         config = self.config
         effort = Effort(
             config.expansions,
@@ -117,7 +119,8 @@ class ScorerTables(NamedTuple):
 
 def tables_of(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables:
     """Return the tables of a scorer; those of the last few scorers are kept."""
-    key = (id(scorer.trees.root), id(scorer.network.bias), id(levels[1]))
+    linked = _links(domain).linked
+    key = (id(scorer.trees.root), id(scorer.network.bias), id(levels[1]), linked.tobytes())
     with _lock:
         if key not in _tables:
             while len(_tables) >= KEPT_TABLES:
@@ -133,7 +136,9 @@ def _make_tables(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables
     numeric[domain.numeric] = True
     categories = np.array([len(domain.allowed[j]) if j in domain.allowed else 0 for j in range(features)])
     edges = np.diff(scorer.trees.edge_start) if scorer.kind == TREES else np.zeros(features, dtype=np.int64)
-    start, level, side = _tree_levels(scorer, domain, numeric) if scorer.kind == TREES else _listed(levels, numeric)
+    start, level, side = _listed(levels, numeric)
+    if scorer.kind == TREES:
+        start, level, side = _merged((start, level, side), _tree_levels(scorer, domain, numeric), _links(domain).linked)
     return ScorerTables(
         numeric,
         10.0 ** np.where(domain.integer, 0, domain.decimals),
@@ -181,9 +186,7 @@ def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Spac
     )
 
 
-def make_queries(
-    domain: Domain, targets: QueryTargets, lowest: float, shift: Floats | None = None, correction: Floats | None = None
-) -> Queries:
+def make_queries(domain: Domain, targets: QueryTargets, lowest: float) -> Queries:
     rows, features = domain.base.shape
     opened = [domain.open_to(j) for j in range(features) if j in domain.allowed]
     missing = domain.may_become_missing(np.arange(features))
@@ -202,9 +205,17 @@ def make_queries(
         low=low,
         high=high,
         need=np.zeros(rows) if targets.need is None else targets.need,
-        shift=np.zeros(rows) if shift is None else shift,
-        correction=np.zeros((rows, features)) if correction is None else correction,
+        shift=np.zeros(rows),
+        correction=np.zeros((rows, features)),
         lowest=lowest,
+        links=_links(domain),
+    )
+
+
+def _links(domain: Domain) -> Links:
+    """Return the constraints the search keeps by itself; candidates are completed afterwards where these call functions."""
+    return (
+        NO_LINKS._replace(linked=np.zeros(domain.base.shape[1], dtype=np.bool_)) if domain.calls_functions else domain.links
     )
 
 
@@ -227,6 +238,19 @@ def _listed(levels: Levels, numeric: Any) -> tuple[Any, Floats, Any]:
     order = np.lexsort((value[kept], feature[kept]))
     counts = np.bincount(feature[kept], minlength=len(numeric))
     return _starts(counts), value[kept][order], np.zeros(int(kept.sum()), dtype=np.int32)
+
+
+def _merged(listed: Any, edges: Any, linked: Mask) -> tuple[Any, Floats, Any]:
+    """Return the values at the edges of each feature; for linked features, which others may follow, listed values too."""
+    parts = []
+    for j in range(len(linked)):
+        both = [edges, listed] if linked[j] else [edges]
+        value = np.concatenate([level[start[j] : start[j + 1]] for start, level, _ in both])
+        side = np.concatenate([side[start[j] : start[j + 1]] for start, _, side in both])
+        order = np.lexsort((side, value))
+        parts.append((value[order], side[order]))
+    values, sides = zip(*parts, strict=True)
+    return _starts([len(value) for value in values]), np.concatenate(values), np.concatenate(sides)
 
 
 def _tree_levels(scorer: Scorer, domain: Domain, numeric: Any) -> tuple[Any, Floats, Any]:

@@ -185,7 +185,8 @@ def _chance(predictor: Predictor, target: Any, target_score: Any) -> Target:
 def _bounds(what: str, given: Any, least: float, most: float) -> tuple[float, float]:
     """Return two bounds, None for an open end; at least one must exclude something."""
     if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)) or len(given) != 2:
-        raise InputError("search.not_bounds", option=what, received=given)
+        code = "search.number_needed" if given is None and what == "target" else "search.not_bounds"
+        raise InputError(code, option=what, received=given)
     if not all(bound is None or (isinstance(bound, Real) and not isinstance(bound, bool)) for bound in given):
         raise InputError("search.bounds_not_numbers", option=what, received=given)
     low, high = (open_ if bound is None else float(bound) for bound, open_ in zip(given, (least, most), strict=True))

@@ -7,7 +7,7 @@ import numpy as np
 from fasterce.latent.directions import height, unit
 from fasterce.latent.line_search import first
 from fasterce.search.context import SearchContext
-from fasterce.search.propose import frozen_aware_direction, steps_of_walk, walk
+from fasterce.search.proposals.latent import frozen_aware_direction, steps_of_walk, walk
 from fasterce.typing import Floats, Mask
 
 
@@ -32,7 +32,7 @@ def trace(context: SearchContext, label: str, target: str) -> Walk:
     normals, offsets = context.prediction_planes
     direction = frozen_aware_direction(context)
     distance, points = steps_of_walk(context, direction)
-    (verdict,) = context.judge.judge(walk(context, direction))
+    (evaluation,) = context.evaluator.evaluate(walk(context, direction))
     thin = slice(None, None, max(1, len(context.state.examples) // context.config.walk_examples))
     cloud, wanted = context.state.example_latent[thin], context.targets.welcome(context.state.example_classes)[0][thin]
     across = _widest_across(cloud, context.toward_target[0])
@@ -40,8 +40,8 @@ def trace(context: SearchContext, label: str, target: str) -> Walk:
         distance=distance[0],
         height=height(points[0], normals[0], offsets[0]),
         side=points[0] @ across,
-        valid=verdict.valid[0],
-        flip=int(first(verdict.valid)[0]),
+        valid=evaluation.valid[0],
+        flip=int(first(evaluation.valid)[0]),
         cloud_height=height(cloud, normals[0], offsets[0]),
         cloud_side=cloud @ across,
         cloud_wanted=wanted,

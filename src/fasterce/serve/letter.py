@@ -89,8 +89,16 @@ def letter(record: Record, words: Texts | None = None, *, alternatives: Sequence
 
 def distinct(counterfactuals: Sequence[Record], chosen: Sequence[int] | None = None) -> list[Record]:
     """Return the chosen counterfactuals, of those with the same changes the first."""
-    kept = [counterfactuals[k] for k in (range(len(counterfactuals)) if chosen is None else sorted(set(chosen)))]
-    return [one for k, one in enumerate(kept) if one["changes"] not in [other["changes"] for other in kept[:k]]]
+    return [counterfactuals[k] for k in positions(counterfactuals, chosen)]
+
+
+def positions(counterfactuals: Sequence[Record], chosen: Sequence[int] | None = None) -> list[int]:
+    """Return the positions of the counterfactuals in a letter: of those chosen, and with the same changes, the first."""
+    kept: list[int] = []
+    for k in range(len(counterfactuals)) if chosen is None else sorted(set(chosen)):
+        if counterfactuals[k]["changes"] not in [counterfactuals[other]["changes"] for other in kept]:
+            kept.append(k)
+    return kept
 
 
 def policy() -> str:
@@ -139,7 +147,7 @@ class Writer:
         return self._label("classes", label) or self.plain(label)
 
     def plain(self, value: Json) -> str:
-        """Return any JSON value of a record as a person reads it."""
+        """Return any JSON value of a record as readable text."""
         if value is None:
             return self.words["not_known"]
         if isinstance(value, bool):

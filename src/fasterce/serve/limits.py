@@ -1,4 +1,4 @@
-"""Limits that clients share: none can keep another from its equal part."""
+"""Limits shared by clients: each client can always use its equal share."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +11,8 @@ ALL_METHODS = 3.0
 EACH_MORE = 0.25
 ROBUST = 2.0
 PREDICTION = 0.05
+# Less than any cost: what is left of rounding.
+NOTHING = 1e-9
 
 
 def row_cost(request: WorkerRequest) -> float:
@@ -25,7 +27,8 @@ def row_cost(request: WorkerRequest) -> float:
 
 class FairShare:
     """An amount that clients share. One alone may hold all of it; beyond the limit each gets its equal part, so that the
-    total stays within a small multiple of the limit.
+    total stays within a small multiple of the limit. The connections of a client share its part in the same way, where
+    they are told apart: a large request of one leaves room for the others.
 
     Parameters
     ----------
@@ -34,23 +37,38 @@ class FairShare:
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
-        self.held: dict[str, float] = {}
+        self.total = 0.0
+        self.held: dict[str, dict[str, float]] = {}
 
-    def permits(self, client: str) -> bool:
-        """Whether a client may hold more."""
-        if sum(self.held.values()) < self.limit:
+    @property
+    def is_full(self) -> bool:
+        """Whether some clients may hold no more."""
+        return self.total >= self.limit
+
+    def permits(self, client: str, connection: str = "") -> bool:
+        """Whether a client may hold more, over this connection."""
+        if not self.is_full:
             return True
-        return self.held.get(client, 0.0) < self.limit / len(self.held.keys() | {client})
+        connections = self.held.get(client, {})
+        count = len(connections.keys() | {connection})
+        part = self.limit / len(self.held.keys() | {client}) / count
+        # A part must be worth a row: otherwise any number of connections could hold one each.
+        return connections.get(connection, 0.0) < part and (part >= 1.0 or count == 1)
 
     @contextmanager
-    def hold(self, client: str, amount: float = 1.0) -> Iterator[None]:
+    def hold(self, client: str, connection: str = "", amount: float = 1.0) -> Iterator[None]:
         """Hold an amount for a client while the block runs."""
-        self.held[client] = self.held.get(client, 0.0) + amount
+        connections = self.held.setdefault(client, {})
+        connections[connection] = connections.get(connection, 0.0) + amount
+        self.total += amount
         try:
             yield
         finally:
-            left = self.held[client] - amount
-            if left > 1e-9:
-                self.held[client] = left
-            else:
+            connections[connection] -= amount
+            self.total -= amount
+            if connections[connection] < NOTHING:
+                del connections[connection]
+            if not connections:
                 del self.held[client]
+            if not self.held:
+                self.total = 0.0

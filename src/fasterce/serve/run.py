@@ -14,9 +14,9 @@ from types import FrameType
 
 import uvicorn
 
-from fasterce.io.processes import ForkServer
+from fasterce.io.processes import ForkServer, settle_memory
 from fasterce.serve.api import create_app, logs
-from fasterce.serve.api.applicants import Applicants
+from fasterce.serve.api.applicants import Applicants, columns
 from fasterce.serve.api.connections import Connection
 from fasterce.serve.api.state import AppState
 from fasterce.serve.keys import Keys
@@ -52,8 +52,17 @@ def run(
     StartError
     """
     logs.set_up(settings.log_level)
-    with listening(settings.host, settings.port) as listener:
-        asyncio.run(serve(settings, listener, report, server))
+    with listening(settings.host, settings.port) as listener, asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve(settings, listener, report, server))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes the event loop: uvloop's, which costs less processor time, where there is one."""
+    try:
+        import uvloop  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 async def serve(
@@ -88,7 +97,7 @@ async def opened_state(settings: Settings, server: ForkServer | None) -> AsyncIt
         finally:
             await starting
         applicants = {
-            one.name: Applicants.read(one.applicants, one.applicants_id, dispatcher.describe(one.name).schema["features"])
+            one.name: Applicants.read(one.applicants, one.applicants_id, columns(dispatcher.describe(one.name)))
             for one in settings.artifacts
             if one.applicants is not None
         }
@@ -141,6 +150,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # Collections of garbage that look at all that was imported would delay requests.
+        settle_memory()
         self.on_listening()
         state = self.state
         names = state.dispatcher.names()

@@ -61,11 +61,12 @@ class Settings:
     most_batch : int
         Rows of one call of `explain`. More rows make a call slower without making each row cheaper.
     piece_ms : float
-        Milliseconds one call of `explain` should take at most: larger requests are cut into pieces, between which the
-        requests of other clients are explained.
+        Milliseconds one call of `explain` should take at most. Larger requests are cut into pieces of half of it, between
+        which the requests of other clients are explained.
     most_waiting : int
         Rows with the default options (or fewer that cost more) waiting or running. Beyond it a client that holds its equal
-        part gets 429, which is better than a response after the deadline.
+        part gets 429, which is better than a response after the deadline. A client is a key; without keys an address, whose
+        connections divide its part.
     hang_seconds : float
         Seconds a worker may go on after the first deadline of its batch while other requests of it still wait.
     load_seconds : float

@@ -83,7 +83,7 @@ def corners(
 ) -> tuple[Indices, Floats]:
     """Return the positions to add for lines through the ends and the known positions to follow all curves (N, V).
 
-    One by one that where the lines are farthest off, until this is within the tolerance; and how far off they were.
+    Repeatedly adds the position with the largest error until it is within the tolerance; also returns the errors.
     """
     kept = np.union1d(known, [0, len(values) - 1])
     place: list[int] = []

@@ -11,6 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_TREES, RELU, Network, Scorer
+from fasterce.kernels.score import outputs
 from fasterce.typing import Floats, Floats32, Indices, Mask
 
 # The lower end of scores that have none.
@@ -38,57 +40,32 @@ class Surrogate:
     agreement: float
 
     @cached_property
-    def _padded(self) -> tuple[Floats, Indices]:
-        """Return the knots of all numbers as a padded array, and the last interval of each."""
-        count = np.diff(self.start)
-        most = int(np.where(self.numeric, count, 0).max(initial=2))
-        knots = np.full((len(count), most), np.inf)
-        for j in np.flatnonzero(self.numeric):
-            knots[j, : count[j]] = self.knots[self.start[j] : self.start[j + 1]]
-        return knots, np.maximum(count - 2, 0).astype(np.intp)
+    def scorer(self) -> Scorer:
+        """Return the same network for the compiled search."""
+        network = Network(
+            knots=self.knots,
+            entries=self.entries.astype(np.float64),
+            start=self.start.astype(np.int64),
+            numeric=self.numeric,
+            nullable=np.zeros(len(self.numeric), dtype=np.bool_),
+            extrapolate=False,
+            bias=self.bias.astype(np.float64),
+            activation=RELU,
+            width=np.array([len(self.offset)], dtype=np.int64),
+            weights=np.ascontiguousarray(self.weight, dtype=np.float64).ravel(),
+            offsets=self.offset.astype(np.float64),
+        )
+        return Scorer(NETWORK, NO_TREES, network, len(self.offset), IDENTITY, exact=False, error=self.error)
 
     @property
     def tables(self) -> list[Floats]:
         """Return the knots of every feature."""
         return np.split(self.knots, self.start[1:-1])
 
-    def read(self, codes: Floats, feature: Indices) -> Floats32:
-        """Return the entries (..., H) of values: `codes` (..., K) of the features (K,)."""
-        knots, last = self._padded
-        numeric = self.numeric[feature]
-        below = np.zeros(codes.shape, dtype=np.intp)
-        share = np.zeros(codes.shape)
-        if numeric.any():
-            j = feature[numeric]
-            value = codes[..., numeric]
-            place = np.clip((value[..., None] >= knots[j]).sum(axis=-1) - 1, 0, last[j])
-            low, high = knots[j, place], knots[j, np.minimum(place + 1, knots.shape[1] - 1)]
-            between = np.isfinite(high)
-            width = np.where(between, high - low, 1.0)
-            share[..., numeric] = np.clip((value - low) / width, 0.0, 1.0) * between
-            below[..., numeric] = place
-        if not numeric.all():
-            below[..., ~numeric] = codes[..., ~numeric]
-        position = self.start[feature] + below
-        above = np.where(numeric & (share > 0), position + 1, position)
-        part = share.astype(np.float32)[..., None]
-        first = self.entries[position]
-        return np.asarray(first + part * (self.entries[above] - first))
-
-    def hidden(self, own: Floats32) -> Floats32:
-        """Return hidden states (rows, H), before the ReLU, of rows whose entries are `own` (rows, features, H)."""
-        return np.asarray(own.sum(axis=1, dtype=np.float32) + self.bias)
-
-    def outputs(self, hidden: Floats32) -> Floats32:
-        """Return outputs (rows, K, C) of hidden states (rows, K, H), which are overwritten."""
-        np.maximum(hidden, 0.0, out=hidden)
-        return np.asarray(hidden @ self.weight + self.offset)
-
-    def outputs_of(self, codes: Floats) -> Floats32:
+    def outputs_of(self, codes: Floats) -> Floats:
         """Return outputs (rows, K, C) of candidates given as codes (rows, K, features)."""
         rows, count, features = codes.shape
-        own = self.read(codes.reshape(rows * count, features), np.arange(features))
-        return self.outputs(self.hidden(own).reshape(rows, count, own.shape[-1]))
+        return outputs(self.scorer, codes.reshape(rows * count, features)).reshape(rows, count, len(self.offset))
 
     def labels(self, codes: Floats) -> Indices:
         """Return the class of each row of codes."""
@@ -96,7 +73,7 @@ class Surrogate:
         return np.asarray(found.argmax(axis=1) if found.shape[1] > 1 else found[:, 0] > 0).astype(np.intp)
 
 
-def lead_of(outputs: Floats32, target: Indices) -> Floats32:
+def lead_of(outputs: Floats | Floats32, target: Indices) -> Floats | Floats32:
     """Return the lead (rows, K) of the class `target` of each row, from `outputs` (rows, K, C)."""
     if outputs.shape[2] == 1:
         return np.asarray(outputs[..., 0] * np.where(target == 1, 1.0, -1.0).astype(np.float32)[:, None])

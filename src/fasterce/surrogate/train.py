@@ -36,7 +36,7 @@ def edited_rows(
 ) -> Floats:
     """Return rows, the same number of every class, with a few features changed.
 
-    To the value of another row, to one anywhere in the range or where the model bends, to any category.
+    New values are those of other rows, any value of the range, values at which the model bends, or any category.
     """
     count = config.edited_rows(codes.shape[1])
     seen = np.unique(classes[classes >= 0])
@@ -104,7 +104,7 @@ def train_surrogate(
 ) -> Surrogate | None:
     """Return the surrogate, None with too few rows: the search then evaluates the model instead."""
     usable = np.flatnonzero(predictions.classes >= 0)
-    if len(usable) < config.batch:
+    if len(usable) < config.min_rows:
         return None
     rng = np.random.default_rng(seed)
     usable = rng.permutation(usable)

@@ -1,1 +1,1 @@
-"""Looking at explanations: in a terminal, in a notebook, on a page and as figures."""
+"""Display of explanations: in a terminal, in a notebook, on a page and as figures."""

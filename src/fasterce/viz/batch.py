@@ -55,6 +55,11 @@ def page(
         The quality report of the fitted explainer.
     most : int, default=20
         Upper limit of the rows shown in detail; the table has all of them.
+
+    Returns
+    -------
+    str
+        A complete HTML document.
     """
     explanation = explanation.in_pandas()
     sections = [("At a glance", _figures(explanation) + templates.part("plain_paragraph", NOTICE))]

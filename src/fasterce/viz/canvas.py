@@ -1,4 +1,4 @@
-"""What all figures share: size, colours, titles, labels."""
+"""Shared parts of all figures: size, colours, titles, labels."""
 
 import textwrap
 from typing import TYPE_CHECKING, Any

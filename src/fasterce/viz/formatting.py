@@ -24,9 +24,11 @@ def is_missing(value: object) -> bool:
 
 
 def text(value: object) -> str:
-    """Return a value on one line; escape codes and blank text are made visible."""
+    """Return a value on one line; escape codes and blank text are made visible, tuples are lists with commas."""
     if is_missing(value):
         return "missing"
+    if isinstance(value, tuple):
+        return ", ".join(text(part) for part in value)
     if isinstance(value, float) and value.is_integer() and abs(value) < SCIENTIFIC_FROM:
         value = int(value)
     written = "".join(_visible(character) for character in as_text(value))
@@ -62,12 +64,18 @@ def measure(value: float, digits: int = 3) -> str:
 
 def values(feature: Feature, before: Any, afters: Sequence[Any]) -> tuple[str, list[str]]:
     """Return a value and the values it changes to, with enough decimals to tell them apart."""
+    if feature.is_time and feature.format:
+        before, afters = _dated(feature, before), [_dated(feature, after) for after in afters]
     if not feature.numeric or feature.is_time:
         return cut(before), [cut(after) for after in afters]
     places, format = feature.decimals, feature.format
     while places < MOST_PLACES and _known(before, places, format) in {_known(after, places, format) for after in afters}:
         places, format = places + 1, ""
     return _known(before, places, format), [_known(after, places, format) for after in afters]
+
+
+def _dated(feature: Feature, value: Any) -> Any:
+    return value if is_missing(value) else feature.written(value)
 
 
 def _known(value: float | None, places: int, format: str) -> str:

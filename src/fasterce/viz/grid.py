@@ -13,18 +13,28 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST_LINES = 30
+# The mark after a change against the person's interest, and its meaning.
+AGAINST, AGAINST_LEGEND = "!", "! not in the person's interest"
 
 
 @dataclass(frozen=True)
 class GridCell:
-    """The text of a cell, and the text it changes to, if it does; `quiet` cells are drawn in grey."""
+    """The text of a cell, and the text it changes to, if it does; `quiet` cells are drawn in grey.
+
+    `against` marks a change against the person's interest.
+    """
 
     text: str
     after: str | None = None
     quiet: bool = False
+    against: bool = False
 
     def __str__(self) -> str:
-        return self.text if self.after is None else change(self.text, self.after)
+        return self.text if self.after is None else f"{change(self.text, self.after)}{self.mark}"
+
+    @property
+    def mark(self) -> str:
+        return f" {AGAINST}" if self.against else ""
 
 
 GridLine = tuple[GridCell, ...]

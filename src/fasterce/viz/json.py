@@ -20,13 +20,12 @@ def to_json(explanation: Explanation, indent: int | None) -> str:
 
 
 def _row(found: Explanation, position: int) -> JsonObject:
-    target = found.target.iloc[position]
     return {
         "query": _plain(found.rows.index[position]),
         "status": found.status.iloc[position],
         "reason": found.reason.iloc[position],
         "prediction": _plain(found.prediction.iloc[position]),
-        "target": [_plain(end) for end in target] if isinstance(target, tuple) else _plain(target),
+        "target": _plain(found.target.iloc[position]),
         "row": {str(name): _plain(value) for name, value in found.rows.iloc[position].items()},
         "counterfactuals": [_counterfactual(found, k) for k in found.of_row(position)],
     }
@@ -46,7 +45,9 @@ def _counterfactual(found: Explanation, k: int) -> JsonObject:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it, null where it is missing or infinite."""
+    """Return a value as JSON holds it, null where it is missing or infinite; a tuple is a list."""
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
     value = value.item() if isinstance(value, np.generic) else value
     if is_missing(value) or (isinstance(value, float) and not np.isfinite(value)):
         return None

@@ -34,6 +34,10 @@ def dumbbell(explanation: Explanation, row: int = 0, rank: int | None = None) ->
         The position of the row.
     rank : int, optional
         Draw one counterfactual only, 0 the best.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     view = row_view(explanation, _position("row", row, len(explanation)))
     lines = explanation.of_row(row)
@@ -55,7 +59,17 @@ def dumbbell(explanation: Explanation, row: int = 0, rank: int | None = None) ->
 
 
 def walk(walk: "Walk") -> "Figure":
-    """Draw a latent walk towards the target class, across the hyperplane at height 0; a star marks the flip."""
+    """Draw a latent walk towards the target class, across the hyperplane at height 0; a star marks the flip.
+
+    Parameters
+    ----------
+    walk : Walk
+        As `FasterCE.walk` returns it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     figure = canvas.new_figure(8.0, 5.6)
     ax = figure.subplots()
     _cloud(ax, walk)
@@ -74,7 +88,16 @@ def walk(walk: "Walk") -> "Figure":
 
 
 def summary(explanation: Explanation) -> "Figure":
-    """Draw how often each feature changes in the best counterfactuals of a batch."""
+    """Draw how often each feature changes in the best counterfactuals of a batch.
+
+    Parameters
+    ----------
+    explanation : Explanation
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     best = explanation.arrays.rank == 0
     found = int(best.sum())
     title = f"What changes in {counted(found, 'counterfactual')}"
@@ -100,7 +123,16 @@ def summary(explanation: Explanation) -> "Figure":
 
 
 def effort(explanation: Explanation) -> "Figure":
-    """Draw how many features the best counterfactuals of a batch change, and their distances."""
+    """Draw how many features the best counterfactuals of a batch change, and their distances.
+
+    Parameters
+    ----------
+    explanation : Explanation
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     best = explanation.arrays.rank == 0
     found = int(best.sum())
     title = f"The effort of {counted(found, 'counterfactual')}"
@@ -156,7 +188,7 @@ def _number_line(ax: "Axes", y: int, feature: Feature, moved: Change, labels: tu
         if end_of_track == bound:
             shown = feature.text(bound) if feature.is_time else number(bound, feature.decimals)
             ax.annotate(shown, (x, y), fontsize=7.5, color=canvas.GREY, **under)
-    # Labels stand on the outer sides, so that they never meet however near the points are.
+    # Labels are on the outer sides, so that they do not overlap if the points are close.
     rightwards = end >= start
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
     looks: Looks = {"gap": 9, "fontsize": 10, "bbox": box}

@@ -25,6 +25,6 @@ def styled(explanation: Explanation) -> Any:
     written |= {name: "{:.3g}" for name in ("distance", "nn_ratio") if name in frame.columns}
     written |= {name: "{:.4g}" for name in ("new_score",) if name in frame.columns}
     marked = pd.DataFrame(marks, index=frame.index, columns=pd.Index(own, tupleize_cols=False))
-    written |= {"changed": lambda names: ", ".join(map(str, names))} if "changed" in frame else {}
+    written |= {name: lambda names: ", ".join(map(str, names)) for name in ("changed", "against") if name in frame}
     style = frame.style.format(written, na_rep="missing")
     return style.apply(lambda _: marked, subset=own, axis=None).hide(axis="index")

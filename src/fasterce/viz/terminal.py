@@ -22,6 +22,7 @@ UNLIMITED = 100_000
 INDENT = 2
 CHANGED = "bold cyan"
 QUIET = "dim"
+AGAINST_STYLE = "bold yellow"
 RIGHT_ALIGNED = {"Distance", *MEASURES.values()}
 
 
@@ -65,7 +66,8 @@ def sheet(shown: Sheet) -> RenderableType:
 def _body(row: RowView) -> RenderableType:
     if not row.methods:
         return _indented(Text(row.verdict))
-    return Group(_Fitted(row), _indented(Text(row.reason, style=QUIET))) if row.reason else _Fitted(row)
+    below = [_indented(Text(line, style=QUIET)) for line in (row.legend, row.reason) if line]
+    return Group(_Fitted(row), *below)
 
 
 def _indented(part: RenderableType) -> Padding:
@@ -114,4 +116,4 @@ def _draw(grid: Grid) -> RichTable:
 def _cell(cell: GridCell) -> Text:
     if cell.after is None:
         return Text(cell.text, style=QUIET if cell.quiet else "")
-    return Text.assemble(f"{cell.text} {ARROW} ", (cell.after, CHANGED))
+    return Text.assemble(f"{cell.text} {ARROW} ", (cell.after, CHANGED), (cell.mark, AGAINST_STYLE))

@@ -8,7 +8,7 @@ import numpy as np
 
 from fasterce.explanation import Explanation
 from fasterce.viz.formatting import bounds, change, counted, is_missing, measure, percent, predicted, text, values
-from fasterce.viz.grid import Grid, GridCell
+from fasterce.viz.grid import AGAINST_LEGEND, Grid, GridCell
 
 UNCHANGED = GridCell("·", quiet=True)
 MEASURES = {"nn_ratio": "Distance to data", "robust": "Holds under noise", "ensemble_agreement": "Holds after refit"}
@@ -16,11 +16,19 @@ MEASURES = {"nn_ratio": "Distance to data", "robust": "Holds under noise", "ense
 
 @dataclass(frozen=True)
 class RowLine:
-    """A feature or a measure: its name, its value in the row, and its value in each counterfactual, None where it stays."""
+    """A feature or a measure: its name, its value in the row, and its value in each counterfactual, None where it stays.
+
+    `against` has the positions of the counterfactuals that change it against the person's interest (`Feature.preferred`).
+    """
 
     name: str
     own: str
     values: tuple[str | None, ...]
+    against: frozenset[int] = frozenset()
+
+    def cell(self, k: int) -> GridCell:
+        """Return the value in a counterfactual as a change of the value in the row."""
+        return GridCell(self.own, self.values[k], quiet=self.values[k] is None, against=k in self.against)
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,11 @@ class RowView:
     def verdict(self) -> str:
         """Why there is nothing to show."""
         return f"{self.status}: {self.reason}" if self.reason else self.status
+
+    @property
+    def legend(self) -> str:
+        """What the mark of changes against the person's interest means, empty if there are none."""
+        return AGAINST_LEGEND if any(line.against for line in self.features) else ""
 
 
 def first_rows(explanation: Explanation, most: int) -> tuple[list[RowView], str]:
@@ -88,6 +101,7 @@ class ChangeText:
     name: str
     before: str
     after: str
+    against: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +135,9 @@ def table_lines(explanation: Explanation) -> list[CounterfactualLine]:
         )
         for place, k in enumerate(explanation.of_row(position)):
             changes = tuple(
-                ChangeText(one.name, one.own, str(one.values[place])) for one in row.features if one.values[place]
+                ChangeText(one.name, one.own, str(one.values[place]), place in one.against)
+                for one in row.features
+                if one.values[place]
             )
             distance = float(found.distance[k])
             outcome, shown = row.measures[0].values[place] or "", measure(distance)
@@ -167,7 +183,13 @@ def _feature(explanation: Explanation, lines: list[int], j: int) -> RowLine:
     afters = [table.value(j, found.codes[k, j]) for k in changing]
     before, written = values(table.schema.features[j], table.value(j, found.before[lines[0], j]), afters)
     after_of = dict(zip(changing, written, strict=True))
-    return RowLine(text(table.schema.names[j]), before, tuple(after_of.get(k) for k in lines))
+    feature = table.schema.features[j]
+    against = frozenset(
+        place
+        for place, k in enumerate(lines)
+        if k in after_of and feature.is_against(float(found.before[k, j]), float(found.codes[k, j]))
+    )
+    return RowLine(text(table.schema.names[j]), before, tuple(after_of.get(k) for k in lines), against)
 
 
 def _label(label: object) -> str | None:
@@ -188,7 +210,7 @@ def wide(row: RowView) -> Grid:
     every = row.features + row.measures
     lines = [(GridCell("Input"), *(GridCell(line.own) for line in every))]
     for k, method in enumerate(row.methods):
-        changes = [GridCell(line.own, line.values[k], quiet=line.values[k] is None) for line in row.features]
+        changes = [line.cell(k) for line in row.features]
         lines.append((GridCell(method), *changes, *(GridCell(line.values[k] or "") for line in row.measures)))
     return Grid(("Method", *(line.name for line in every)), tuple(lines))
 
@@ -196,13 +218,14 @@ def wide(row: RowView) -> Grid:
 def tall(row: RowView, shown: Sequence[int]) -> Grid:
     """Return one line per feature and one column per counterfactual shown, for when many features change."""
 
-    def drawn(line: RowLine, value: str | None) -> GridCell:
+    def drawn(line: RowLine, k: int) -> GridCell:
+        value = line.values[k]
         if value is None:
             return UNCHANGED
-        return GridCell(line.own, value) if line.own else GridCell(value)
+        return line.cell(k) if line.own else GridCell(value)
 
     def cells(lines: Sequence[RowLine]) -> tuple[tuple[GridCell, ...], ...]:
-        return tuple((GridCell(line.name), *(drawn(line, line.values[k]) for k in shown)) for line in lines)
+        return tuple((GridCell(line.name), *(drawn(line, k) for k in shown)) for line in lines)
 
     changing = [line for line in row.features if any(line.values[k] is not None for k in shown)]
     return Grid(("Feature", *(row.methods[k] for k in shown)), cells(changing), cells(row.measures))

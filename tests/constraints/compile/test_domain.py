@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fasterce.constraints.compile.domain import carry_movement, decode_plainly
+from fasterce.constraints.compile.domain import carry_movement
 
 ROW = [3.0, 1.0, 5.25, 7.0]
 
@@ -181,14 +181,6 @@ def test_a_rare_category_without_a_column_stays_until_outweighed(toys: Any) -> N
     after[0, :, block.start + 7] = [0.9, 1.1]
     found = carry_movement(codec, domain, before, after)[0, :, 0]
     np.testing.assert_array_equal(found, [rare, block.codes[7]])
-
-
-def test_decode_plainly_is_the_decoder_made_legal(toys: Any, codec: Any) -> None:
-    domain = toys.domain(codec, ROW, frozen=[3], upper={0: 6.0}, allowed={1: [1, 2]})
-    wanted = np.array([[8.0, 2.0, 4.444, 9.0], [2.0, 3.0, 4.0, 9.0]])
-    found = decode_plainly(codec, domain, codec.encode(wanted)[None])
-    np.testing.assert_allclose(found, [[[6.0, 2.0, 4.44, 7.0], [2.0, 1.0, 4.0, 7.0]]], atol=1e-9)
-    assert domain.contains(found).all()
 
 
 def gridded(

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 
 from fasterce import FasterCE, Schema
+from fasterce.models.adapters import adapt
+from fasterce.testing import check_adapter
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
 JOBS = ["clerk", "nurse", "smith"]
@@ -60,3 +62,16 @@ def check_explained(model: Any, X: pd.DataFrame, labels: Any, rows: int = 10, ta
     assert found.sum() >= 3
     answers = result.counterfactuals[found].astype(X.dtypes.to_dict())
     assert (np.asarray(labels(answers)) == result.target[found].to_numpy()).all()
+
+
+def two_or_three(X: pd.DataFrame, many: bool) -> Any:
+    return three(X) if many else two(X)
+
+
+def check_classes(model: Any, X: pd.DataFrame, many: bool) -> Any:
+    """Adapt a booster of two or three classes, check its predictions, and return the adapted one."""
+    adapted: Any = adapt(model)
+    assert (adapted.predict(X) == two_or_three(X, many)).mean() > 0.85
+    assert adapted.classes_.tolist() == ([0, 1, 2] if many else [0, 1])
+    check_adapter(model, X.head(80))
+    return adapted

@@ -9,7 +9,17 @@ import pytest
 from fasterce.errors import InputError
 from fasterce.models.adapters import LightGBMModel, adapt
 from fasterce.testing import check_adapter
-from tests.models.adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
+from tests.models.adapters.tables import (
+    applicants,
+    categorical,
+    check_classes,
+    check_explained,
+    explainer,
+    strength,
+    three,
+    two,
+    two_or_three,
+)
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -52,12 +62,7 @@ def test_an_estimator_is_given_its_categories_and_its_order() -> None:
 @pytest.mark.parametrize("objective", ["binary", "multiclass", "multiclassova"])
 def test_every_objective_of_classes(objective: str) -> None:
     many = objective != "binary"
-    y = three(X) if many else two(X)
-    model = booster(objective, y, **({"num_class": 3} if many else {}))
-    adapted: Any = adapt(model)
-    assert (adapted.predict(X) == y).mean() > 0.85
-    assert adapted.classes_.tolist() == ([0, 1, 2] if many else [0, 1])
-    check_adapter(model, X.head(80))
+    check_classes(booster(objective, two_or_three(X, many), **({"num_class": 3} if many else {})), X, many)
 
 
 @pytest.mark.parametrize("objective", ["regression", "regression_l1", "poisson"])

@@ -13,7 +13,17 @@ from fasterce.errors import InputError
 from fasterce.models.adapters import XGBoostModel, adapt
 from fasterce.models.adapters.xgboost import _categories, _categories_of_file
 from fasterce.testing import check_adapter
-from tests.models.adapters.tables import applicants, categorical, check_explained, explainer, strength, three, two
+from tests.models.adapters.tables import (
+    applicants,
+    categorical,
+    check_classes,
+    check_explained,
+    explainer,
+    strength,
+    three,
+    two,
+    two_or_three,
+)
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -95,12 +105,8 @@ HOMES = ["own", "rent", "with family"]
 )
 def test_every_objective_of_classes(objective: str) -> None:
     many = objective.startswith("multi")
-    y = three(X) if many else two(X)
-    model = booster(objective, y, **({"num_class": 3} if many else {}))
-    adapted: Any = adapt(model)
-    assert (adapted.predict(X) == y).mean() > 0.85
-    assert adapted.classes_.tolist() == ([0, 1, 2] if many else [0, 1])
-    check_adapter(model, X.head(80))
+    model = booster(objective, two_or_three(X, many), **({"num_class": 3} if many else {}))
+    adapted = check_classes(model, X, many)
     assert hasattr(adapted, "predict_proba") == (objective != "binary:hinge")
     if objective == "multi:softmax":
         assert (adapted.predict(X) == model.predict(xgboost.DMatrix(Xc, enable_categorical=True))).all()

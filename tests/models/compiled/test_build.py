@@ -337,7 +337,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.M
     assert compiled is None
     assert why is not None
     assert why.code == "models.compile_packages"
-    assert package in why.details["cause"].details["text"]
+    assert package in why.details["cause"].text()
     assert why.text().endswith("; expected: pip install 'fasterce[onnx]'.")
 
 

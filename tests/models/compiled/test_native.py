@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,9 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fasterce
-from fasterce import FasterCE, Schema
+from fasterce import FasterCE, Schema, records
+from fasterce.config import Config
+from fasterce.data.table import Table
 from fasterce.models.adapters import OnnxModel
 from fasterce.models.compiled import CompiledModel, build
+from fasterce.models.compiled.native import direct_model
 from fasterce.models.files.load import load_model
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import Predictor
@@ -362,3 +366,50 @@ def test_a_loaded_explainer_searches_on_the_model_it_is_given(tmp_path: Any) -> 
     assert len(made.state_.compiled.scorer.network.width) == 1
     assert len(turned.state_.compiled.scorer.network.width) == 0
     assert (turned.explain(ROWS).prediction == other.predict(ROWS)).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_codes_give_the_labels_and_probabilities_of_the_frame_to_the_bit(name: str) -> None:
+    make, frame = MODELS[name]
+    model, (table, codes) = make(), coded(frame)
+    direct = direct_model(model, table, codes)
+    if name == "categories":
+        # Numbers in single precision may be finer in the query than in its codes.
+        assert direct is None
+        return
+    assert direct is not None
+    rows = asked(Predictor(model, table, tuple(model.classes_), True), frame)
+    for part in (rows, rows[:1], rows[3:6]):
+        labels, probabilities = direct(part)
+        np.testing.assert_array_equal(labels, model.predict(table.frame(part)))
+        np.testing.assert_array_equal(probabilities, model.predict_proba(table.frame(part)))
+
+
+def test_rows_that_are_more_than_their_codes_need_a_frame() -> None:
+    model = OnnxModel(graph(pipeline()))
+    table, codes = coded(X.assign(pay=X["pay"].where(X["age"] > 20)))
+    assert direct_model(model, table, codes) is None
+    passed = Table.like(X.assign(who="a"), replace(Schema.infer(X), passthrough=("who",)))
+    assert direct_model(model, passed, codes) is None
+    assert direct_model(pipeline(), coded(X)[0], coded(X)[1]) is None
+
+
+def test_one_run_of_the_model_verifies_and_makes_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = OnnxModel(graph(pipeline("network", ("no", "yes"))))
+    explainer = FasterCE(model, random_state=0, progress=False, config=Config.fast()).fit(X)
+    rows = X[model.predict(X) == "no"].head(3)
+    records.make(explainer, explainer.explain(rows))
+    runs: list[list[str]] = []
+    run = OnnxModel._run_block
+
+    def counted(self: OnnxModel, fed: Any, outputs: list[str]) -> list[Any]:
+        runs.append(outputs)
+        return run(self, fed, outputs)
+
+    monkeypatch.setattr(OnnxModel, "_run_block", counted)
+    explanation = explainer.explain(rows)
+    made = records.make(explainer, explanation)
+    assert len(runs) == explanation.usage.calls == 1
+    wanted = model.predict_proba(explanation.counterfactuals[rows.columns])
+    assert [one["counterfactuals"][0]["score"]["values"] for one in made] == wanted.tolist()
+    assert [one["outcome"]["score"]["values"] for one in made] == model.predict_proba(rows).tolist()

@@ -44,7 +44,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBRegressor
 
-from fasterce.data.schema import MISSING
+from fasterce.data.schema import MISSING, Feature, Schema
 from fasterce.models.adapters import RenamedModel, adapt
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.scorer import ReadScorer, read_scorer
@@ -216,6 +216,19 @@ def test_a_number_that_is_missing_or_one_value() -> None:
     model = HistGradientBoostingClassifier(max_iter=15).fit(frame, gone ^ (frame["debt"] > 15).to_numpy())
     found = check(model, frame, DOUBLE)
     assert 3 in found.scorer.trees.feature
+
+
+@pytest.mark.parametrize(
+    "last", [LogisticRegression(), MLPClassifier((4,), max_iter=50, random_state=0)], ids=["linear", "network"]
+)
+def test_a_whole_number_that_is_the_same_in_all_rows(last: Any) -> None:
+    frame = people(400).drop(columns="land").assign(one=0)
+    model = make_pipeline(StandardScaler(), last).fit(frame, frame["debt"] > frame["debt"].median())
+    features = [*Schema.infer(frame.drop(columns="one")).features, Feature("one", "numeric", integer=True, lower=0, upper=0)]
+    table, codes = coded(frame, Schema(tuple(features)))
+    assert "one" in table.schema.names
+    found = read_scorer(model, Predictor(model, table, tuple(model.classes_), True), codes, CONFIG)
+    assert found.scorer.exact
 
 
 # -- boosters, linear models and networks ----------------------------------------------------------------------------------

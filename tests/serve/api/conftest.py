@@ -113,7 +113,11 @@ class ScriptedDispatcher:
             key=question.key,
         )
 
-    def permits(self, client: str) -> bool:
+    @property
+    def is_full(self) -> bool:
+        return self.rows_inside >= self.most_waiting
+
+    def permits(self, client: str, queue: str) -> bool:
         return self.rows_inside < self.most_waiting
 
     def load(self) -> PoolLoad:

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import re
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -50,6 +51,19 @@ def test_more_than_may_wait_is_sent_away_before_it_is_read(client, dispatcher, s
     assert client.get("/v2/health/ready").status_code == 200
 
 
+def test_a_full_service_says_so_only_to_those_it_knows(keyed, dispatcher):
+    client, keys = keyed
+    dispatcher.rows_inside = dispatcher.most_waiting
+    assert client.post("/v1/explain", json=ASK).status_code == 401
+    assert client.post("/v1/explain", json=ASK, headers=keys["metrics"]).status_code == 403
+    busy = client.post("/v1/explain", content=b"not json", headers=keys["explain"] | JSON)
+    assert (busy.status_code, error_of(busy)["code"], "retry-after" in busy.headers) == (429, "busy", True)
+    assert client.post("/v1/explain", json=ASK, headers={"origin": "https://other.example"}).status_code == 403
+    assert client.get("/v1/explain", headers=keys["explain"]).status_code == 405
+    dispatcher.rows_inside = 0
+    assert client.post("/v1/explain", json=ASK, headers=keys["explain"]).status_code == 200
+
+
 def test_every_answer_has_an_id_and_headers_that_browsers_heed(client):
     for path in ("/v1/artifacts", "/nowhere", "/"):
         headers = client.get(path, headers={"x-request-id": "abc-1"}).headers
@@ -97,6 +111,8 @@ def test_a_name_that_was_bent_to_this_machine_is_refused(client):
 
 def test_wrong_ways_and_wrong_places(client):
     assert client.get("/v1/explain").status_code == 405
+    # No redirect, which would repeat the host name of the request.
+    assert client.post("/v1/explain/", json=ASK, follow_redirects=False).status_code == 404
     assert error_of(client.get("/nowhere"))["code"] == "not_found"
     assert set(client.get("/v2/nowhere").json()) == {"error"}
 
@@ -160,10 +176,11 @@ def test_a_body_that_does_not_come_is_not_waited_for(dispatcher, settings):
 
 def test_not_more_bodies_are_read_than_can_be_of_use(dispatcher, settings):
     state = AppState(settings, dispatcher, None, None)
-    with state.open_requests.hold("address ", settings.most_waiting + settings.extra_requests):
+    with ExitStack() as held:
+        for connection in range(settings.most_waiting + settings.extra_requests):
+            held.enter_context(state.open_requests.hold("address ", f"connection {connection}"))
         assert sent_by(state)[0] == 429
-        with state.open_requests.hold("address of another"):
-            pass
+        assert state.open_requests.permits("address of another", "its first")
     assert not state.open_requests.held
 
 

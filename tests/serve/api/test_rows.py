@@ -47,6 +47,8 @@ def test_rows_with_dates_are_checked_and_explained(explainer: FasterCE, body: di
     with pytest.raises(FieldsProblem):
         validator.check([row | {"start": 18000}])
     with pytest.raises(FieldsProblem):
+        validator.check([row | {"start": "01.05.2019"}])
+    with pytest.raises(FieldsProblem):
         validator.check([row | {"cod": "k1"}])
     assert validator.json_schema()["properties"]["start"] == {"title": "Start", "type": "string", "format": "date"}
     reader = RowReader(explainer.state_.table)

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 import pytest
 
+from fasterce.serve.keys import new_key
 from tests.serve.page import worlds
 
 CHROMIUM = which("chromium")
@@ -29,15 +31,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def url(made: Path) -> Iterator[str]:
-    """Where `fasterce serve` listens."""
+@contextmanager
+def served(made: Path, records: str, *more: object) -> Iterator[str]:
+    """Where `fasterce serve` listens, while it runs."""
     arguments = [f"{name}={made / name / 'artifact'}" for name in ("german", "limit")]
     arguments += ["--title", "german=German credit", "--title", f"limit=Limit {worlds.HOSTILE}", "--id", worlds.WHO]
     for name in ("german", "limit"):
         arguments += ["--applicants", f"{name}={made / name / 'people.csv'}"]
+    with serving([*arguments, "--records", f"sqlite:///{made / records}", *map(str, more)]) as address:
+        yield address
+
+
+@contextmanager
+def serving(arguments: list[str]) -> Iterator[str]:
+    """`fasterce serve` as a process; where it listens."""
     command = [sys.executable, "-m", "fasterce", "serve", *arguments, "--port", "0", "--log-level", "error"]
-    command += ["--records", f"sqlite:///{made / 'records.db'}"]
     key = {"FASTERCE_PSEUDONYM_KEY": "a key for tests, long enough to be one"}
     alone = {**os.environ, **key, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=alone) as process:
@@ -47,6 +55,20 @@ def url(made: Path) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def url(made: Path) -> Iterator[str]:
+    with served(made, "records.db") as listening:
+        yield listening
+
+
+@pytest.fixture
+def with_keys(made: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Where a service with keys listens, and a key per scope."""
+    tokens = {scope: new_key(made / "keys.json", scope, [scope]) for scope in ("explain",)}
+    with served(made, "keyed.db", "--keys", made / "keys.json") as listening:
+        yield listening, tokens
 
 
 @pytest.fixture(scope="module")

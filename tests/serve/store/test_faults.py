@@ -108,7 +108,9 @@ def test_a_full_disk_is_told_and_used_again(file: Path) -> None:
             driver.driver_connection.execute(f"PRAGMA max_page_count={pages + 2}")  # type: ignore[union-attr]
             driver.close()
             assert "the disk is full" in await refused(store.put([record("b"), record("c", body="x" * 50_000)]))
+            # A small row still fits, and yet the store is not ready.
             await store.put([record("d")])
+            assert "the disk is full" in str(await store.check())
             assert sorted(await ids(store)) == ["a", "d"]
 
     run(work())

@@ -219,6 +219,27 @@ def test_a_subject_is_forgotten(url: str, monkeypatch: pytest.MonkeyPatch) -> No
     run(work())
 
 
+def letter_about(record_id: str, id: str = "l1", alternatives: str = "[0, 2]") -> dict[str, str | None]:
+    time = "2026-01-31T12:00:00.000000Z"
+    return {"id": id, "record": record_id, "time": time, "alternatives": alternatives, "digest": "sha256:0", "key": None}
+
+
+def test_letters_belong_to_their_record_and_go_with_it(url: str) -> None:
+    async def work() -> None:
+        async with opened(url) as store:
+            await store.put([record(1, subject="s"), record(2, subject="t")])
+            assert await store.put_letter(letter_about("1"))
+            assert await store.put_letter(letter_about("1"))
+            assert await store.put_letter(letter_about("2", "l2", "[]"))
+            assert not await store.put_letter(letter_about("3", "l3")), "there is no such record"
+            assert [one["alternatives"] for one in await store.get_letters("1")] == ["[0, 2]"]
+            assert await store.forget("s") == 1
+            assert await store.get_letters("1") == []
+            assert [one["id"] for one in await store.get_letters("2")] == ["l2"]
+
+    run(work())
+
+
 def test_nothing_of_a_forgotten_subject_is_left_in_the_files(file: Path) -> None:
     async def work() -> None:
         async with opened(f"sqlite:///{file}") as store:

@@ -78,14 +78,6 @@ def wait_for(there: Callable[[], Any], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 

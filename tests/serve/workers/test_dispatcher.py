@@ -31,7 +31,8 @@ from fasterce.serve.settings import ServedArtifact, Settings
 from fasterce.serve.workers.dispatcher import Dispatcher
 from fasterce.serve.workers.explain import BatchExplainer
 from tests.serve.models import Moody, saved
-from tests.serve.workers.running import ROWS, Running, alive, descriptors, question, running, wait_for
+from tests.serve.service import alive
+from tests.serve.workers.running import ROWS, Running, descriptors, question, running, wait_for
 
 APART = ("ids", "time", "metrics")
 SOON = 0.25

@@ -100,14 +100,16 @@ def test_having_been_idle_is_not_saved_up(loop: asyncio.AbstractEventLoop) -> No
 
 def test_a_batch_is_as_long_as_it_may_be(loop: asyncio.AbstractEventLoop) -> None:
     models = LatencyModels(8, 0.06)
-    cheap, costly = waiting(loop, 20), waiting(loop, 20, n=100)
-    assert models.most_rows(cheap, is_shared=True) == 8
-    assert models.most_rows(costly, is_shared=True) == 1
-    assert models.most_rows(costly, is_shared=False) == 4
+    single, large, costly = waiting(loop), waiting(loop, 20), waiting(loop, 20, n=100)
+    assert models.most_rows(single, is_shared=True) == 8
+    assert models.most_rows(large, is_shared=True) == 2, "nothing is known about its options yet"
+    assert models.most_rows(costly, is_shared=False) == 2
     for _ in range(50):
         models.of(costly).observe(1, 0.02)
         models.of(costly).observe(4, 0.05)
-    assert models.most_rows(costly, is_shared=True) == 4
+    assert models.most_rows(costly, is_shared=True) == pytest.approx((0.03 - 0.01) / 0.01, abs=1)
+    assert models.most_rows(costly, is_shared=False) == 8
+    assert models.most_rows(waiting(loop, 4, n=100), is_shared=True) == 4, "it fits as a whole"
 
 
 def test_what_comes_before_a_request(loop: asyncio.AbstractEventLoop) -> None:
@@ -231,9 +233,24 @@ def test_a_machine_that_slows_down_is_noticed_soon() -> None:
 def test_how_much_fits_into_a_time() -> None:
     model = after([(rows, 0.02 + 0.001 * rows) for _ in range(100) for rows in (1, 8, 64)])
     assert model.most_rows(0.06) == pytest.approx(40, rel=0.1)
+    assert model.piece_rows(0.06) == pytest.approx(40, rel=0.1)
     # A model far away: calls are not made so short that they are all fixed part.
     slow = after([(rows, 0.2 + 0.001 * rows) for _ in range(100) for rows in (1, 8, 64)])
-    assert slow.most_rows(0.06) == pytest.approx(100, rel=0.1)
+    assert slow.most_rows(0.06) == pytest.approx(400, rel=0.1)
+    assert slow.piece_rows(0.06) == pytest.approx(100, rel=0.2)
+
+
+def test_pieces_of_one_size_do_not_make_the_next_one_large() -> None:
+    same = after([(4, 0.03)] * 300)
+    assert same.most_rows(0.06) > 16
+    assert same.piece_rows(0.06) == 8
+    assert same.piece_rows(0.03) == 4
+
+
+def test_a_piece_is_at_most_twice_as_large_as_the_last_one() -> None:
+    assert after([]).piece_rows(10.0) == 2
+    assert after([(2, 0.01)]).piece_rows(10.0) == 4
+    assert after([(64, 0.1), (3, 0.01)]).piece_rows(10.0) == 6
 
 
 @given(st.lists(st.tuples(st.integers(1, 256), st.floats(1e-6, 60)), max_size=50), st.integers(1, 256))

@@ -1,4 +1,4 @@
-"""Constraints compiled for one call: what each query may become."""
+"""Constraints compiled for one call: the domain of each query."""
 
 from fasterce.constraints.compile.active import ActiveConstraint, PermittedRange
 from fasterce.constraints.compile.compiled import CompiledConstraints

@@ -129,7 +129,7 @@ def _of_feature(feature: Feature) -> list[Constraint]:
 
 
 def _of_constraint(constraint: Constraint, origin: Origin, names: Sequence[Hashable]) -> list[ActiveConstraint]:
-    """Return one entry per column for a constraint about each of several columns by itself."""
+    """Return one entry per column for a constraint that applies to several columns separately."""
     if _defines(constraint):
         return []
     if isinstance(constraint, objects.Listing):

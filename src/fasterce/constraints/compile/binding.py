@@ -10,30 +10,30 @@ from fasterce.constraints.compile.active import ActiveConstraint
 from fasterce.constraints.compile.dependencies import (
     Clause,
     Dependency,
-    DerivedFeature,
-    DirectionFollower,
-    FormulaComparison,
-    Implication,
-    ProportionalFollower,
+    derived_feature,
+    direction_follower,
+    formula_comparison,
+    implication,
     in_order,
+    proportional_follower,
 )
+from fasterce.constraints.compile.program import postfix
 from fasterce.constraints.formula import Comparison, Interval, Node
 from fasterce.constraints.objects import Between, Condition, Derived, Frozen, If, Require, Together
 from fasterce.constraints.validate import find, wrong
 from fasterce.data.dtypes import as_single, is_single
 from fasterce.errors import InputError, problem_of
-from fasterce.typing import Floats, Mask
+from fasterce.kernels.links import CLOSE
+from fasterce.typing import Floats
 
 if TYPE_CHECKING:
     from fasterce.constraints.compile.compiled import CompiledConstraints
-
-CLOSE = 1e-9
 
 
 def bind(constraints: "CompiledConstraints") -> tuple[tuple[Dependency, ActiveConstraint | None], ...]:
     """Return the dependencies between features, each with its constraint (None for a derived column).
 
-    Derived columns come first, then followers, equalities and implications; none drives what another drives already.
+    Derived columns come first, then followers, equalities and implications; no column is set by two of them.
     """
     binding = _Binding(constraints)
     for definition in constraints.definitions:
@@ -75,15 +75,16 @@ class _Binding:
     def derived(self, constraint: Derived) -> Dependency:
         out, inputs = self.position(constraint.feature), tuple(self.position(name) for name in constraint.inputs)
         if isinstance(constraint.formula, str):
-            return DerivedFeature(out, inputs, _bound(constraint.node, self.positions(constraint.inputs)))
+            node = constraint.node if self.bounds[out].feature.numeric else _as_flag(constraint.node)
+            return derived_feature(out, inputs, postfix(node, self.positions(constraint.inputs)))
         compute = self._called(constraint, out, inputs)
         self._check_usable(constraint, compute)
-        return DerivedFeature(out, inputs, compute)
+        return derived_feature(out, inputs, compute)
 
     def _check_usable(self, constraint: Derived, compute: Callable[[Floats], Floats]) -> None:
         """Reject a function that gives no number or known category for any quantile of the data.
 
-        Quantiles of different columns need not go together: a function that raises on them is tried on real rows.
+        Quantiles of different columns may be an impossible row: a function that raises on them is tried on real rows.
         """
         quantiles = np.ascontiguousarray(self.codec.profile.levels.T)
         try:
@@ -125,8 +126,8 @@ class _Binding:
         ranks = self.bounds[leader].ranks
         if constraint.slope is None:
             sign = 1.0 if constraint.direction == "same" else -1.0
-            return DirectionFollower(leader, out, sign, ranks, self.bounds[out].ranks)
-        found = ProportionalFollower(leader, out, float(constraint.slope), ranks)
+            return direction_follower(leader, out, sign, ranks, self.bounds[out].ranks)
+        found = proportional_follower(leader, out, float(constraint.slope), ranks)
         if not self._stays_acyclic(found):
             raise wrong(constraint, "leader_cycle", column=constraint.leader)
         return found
@@ -136,18 +137,22 @@ class _Binding:
         if not comparison.possible({str(name): self._ends(j) for name, j in positions.items()}):
             raise wrong(constraint, "never_holds")
         units = {name: 10.0 ** -self.bounds[j].feature.decimals for name, j in positions.items()}
-        holds = _holds(comparison, positions, _tolerance(comparison, units))
+        sides = postfix(comparison.left, positions), comparison.op, postfix(comparison.right, positions)
+        tolerance = _tolerance(comparison, units)
         for name in dict.fromkeys([*_alone(comparison), *comparison.columns]) if comparison.op == "==" else ():
-            j, solve = positions[name], _solved(comparison, name, positions)
-            if solve is None or self.bounds[j].frozen or j in self.driven:
+            j, solution = positions[name], _solved(comparison, name)
+            if solution is None or self.bounds[j].frozen or j in self.driven:
                 continue
             inputs = tuple(position for position in positions.values() if position != j)
-            found = FormulaComparison(inputs, holds, j, solve)
+            solution = solution if self.bounds[j].feature.numeric else _as_flag(solution)
+            found = formula_comparison(inputs, sides, tolerance, j, postfix(solution, positions))
             if self._stays_acyclic(found):
                 return found
-        return FormulaComparison(tuple(positions.values()), holds)
+        return formula_comparison(tuple(positions.values()), sides, tolerance)
 
     def _ends(self, j: int) -> Interval:
+        if not self.bounds[j].feature.numeric:
+            return 0.0, 1.0
         low, high = self.bounds[j].low, self.bounds[j].high
         return (-np.inf if low is None else low), (np.inf if high is None else high)
 
@@ -156,8 +161,7 @@ class _Binding:
         found: list[Dependency] = []
         for name, condition in constraint.then:
             then = self._clause(name, condition)
-            out = None if then.feature in self.driven else then.feature
-            found.append(Implication(when, then, out, not self.bounds[then.feature].feature.numeric))
+            found.append(implication(when, then, completes=then.feature not in self.driven))
         return found
 
     def _clause(self, name: Hashable, condition: Condition) -> Clause:
@@ -174,33 +178,12 @@ class _Binding:
         return Clause(j, values=tuple(float(code) for code in codes))
 
 
-def _bound(node: Node, positions: Mapping[Hashable, int]) -> Callable[[Floats], Floats]:
-    def evaluate(codes: Floats) -> Floats:
-        columns = {name: np.ascontiguousarray(codes[:, j]) for name, j in positions.items() if name in node.columns}
-        return np.array(np.broadcast_to(node.evaluate(columns), len(codes)))
-
-    return evaluate
-
-
-def _holds(comparison: Comparison, positions: Mapping[Hashable, int], tolerance: float) -> Callable[[Floats], Mask]:
-    """Compare with a relative slack for floating point; < and > strictly, == to the precision of the columns."""
-    left_of, right_of = _bound(comparison.left, positions), _bound(comparison.right, positions)
-
-    def holds(codes: Floats) -> Mask:
-        left, right = left_of(codes), right_of(codes)
-        finite = np.isfinite(left) & np.isfinite(right)
-        with np.errstate(invalid="ignore"):
-            slack = CLOSE * np.maximum(np.abs(left), np.abs(right))
-            kept = {
-                "<=": lambda: left <= right + slack,
-                ">=": lambda: left >= right - slack,
-                "<": lambda: left < right,
-                ">": lambda: left > right,
-                "==": lambda: np.abs(left - right) <= tolerance + slack,
-            }[comparison.op]()
-        return np.asarray(finite & kept)
-
-    return holds
+def _as_flag(node: Node) -> Node:
+    """Return a formula with the same value where it is 0 or 1 and no finite one for other whole numbers: a boolean column
+    has no others."""
+    one, two = Node("number", value=1.0), Node("number", value=2.0)
+    beyond = Node("abs", (Node("-", (Node("abs", (Node("-", (Node("*", (two, node)), one)),)), one)),))
+    return Node("/", (node, Node("-", (one, Node("min", (one, beyond))))))
 
 
 def _tolerance(comparison: Comparison, units: Mapping[Hashable, float]) -> float:
@@ -218,23 +201,21 @@ def _alone(comparison: Comparison) -> list[str]:
     return [side.column for side, other in sides if side.op == "column" and side.column not in other.columns]
 
 
-def _solved(comparison: Comparison, name: str, positions: Mapping[Hashable, int]) -> Callable[[Floats], Floats] | None:
-    """Return a function for the value of one column that makes an equality true, None if there is no formula."""
+def _solved(comparison: Comparison, name: str) -> Node | None:
+    """Return the formula of one column that makes an equality true, None if there is none."""
     if name in _alone(comparison):
-        other = comparison.right if comparison.left.op == "column" and comparison.left.column == name else comparison.left
-        return _bound(other, positions)
+        return comparison.right if comparison.left.op == "column" and comparison.left.column == name else comparison.left
     if comparison.linear is None or not comparison.linear[0].get(name):
         return None
     factors, constant = comparison.linear
-    others = [(positions[other], factor) for other, factor in factors.items() if other != name]
-
-    def solve(codes: Floats) -> Floats:
-        total = np.full(len(codes), constant)
-        for j, factor in others:
-            total = total + factor * codes[:, j]
-        return -total / factors[name] + 0.0
-
-    return solve
+    total = Node("number", value=constant)
+    for other, factor in factors.items():
+        if other != name:
+            part = Node("*", (Node("number", value=factor), Node("column", column=other)))
+            total = Node("+", (total, part))
+    solution = Node("/", (Node("negative", (total,)), Node("number", value=factors[name])))
+    # Adding zero turns minus zero into zero.
+    return Node("+", (solution, Node("number", value=0.0)))
 
 
 def repaired(
@@ -243,11 +224,12 @@ def repaired(
     """Return the value of one column that just makes a linear inequality true, in whole units."""
     if comparison.linear is None or comparison.op == "==" or not comparison.linear[0].get(name):
         return None
-    edge = _solved(Comparison(comparison.left, "==", comparison.right), name, positions)
+    edge = _solved(Comparison(comparison.left, "==", comparison.right), name)
     if edge is None:
         return None
     below = (comparison.linear[0][name] > 0) == (comparison.op in ("<=", "<"))
-    units = edge(codes) / unit
+    columns = {str(other): codes[:, j] for other, j in positions.items()}
+    units = np.broadcast_to(edge.evaluate(columns), len(codes)) / unit
     strict = 1.0 if comparison.op in ("<", ">") else 0.0
     if below:
         return np.where(units == np.floor(units), units - strict, np.floor(units + CLOSE)) * unit

@@ -1,4 +1,4 @@
-"""What each feature may become by itself: bounds, grids, categories and transitions."""
+"""The values of each feature by itself: bounds, grids, categories and transitions."""
 
 import math
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class FeatureBounds:
     ranks: Floats | None = None
 
     def bounds(self, codes: Floats, seen: tuple[float, float]) -> tuple[Floats, Floats]:
-        """Return the bounds of each query; a range read off the data widens for a query outside it, a stated one does not."""
+        """Return the bounds of each query; an inferred range widens for a query outside it, a declared one does not."""
         # A missing value is NaN here, which bounds nothing: it may be filled with any value of the data.
         codes = np.where(self.is_missing(codes), np.nan, codes) if self.feature.nullable else codes
         low = np.fmin(seen[0], codes) if self.low is None else np.full_like(codes, self.low)

@@ -3,20 +3,15 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from fasterce.constraints.compile.active import ActiveConstraint, PermittedRange, collect
 from fasterce.constraints.compile.binding import bind, repaired
 from fasterce.constraints.compile.bounds import FeatureBounds, feature_bounds
-from fasterce.constraints.compile.dependencies import (
-    Dependencies,
-    Dependency,
-    DirectionFollower,
-    ProportionalFollower,
-    features_of,
-    satisfied_by,
-)
+from fasterce.constraints.compile.dependencies import Dependencies, Dependency
 from fasterce.constraints.compile.domain import Domain, MissingValues
 from fasterce.constraints.objects import AtMost, Constraint, Derived, Require
 from fasterce.constraints.validate import find
@@ -25,6 +20,12 @@ from fasterce.data.dtypes import is_single
 from fasterce.data.table import Table
 from fasterce.errors import InputError, Problem
 from fasterce.typing import Floats, Mask
+
+# Tables whose compiled constraints are kept for the next call.
+KEPT_TABLES = 8
+
+_lock = Lock()
+_kept: dict[tuple[int, int], "CompiledConstraints"] = {}
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,13 @@ class CompiledConstraints:
         override: bool = False,
     ) -> "CompiledConstraints":
         """Compile the constraints of the schema and of a call; with `override` those of the call replace the schema's."""
-        found = cls(table, codec, *collect(table.schema, features_to_vary, permitted_range, constraints, override))
+        if features_to_vary is None and permitted_range is None and not constraints:
+            return _of_schema(table, codec)
+        return cls._compile(table, codec, features_to_vary, permitted_range, constraints, override)
+
+    @classmethod
+    def _compile(cls, table: Table, codec: Codec, *of_call: Any) -> "CompiledConstraints":
+        found = cls(table, codec, *collect(table.schema, *of_call))
         _ = found.dependencies  # raises if constraints contradict each other
         return found
 
@@ -88,7 +95,7 @@ class CompiledConstraints:
         return ~domain.contains_own(np.arange(len(codes)), codes)
 
     def domain(self, codes: Floats) -> tuple[Domain, dict[int, Problem]]:
-        """Return what each query may become, and by position why a query cannot satisfy the constraints."""
+        """Return the domain of each query, and the problem of each query that cannot satisfy the constraints, by position."""
         return DomainBuilder(self, codes).build()
 
     @cached_property
@@ -108,6 +115,20 @@ class CompiledConstraints:
         return frozenset(schema.position(one.feature) for one in self.definitions if isinstance(one, Derived))
 
 
+def _of_schema(table: Table, codec: Codec) -> CompiledConstraints:
+    """Return the constraints of the schema alone; those of the last few tables are kept."""
+    key = id(table), id(codec)
+    found = _kept.get(key)
+    if found is None:
+        found = CompiledConstraints._compile(table, codec, None, None, (), False)
+        with _lock:
+            while len(_kept) >= KEPT_TABLES:
+                _kept.pop(next(iter(_kept)))
+            # It keeps table and codec alive, so that no other object can have the same id.
+            _kept[key] = found
+    return found
+
+
 class DomainBuilder:
     """Builds the domain of some queries.
 
@@ -121,7 +142,7 @@ class DomainBuilder:
         self.blocked: dict[int, Problem] = {}
 
     def build(self) -> tuple[Domain, dict[int, Problem]]:
-        """Return the domain, and by position the problem of each query that cannot satisfy the constraints."""
+        """Return the domain, and the problem of each query that cannot satisfy the constraints, by position."""
         domain = self._with_bounds()
         if self.dependencies:
             dependencies = Dependencies.of(tuple(dependency for dependency, _ in self.dependencies))
@@ -131,7 +152,7 @@ class DomainBuilder:
         return domain, self.blocked
 
     def _with_bounds(self) -> Domain:
-        """Bound every feature by itself, and move the query into what it must be."""
+        """Bound every feature by itself, and move the query within its bounds."""
         codes, shape = self.codes, self.codes.shape
         lower, upper, base, anchor = codes.copy(), codes.copy(), codes.copy(), np.zeros(shape)
         outside, free = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool)
@@ -200,7 +221,7 @@ class DomainBuilder:
         """Return where values may become missing; not where a constraint on other features needs the value."""
         if not any(feature.nullable for feature in self.schema.features):
             return None
-        needed = {j for dependency, _ in self.dependencies for j in features_of(dependency)}
+        needed = {j for dependency, _ in self.dependencies for j in dependency.features}
         code = np.array([feature.missing_code if feature.nullable else np.nan for feature in self.schema.features])
         may_appear = [bounds.may_become_missing and j not in needed for j, bounds in enumerate(self.constraints.bounds)]
         return MissingValues(code, np.array(may_appear))
@@ -248,15 +269,15 @@ class DomainBuilder:
         """Freeze leaders whose follower may not move."""
         free = domain.free.copy()
         for dependency, _ in self.dependencies:
-            if isinstance(dependency, (ProportionalFollower, DirectionFollower)):
-                free[:, dependency.leader] &= domain.may_move[:, dependency.out]
+            if dependency.follows:
+                free[:, dependency.inputs[0]] &= domain.may_move[:, dependency.target]
         return free
 
     def _repaired(self, domain: Domain, dependency: Dependency, constraint: Require, base: Floats) -> Floats:
         rows, names = np.arange(len(base)), self.schema.names
         positions = {name: self.schema.position(find(name, names)) for name in constraint.columns}
         for name, j in positions.items():
-            broken = ~satisfied_by(dependency, domain, rows, base)
+            broken = ~domain.satisfied(dependency, rows, base)
             if not broken.any():
                 break
             value = repaired(constraint.comparison, positions, base, str(name), domain.unit(j))
@@ -265,9 +286,9 @@ class DomainBuilder:
                 tried[:, j] = domain.round_flat(value, j, rows)
                 tried = domain.complete_own(rows, tried)
                 better = broken & domain.free[:, j] & domain.each_legal(rows, tried)
-                better &= satisfied_by(dependency, domain, rows, tried)
+                better &= domain.satisfied(dependency, rows, tried)
                 for other, _ in self.dependencies:
-                    better &= satisfied_by(other, domain, rows, tried) | ~satisfied_by(other, domain, rows, base)
+                    better &= domain.satisfied(other, rows, tried) | ~domain.satisfied(other, rows, base)
                 base = np.where(better[:, None], tried, base)
         return base
 
@@ -280,7 +301,7 @@ class DomainBuilder:
             positions = [*dependency.inputs, *([] if dependency.out is None else [dependency.out])]
             if isinstance(one.constraint, Require):
                 positions = self.schema.positions(one.columns)
-            stuck = ~satisfied_by(dependency, domain, rows, domain.base) & ~domain.may_move[:, positions].any(axis=1)
+            stuck = ~domain.satisfied(dependency, rows, domain.base) & ~domain.may_move[:, positions].any(axis=1)
             names = [self.schema.names[j] for j in positions]
             for row in map(int, np.flatnonzero(stuck)):
                 details = {"constraint": one.text, "columns": names}

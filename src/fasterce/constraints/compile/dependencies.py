@@ -2,45 +2,137 @@
 
 A dependency with an `out` feature completes candidates: it sets that feature from the others. One that `drives` is the only
 source of the feature's value; the others correct only what is wrong. Each candidate is handled by itself, so it comes out the
-same alone or among others.
+same alone or among others. What each kind does is in `kernels/links.py`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fasterce.constraints.compile.program import Program, links_of
+from fasterce.kernels.links import (
+    COMPARISON,
+    DERIVED,
+    DIRECTION,
+    IMPLICATION,
+    MOST_PASSES,
+    PROPORTION,
+    Links,
+    check_rows,
+    complete_rows,
+    set_targets,
+)
+from fasterce.kernels.structs import as_struct
 from fasterce.typing import Floats, Indices, Mask
 
 if TYPE_CHECKING:
     from fasterce.constraints.compile.domain import Domain
 
 
-# Passes over dependencies that depend on each other before a candidate falls back to the base.
-MOST_PASSES = 8
+@dataclass(frozen=True)
+class Clause:
+    """One feature within a range, or one of some values (for categories their codes, most frequent first)."""
+
+    feature: int
+    low: float = -np.inf
+    high: float = np.inf
+    values: tuple[float, ...] | None = None
 
 
-class Dependency(Protocol):
-    """One constraint between features.
+@dataclass(frozen=True, eq=False)
+class Dependency:
+    """One constraint between features; `inputs`, `target` and `out` are positions of features.
 
-    `inputs` and `out` are positions of features; candidates are (N, features), `rows` the position of the query of each.
+    Parameters
+    ----------
+    kind : int
+        One of the kinds of `kernels/links.py`.
+    inputs : tuple of int
+        Features that are read.
+    target : int, optional
+        The feature that is set or, by an implication, restricted.
+    out : int, optional
+        The target, if candidates are completed.
+    drives : bool
+        Whether this is the only source of the target's value.
+    programs : tuple of programs
+        Both sides of a comparison, and the value of the target.
+    comparison, tolerance : str and float
+        The relation of both sides, and the tolerance of an equality.
+    slope : float
+        Change of the target per change of the leader; for a direction 1 or -1.
+    ranks : tuple of arrays
+        Ranks of the categories of the leader and of the target, None for numbers.
+    clauses : tuple of Clause
+        The conditions of an implication, then its consequence.
+    function : callable, optional
+        Computes a derived feature from candidates (N, features) in place of a program.
     """
 
-    @property
-    def inputs(self) -> tuple[int, ...]: ...
+    kind: int
+    inputs: tuple[int, ...]
+    target: int | None = None
+    out: int | None = None
+    drives: bool = False
+    programs: tuple[Program, Program, Program] = ((), (), ())
+    comparison: str = "=="
+    tolerance: float = 0.0
+    slope: float = 0.0
+    ranks: tuple[Floats | None, Floats | None] = (None, None)
+    clauses: tuple[Clause, ...] = ()
+    function: Callable[[Floats], Floats] | None = None
 
     @property
-    def out(self) -> int | None: ...
+    def features(self) -> list[int]:
+        """The features the constraint is about."""
+        return sorted({*self.inputs, *([] if self.target is None else [self.target])})
 
     @property
-    def drives(self) -> bool: ...
+    def follows(self) -> bool:
+        """Whether the target follows a leader, the only input."""
+        return self.kind in (PROPORTION, DIRECTION)
 
-    def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """Return the value of `out` for every candidate."""
 
-    def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        """Return which candidates satisfy the constraint."""
+def derived_feature(out: int, inputs: tuple[int, ...], how: Program | Callable[[Floats], Floats]) -> Dependency:
+    """Return a derived feature: computed where one of its inputs changed, the value of the query where none did."""
+    if callable(how):
+        return Dependency(DERIVED, inputs, out, out, True, function=how)
+    return Dependency(DERIVED, inputs, out, out, True, programs=((), (), how))
+
+
+def formula_comparison(
+    inputs: tuple[int, ...],
+    sides: tuple[Program, str, Program],
+    tolerance: float = 0.0,
+    out: int | None = None,
+    solution: Program = (),
+) -> Dependency:
+    """Return a comparison of formulas; for an equality, `solution` gives the value of `out` that makes it true."""
+    left, relation, right = sides
+    programs = left, right, solution
+    return Dependency(COMPARISON, inputs, out, out, out is not None, programs, relation, tolerance)
+
+
+def proportional_follower(leader: int, out: int, slope: float, ranks: Floats | None = None) -> Dependency:
+    """Return a number that moves `slope` times as much as its leader; categories of the leader count by their `ranks`."""
+    return Dependency(PROPORTION, (leader,), out, out, True, slope=slope, ranks=(ranks, None))
+
+
+def direction_follower(
+    leader: int, out: int, sign: float, ranks: Floats | None = None, out_ranks: Floats | None = None
+) -> Dependency:
+    """Return a feature that moves in its leader's direction (`sign` 1) or the opposite (-1), by any amount."""
+    return Dependency(DIRECTION, (leader,), out, out, slope=sign, ranks=(ranks, out_ranks))
+
+
+def implication(when: tuple[Clause, ...], then: Clause, completes: bool = True) -> Dependency:
+    """Return a consequence of conditions; it completes unless something else drives its feature."""
+    inputs = tuple(clause.feature for clause in when)
+    out = then.feature if completes else None
+    return Dependency(IMPLICATION, inputs, then.feature, out, clauses=(*when, then))
 
 
 @dataclass(frozen=True)
@@ -60,74 +152,56 @@ class Dependencies:
     def driven(self) -> tuple[int, ...]:
         return tuple(dependency.out for dependency in self.dependencies if dependency.drives and dependency.out is not None)
 
+    @cached_property
+    def links(self) -> Links:
+        """The dependencies as arrays for the compiled loops."""
+        return links_of(self.dependencies, self.settles)
+
+    @property
+    def functions(self) -> bool:
+        """Whether a feature is computed by a Python function, which compiled loops cannot call."""
+        return any(dependency.function is not None for dependency in self.dependencies)
+
     def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """Complete candidates; those that do not settle, because constraints depend on each other, go back to the base."""
-        done = self._pass(domain, rows, codes)
+        """Complete candidates (N, features) of the queries at `rows`; those that do not settle go back to the base."""
+        links, rows, codes = as_struct(domain.links), np.ascontiguousarray(rows), np.array(codes, order="C")
+        if not self.functions:
+            complete_rows(links, rows, codes)
+            return codes
+        self._set_targets(links, domain, rows, codes)
         if self.settles:
-            return done
+            return codes
         for _ in range(MOST_PASSES):
-            before, done = done, self._pass(domain, rows, done)
-            unsettled = (before != done).any(axis=1)
+            before = codes.copy()
+            self._set_targets(links, domain, rows, codes)
+            unsettled = (before != codes).any(axis=1)
             if not unsettled.any():
-                return done
-        return np.where(unsettled[:, None], domain.base[rows], done)
+                return codes
+        return np.where(unsettled[:, None], domain.base[rows], codes)
 
-    def _pass(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        codes = codes.copy()
-        for dependency in self.dependencies:
-            if dependency.out is not None:
-                may = domain.may_move[rows, dependency.out]
-                value = dependency.complete(domain, rows, codes)
-                if domain.missing is not None:
-                    otherwise = domain.base[rows, dependency.out] if dependency.drives else codes[:, dependency.out]
-                    value = np.where(_undefined(dependency, domain, rows, codes), otherwise, value)
-                codes[:, dependency.out] = np.where(may, value, codes[:, dependency.out])
-        return codes
+    def _set_targets(self, links: Links, domain: "Domain", rows: Indices, codes: Floats) -> None:
+        for d, dependency in enumerate(self.dependencies):
+            set_targets(links, d, rows, codes, _computed(dependency, domain, rows, codes))
 
-    def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        every = np.ones(len(codes), dtype=bool)
-        for dependency in self.dependencies:
-            every &= satisfied_by(dependency, domain, rows, codes)
-        return every
+    def keeps(self, domain: "Domain", rows: Indices, codes: Floats, which: tuple[Dependency, ...] | None = None) -> Mask:
+        """Return which candidates satisfy all constraints, or these."""
+        links, rows, codes = as_struct(domain.links), np.ascontiguousarray(rows), np.ascontiguousarray(codes)
+        holds = np.ones(len(codes), dtype=np.bool_)
+        for dependency in self.dependencies if which is None else which:
+            d = self.dependencies.index(dependency)
+            check_rows(links, d, rows, codes, _computed(dependency, domain, rows, codes), holds)
+        return holds
 
 
-def satisfied_by(dependency: Dependency, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-    """Return which candidates satisfy a constraint.
-
-    It is undefined, and so satisfied, where a value it needs is missing; a feature that it alone sets then stays as it was.
-    """
-    satisfied = dependency.keeps(domain, rows, codes)
-    if domain.missing is None:
-        return satisfied
-    features = features_of(dependency)
-    undefined = _any_missing(domain, codes, features)
-    if isinstance(dependency, (ProportionalFollower, DirectionFollower)):
-        undefined |= _any_missing(domain, domain.row[rows], features)
-    if dependency.drives and dependency.out is not None:
-        undefined &= codes[:, dependency.out] == domain.base[rows, dependency.out]
-    return satisfied | undefined
-
-
-def features_of(dependency: Dependency) -> list[int]:
-    """Return the features a constraint is about."""
-    named = {*dependency.inputs, dependency.out, dependency.then.feature if isinstance(dependency, Implication) else None}
-    return sorted(j for j in named if j is not None)
-
-
-def _undefined(dependency: Dependency, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-    """Return where the value of `out` is undefined: an input is missing, or the query has none and no input changed."""
-    inputs, own = list(dependency.inputs), domain.row[rows]
-    undefined = _any_missing(domain, codes, inputs)
-    no_start = _any_missing(domain, own, features_of(dependency))
-    if isinstance(dependency, (DerivedFeature, FormulaComparison)):
-        no_start &= (codes[:, inputs] == own[:, inputs]).all(axis=1)
-    return undefined | no_start
-
-
-def _any_missing(domain: "Domain", codes: Floats, features: list[int]) -> Mask:
-    if domain.missing is None:
-        return np.zeros(len(codes), dtype=bool)
-    return np.asarray((codes[:, features] == domain.missing.code[features]).any(axis=1))
+def _computed(dependency: Dependency, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
+    """Return the values of a dependency's function where one of its inputs changed, else NaN."""
+    value = np.full(len(codes), np.nan)
+    if dependency.function is not None:
+        columns = list(dependency.inputs)
+        changed = np.flatnonzero((codes[:, columns] != domain.row[rows][:, columns]).any(axis=1))
+        if changed.size:
+            value[changed] = dependency.function(codes[changed])
+    return value
 
 
 def in_order(dependencies: tuple[Dependency, ...]) -> tuple[tuple[Dependency, ...], bool]:
@@ -141,203 +215,3 @@ def in_order(dependencies: tuple[Dependency, ...]) -> tuple[tuple[Dependency, ..
         waiting.remove(ready)
         ordered.append(ready)
     return tuple(ordered), True
-
-
-@dataclass(frozen=True, eq=False)
-class DerivedFeature:
-    """A derived feature: computed where one of its inputs changed, the value of the query where none did."""
-
-    out: int
-    inputs: tuple[int, ...]
-    compute: Callable[[Floats], Floats]
-    drives: bool = True
-
-    def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        value = self._value(domain, rows, codes)
-        return np.where(np.isfinite(value), value, domain.row[rows, self.out])
-
-    def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        return np.asarray(codes[:, self.out] == self._value(domain, rows, codes))
-
-    def _value(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        columns = list(self.inputs)
-        changed = np.flatnonzero((codes[:, columns] != domain.row[rows][:, columns]).any(axis=1))
-        value: Floats = domain.row[rows, self.out]
-        if changed.size:
-            value[changed] = domain.at_precision(self.compute(codes[changed]), self.out)
-        return value
-
-
-@dataclass(frozen=True, eq=False)
-class FormulaComparison:
-    """A comparison of formulas; for an equality, `solve` gives the value of `out` that makes it true."""
-
-    inputs: tuple[int, ...]
-    holds: Callable[[Floats], Mask]
-    out: int | None = None
-    solve: Callable[[Floats], Floats] | None = None
-
-    @property
-    def drives(self) -> bool:
-        return self.out is not None
-
-    def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """Return the value of the query where no input changed and it satisfies the comparison."""
-        if self.out is None or self.solve is None:
-            raise ValueError("only an equality with a solved feature can be completed")
-        own = domain.row[rows]
-        columns = list(self.inputs)
-        value = domain.at_precision(self.solve(codes), self.out)
-        value = np.where(np.isfinite(value), value, own[:, self.out])
-        as_given = (codes[:, columns] == own[:, columns]).all(axis=1) & self.holds(own)
-        return np.where(as_given, own[:, self.out], value)
-
-    def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        return self.holds(codes)
-
-
-@dataclass(frozen=True, eq=False)
-class ProportionalFollower:
-    """A number that moves `slope` times as much as its leader; categories of the leader count by their `ranks`."""
-
-    leader: int
-    out: int
-    slope: float
-    ranks: Floats | None
-    drives: bool = True
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        return (self.leader,)
-
-    def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        value = self._value(domain, rows, codes)
-        moved = (codes[:, self.leader] != domain.row[rows, self.leader]) & np.isfinite(value)
-        return np.where(moved, value, domain.base[rows, self.out])
-
-    def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        still = codes[:, self.leader] == domain.row[rows, self.leader]
-        own = (codes[:, self.out] == domain.row[rows, self.out]) | (codes[:, self.out] == domain.base[rows, self.out])
-        return np.asarray(np.where(still, own, codes[:, self.out] == self._value(domain, rows, codes)))
-
-    def _value(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        change = _rank(codes[:, self.leader], self.ranks) - _rank(domain.row[rows, self.leader], self.ranks)
-        return domain.at_precision(domain.row[rows, self.out] + self.slope * change, self.out)
-
-
-@dataclass(frozen=True, eq=False)
-class DirectionFollower:
-    """A feature that moves in its leader's direction (`sign` 1) or the opposite (-1), by any amount."""
-
-    leader: int
-    out: int
-    sign: float
-    ranks: Floats | None
-    out_ranks: Floats | None
-    drives: bool = False
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        return (self.leader,)
-
-    def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        """Return the value of the query plus one unit, step or category where the feature moved in the wrong direction."""
-        direction = self._direction(domain, rows, codes)
-        own = domain.row[rows, self.out]
-        moved = (
-            self._next_number(domain, rows, direction) if self.out_ranks is None else self._next_rank(domain, rows, direction)
-        )
-        right = np.sign(_rank(moved, self.out_ranks) - _rank(own, self.out_ranks)) == direction
-        return np.where(self.keeps(domain, rows, codes) | ~right, codes[:, self.out], moved)
-
-    def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        still = codes[:, self.leader] == domain.row[rows, self.leader]
-        change = _rank(codes[:, self.out], self.out_ranks) - _rank(domain.row[rows, self.out], self.out_ranks)
-        direction = self._direction(domain, rows, codes)
-        return np.asarray(still | ((np.sign(change) == direction) & (direction != 0)))
-
-    def _direction(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        change = _rank(codes[:, self.leader], self.ranks) - _rank(domain.row[rows, self.leader], self.ranks)
-        return np.asarray(self.sign * np.sign(change))
-
-    def _next_number(self, domain: "Domain", rows: Indices, direction: Floats) -> Floats:
-        own = domain.row[rows, self.out]
-        return domain.round_flat(np.asarray(own + np.nan_to_num(direction) * domain.unit(self.out)), self.out, rows)
-
-    def _next_rank(self, domain: "Domain", rows: Indices, direction: Floats) -> Floats:
-        if self.out_ranks is None:
-            raise ValueError("only categories have levels")
-        own = _rank(domain.row[rows, self.out], self.out_ranks)
-        ahead = (self.out_ranks[None, :] - own[:, None]) * direction[:, None]
-        ahead = np.where((ahead > 0) & domain.open_to(self.out)[rows], ahead, np.inf)
-        found = np.isfinite(ahead.min(axis=1))
-        return np.asarray(np.where(found, ahead.argmin(axis=1), domain.row[rows, self.out]), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Clause:
-    """One feature within a range, or one of some values (for categories their codes, most frequent first)."""
-
-    feature: int
-    low: float = -np.inf
-    high: float = np.inf
-    values: tuple[float, ...] | None = None
-
-    def met(self, codes: Floats) -> Mask:
-        value = codes[:, self.feature]
-        if self.values is not None:
-            return np.isin(value, self.values)
-        return np.asarray((value >= self.low) & (value <= self.high))
-
-
-@dataclass(frozen=True, eq=False)
-class Implication:
-    """If every condition is met, the consequence must be; `out` is its feature unless something else drives that."""
-
-    when: tuple[Clause, ...]
-    then: Clause
-    out: int | None
-    categorical: bool
-    drives: bool = False
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        return tuple(clause.feature for clause in self.when)
-
-    def keeps(self, domain: "Domain", rows: Indices, codes: Floats) -> Mask:
-        applies = np.ones(len(codes), dtype=bool)
-        for clause in self.when:
-            applies &= clause.met(codes)
-        return ~applies | self.then.met(codes)
-
-    def complete(self, domain: "Domain", rows: Indices, codes: Floats) -> Floats:
-        j = self.then.feature
-        wrong = np.flatnonzero(~self.keeps(domain, rows, codes))
-        value = codes[:, j].copy()
-        if wrong.size:
-            moved = self._legal(domain, rows[wrong], value[wrong])
-            value[wrong] = np.where(np.isnan(moved), value[wrong], moved)
-        return value
-
-    def _legal(self, domain: "Domain", rows: Indices, value: Floats) -> Floats:
-        """Return the nearest number; the category of the query if allowed, else the most frequent; NaN if there is none."""
-        j, then = self.then.feature, self.then
-        own = domain.row[rows, j]
-        if then.values is None:
-            low, high = np.maximum(domain.lower[rows, j], then.low), np.minimum(domain.upper[rows, j], then.high)
-            moved = domain.round_flat(value, j, rows, low, np.maximum(low, high))
-            return np.where((low <= high) & (moved >= then.low) & (moved <= then.high), moved, np.nan)
-        listed = np.array(then.values)
-        if self.categorical:
-            open_ = domain.open_to(j)[rows][:, listed.astype(np.intp)]
-            preferred = np.where(open_, -np.arange(len(listed), dtype=np.float64), -np.inf)
-            preferred[open_ & (listed == own[:, None])] = 1.0
-        else:
-            open_ = (listed >= domain.lower[rows, j, None]) & (listed <= domain.upper[rows, j, None])
-            preferred = np.where(open_, -np.abs(listed - value[:, None]), -np.inf)
-        best = preferred.argmax(axis=1)
-        return np.where(open_.any(axis=1), listed[best], np.nan)
-
-
-def _rank(codes: Floats, ranks: Floats | None) -> Floats:
-    return codes if ranks is None else ranks[codes.astype(np.intp)]

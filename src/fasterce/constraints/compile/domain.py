@@ -1,14 +1,17 @@
 """Domain: the values each query may take."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fasterce.constraints.compile.dependencies import Dependencies
+from fasterce.constraints.compile.dependencies import Dependencies, Dependency
+from fasterce.constraints.compile.program import limits_of
 from fasterce.data.codec import Block, Codec
 from fasterce.data.schema import MISSING
+from fasterce.kernels.links import NO_LINKS, Links
 from fasterce.typing import Floats, Indices, Mask
 
 # A numeric feature that moves less than this in the encoded matrix keeps its value.
@@ -100,10 +103,20 @@ class Domain:
         """Whether there are constraints between features."""
         return self.dependencies is not None
 
+    @cached_property
+    def links(self) -> Links:
+        """The constraints between features and the limits of each as arrays for the compiled loops."""
+        features = self.base.shape[1]
+        linked = np.zeros(features, dtype=np.bool_)
+        if self.dependencies is None:
+            return NO_LINKS._replace(linked=linked)
+        linked[[j for dependency in self.dependencies.dependencies for j in dependency.features]] = True
+        return self.dependencies.links._replace(limits=limits_of(self), linked=linked)
+
     @property
-    def unlinked(self) -> bool:
-        """Whether every set of legal changes is legal."""
-        return self.dependencies is None and self.most_changes is None
+    def calls_functions(self) -> bool:
+        """Whether a feature follows from others by a function of the user's, which compiled loops cannot call."""
+        return self.dependencies is not None and self.dependencies.functions
 
     @property
     def may_move(self) -> Mask:
@@ -169,8 +182,8 @@ class Domain:
         return self._round(values, self.lower[middle], self.upper[middle], features, anchor)
 
     def round_own(self, values: Floats, features: Indices) -> Floats:
-        """The same for values (rows, R, sections) of one feature (rows, R) each."""
-        row = np.arange(len(values))[:, None]
+        """The same for values (rows, ..., sections) of one feature (rows, ...) each."""
+        row = np.arange(len(values)).reshape(-1, *[1] * (features.ndim - 1))
         lower, upper = self.lower[row, features][..., None], self.upper[row, features][..., None]
         anchor = None if self.anchor is None else self.anchor[row, features][..., None]
         return self._round(values, lower, upper, features[..., None], anchor)
@@ -210,12 +223,6 @@ class Domain:
         step = 0.0 if self.step is None else float(self.step[feature])
         return step or float(10.0 ** -float(self.decimals[feature]))
 
-    def at_precision(self, values: Floats, feature: int) -> Floats:
-        """Return values of one feature as its column will hold them, without bounds."""
-        scale = 10.0 ** float(self.decimals[feature])
-        rounded: Floats = np.round(np.asarray(values, dtype=np.float64) * scale) / scale + 0.0
-        return rounded.astype(np.float32).astype(np.float64) if self.single[feature] else rounded
-
     def contains(self, codes: Floats, counted: bool = True) -> Mask:
         """Return which candidates (rows, K, features) are legal; without `counted` except for the number of changes."""
         rows, count, features = codes.shape
@@ -232,10 +239,11 @@ class Domain:
             kept &= self.dependencies.keeps(self, rows, codes)
         return kept & self._count_kept(rows, codes) if counted else kept
 
-    def links_kept(self, rows: Indices, codes: Floats) -> Mask:
-        """Return which candidates (N, features) satisfy the constraints between features and the number of changes."""
-        kept = self._count_kept(rows, codes)
-        return kept if self.dependencies is None else kept & self.dependencies.keeps(self, rows, codes)
+    def satisfied(self, dependency: Dependency, rows: Indices, codes: Floats) -> Mask:
+        """Return which candidates (N, features) satisfy one constraint between features."""
+        if self.dependencies is None:
+            raise ValueError("the domain has no constraints between features")
+        return self.dependencies.keeps(self, rows, codes, (dependency,))
 
     def each_legal(self, rows: Indices, codes: Floats) -> Mask:
         """Return which candidates satisfy the constraints on each feature by itself; `rows` are their queries."""
@@ -342,11 +350,6 @@ def carry_movement(codec: Codec, domain: Domain, before: Floats, after: Floats) 
         present = np.where(is_missing, number, codes[..., block.feature])
         codes[..., block.feature] = np.where(missing, MISSING, present)
     return domain.project(codes)
-
-
-def decode_plainly(codec: Codec, domain: Domain, after: Floats) -> Floats:
-    """Return the output of the decoder, made legal, as in the paper."""
-    return domain.project(codec.decode(after))
 
 
 def _likeliest(scores: Floats, block: Block, domain: Domain) -> Floats:

@@ -35,7 +35,18 @@ __all__ = [
 
 
 def adapt(model: object) -> Model:
-    """Return a model with `predict(frame)`, and scores and classes where it has them; the model itself where possible."""
+    """Return a model with the interface of `Model`; `FasterCE` calls this on its model.
+
+    Parameters
+    ----------
+    model : object
+        A model of a supported library.
+
+    Returns
+    -------
+    Model
+        An adapter, or the model itself if it needs none.
+    """
     names = type_names(model)
     for name, wrap in FAMILIES:
         if name in names:

@@ -1,4 +1,4 @@
-"""What the adapters share: probabilities to labels, frames to what a library takes."""
+"""Shared code of the adapters: probabilities to labels, frames to the input of a library."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,7 +19,7 @@ ACTIVATIONS = get_args(Activation)
 Labels = Sequence[Hashable]
 SCORE_METHODS = ("predict_proba", "decision_function")
 SUM_ERROR = 1e-3
-# What pandas calls values that are numbers.
+# Names pandas has for inferred types that are numbers.
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "empty")
 
 Method = TypeVar("Method", bound=Callable[..., object])
@@ -38,13 +38,14 @@ class WithClasses:
 
     @property
     def classes_(self) -> Objects:
+        """The labels the model can predict."""
         if self._classes is None:
             raise AttributeError("classes_: this model has no classes, or does not name them; expected classes=[...].")
         return self._classes
 
 
 class Adapter(WithClasses, ABC):
-    """A library's model as labels and probabilities, or as numbers; a library adds `evaluate` alone.
+    """Base class of adapters: labels and probabilities, or numbers. A subclass needs `evaluate` only.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class Adapter(WithClasses, ABC):
     Attributes
     ----------
     predicts_numbers, has_probabilities : bool
-        What the model predicts; a library where it is not one or the other sets them itself.
+        What the model predicts; a subclass may change them after `__init__`.
     """
 
     def __init__(self, classes: Objects | None) -> None:
@@ -67,12 +68,14 @@ class Adapter(WithClasses, ABC):
         """Return probabilities (N, C) where there are classes, else numbers (N,)."""
 
     def predict(self, frame: object) -> Objects:
+        """Return one label or number per row."""
         if self._classes is None:
             return self._evaluate(frame)
         return np.asarray(self._classes[self._evaluate(frame).argmax(axis=1)])
 
     @method_if(lambda self: self.has_probabilities)
     def predict_proba(self, frame: object) -> Floats:
+        """Return probabilities (N, C) in the order of `classes_`."""
         return self._evaluate(frame)
 
     def _evaluate(self, frame: object) -> Floats:
@@ -110,7 +113,7 @@ def label_array(labels: Labels) -> Objects:
 
 
 def object_array(values: Labels) -> Objects:
-    """Return values as objects, whatever they are."""
+    """Return values as an array of objects."""
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found
@@ -211,7 +214,7 @@ def _floats(column: pd.Series, library: str) -> Floats:
         # Many times faster than with `na_value`.
         return np.asarray(column.to_numpy(dtype=np.float64))
     if is_text(column):
-        # Categories and plain objects may be numbers all the same.
+        # Categories and plain objects may hold numbers.
         column = column.astype(object)
         if pd.api.types.infer_dtype(column, skipna=True) not in NUMBERS:
             raise InputError("models.text_column", column=column.name, library=library)

@@ -1,4 +1,4 @@
-"""Functions of your own as a model."""
+"""A user's functions as a model."""
 
 from collections.abc import Callable
 
@@ -45,12 +45,14 @@ class FunctionModel(WithClasses):
         self._classes = None if classes is None else label_array(classes)
 
     def predict(self, frame: object) -> Objects:
+        """Return one label per row."""
         if self._labels is not None:
             return np.asarray(self._labels(frame))
         return np.asarray(self.classes_[self.predict_proba(frame).argmax(axis=1)])
 
     @method_if(lambda self: self._probabilities is not None)
     def predict_proba(self, frame: object) -> Objects:
+        """Return probabilities (N, C) in the order of `classes_`."""
         assert self._probabilities is not None
         found = np.asarray(self._probabilities(frame))
         if found.ndim != 2:

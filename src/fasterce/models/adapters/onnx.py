@@ -1,5 +1,6 @@
 """ONNX models, through ONNX Runtime: one input per column, one matrix, or as you declare."""
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fasterce.data.frames import as_pandas
-from fasterce.errors import InputError, ModelError, import_extra, problem_of
+from fasterce.errors import InputError, MissingExtraError, ModelError, import_extra, problem_of
+from fasterce.io.processes import NO_TELEMETRY
 from fasterce.models.adapters import base
 from fasterce.models.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, Fed, InputFeed, OnnxInput
 from fasterce.options import check_choice
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from onnxruntime import InferenceSession
 
+# Log level of ONNX Runtime for fatal errors only.
 SILENT = 4
 # The prediction for a row must not depend on the others: every run has this many rows, on one thread.
 BLOCK = 128
@@ -87,6 +90,7 @@ class OnnxModel(base.Adapter):
         return (make if self._classes is None else partial(make, classes=self._classes.tolist())), (self.graph,)
 
     def predict(self, frame: object) -> Objects:
+        """Return one label or number per row."""
         rows = as_pandas(frame, "rows")
         if len(rows) == 0:
             return np.zeros(0, dtype=np.float64 if self.predicts_numbers else object)
@@ -98,40 +102,56 @@ class OnnxModel(base.Adapter):
     def labels_of(self, fed: Fed) -> Objects:
         """Return what `predict` does, from the model's inputs."""
         if self.predicts_numbers:
-            return _flat(self._run(fed, self._score)).astype(np.float64)
+            return _flat(self._run(fed, self._score)[0]).astype(np.float64)
         if self._label is None:
-            return np.asarray(self.classes_[self._raw_probabilities(fed).argmax(axis=1)])
-        labels = _flat(self._run(fed, self._label))
-        # Labels that are not positions are the user's already.
+            return self._most_likely(self._as_probabilities(*self._run(fed, self._score)))
+        return self._as_labels(*self._run(fed, self._label))
+
+    def probabilities_of(self, fed: Fed) -> Floats:
+        """Return what `predict_proba` does, from the model's inputs."""
+        return base.check_probabilities(self._as_probabilities(*self._run(fed, self._score)))
+
+    def labels_and_probabilities_of(self, fed: Fed) -> tuple[Objects, Floats]:
+        """Return what `predict` and `predict_proba` do, from one run of the model."""
+        if self._label is None:
+            probabilities = self.probabilities_of(fed)
+            return self._most_likely(probabilities), probabilities
+        labels, scores = self._run(fed, self._label, self._score)
+        return self._as_labels(labels), base.check_probabilities(self._as_probabilities(scores))
+
+    def _most_likely(self, probabilities: Floats) -> Objects:
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def _as_labels(self, output: Objects) -> Objects:
+        labels = _flat(output)
+        # Labels that are not positions need no names.
         if self._named is None or labels.dtype.kind not in "iub":
             return labels
         return base.labels_at(self._named, labels)
 
-    def probabilities_of(self, fed: Fed) -> Floats:
-        """Return what `predict_proba` does, from the model's inputs."""
-        return base.check_probabilities(self._raw_probabilities(fed))
+    def _as_probabilities(self, output: Objects) -> Floats:
+        return base.as_probabilities(output.astype(np.float64), self.activation, len(self.classes_))
 
-    def _raw_probabilities(self, fed: Fed) -> Floats:
-        return base.as_probabilities(self._run(fed, self._score).astype(np.float64), self.activation, len(self.classes_))
-
-    def _run(self, fed: Fed, output: OnnxInput | None) -> Objects:
-        """Return one output for all rows, computed block by block."""
-        assert output is not None
+    def _run(self, fed: Fed, *outputs: OnnxInput | None) -> list[Objects]:
+        """Return outputs for all rows, computed block by block."""
+        names = [output.name for output in outputs if output is not None]
         rows, size = len(next(iter(fed.values()))), self.block
         padding = -rows % size
         if padding:
             fed = {name: np.concatenate([part, part[-1:].repeat(padding, axis=0)]) for name, part in fed.items()}
-        found = [
-            self._read(self._run_block({name: part[start : start + size] for name, part in fed.items()}, output))
+        blocks = [
+            self._run_block({name: part[start : start + size] for name, part in fed.items()}, names)
             for start in range(0, rows + padding, size)
         ]
-        if any(part.ndim == 0 or len(part) != size for part in found):
-            raise ModelError("models.prediction_count", received=found[0].shape, rows=size)
-        return np.concatenate(found)[:rows]
+        found = [[self._read(part) for part in parts] for parts in zip(*blocks, strict=True)]
+        for parts in found:
+            if any(part.ndim == 0 or len(part) != size for part in parts):
+                raise ModelError("models.prediction_count", received=parts[0].shape, rows=size)
+        return [np.concatenate(parts)[:rows] for parts in found]
 
-    def _run_block(self, fed: Fed, output: OnnxInput) -> Any:
+    def _run_block(self, fed: Fed, outputs: list[str]) -> list[Any]:
         try:
-            return self.session.run([output.name], fed)[0]
+            return list(self.session.run(outputs, fed))
         except Exception as error:
             raise ModelError("models.onnx_failed", cause=problem_of(error)) from error
 
@@ -181,7 +201,7 @@ def _blank(tensor: OnnxInput, rows: int) -> Objects:
 
 
 def _graph(model: Any) -> bytes | None:
-    """Return the bytes of a model; None for a session, which does not give them."""
+    """Return the bytes of a model; None for a session, from which they cannot be read."""
     if isinstance(model, (bytes, bytearray)):
         return bytes(model)
     if isinstance(model, (str, PathLike)):
@@ -196,13 +216,21 @@ def _graph(model: Any) -> bytes | None:
     raise InputError("models.not_onnx", option="model", received=type(model).__name__)
 
 
-def _start(graph: bytes) -> "InferenceSession":
+def start_session(graph: bytes) -> "InferenceSession":
+    """Return a session of one thread, without telemetry."""
+    os.environ.setdefault(*NO_TELEMETRY)
     runtime = import_extra("onnxruntime", "onnx", "An ONNX model")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = SILENT
+    return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _start(graph: bytes) -> "InferenceSession":
     try:
-        return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return start_session(graph)
+    except MissingExtraError:
+        raise
     except Exception as error:
         raise ModelError("models.onnx_file", cause=problem_of(error)) from error
 

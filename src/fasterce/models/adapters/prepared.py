@@ -1,4 +1,4 @@
-"""Models with something done before or after: a frame prepared for an estimator, other names for classes."""
+"""Models wrapped by a step before or after: a frame prepared for an estimator, other names for classes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,17 +14,27 @@ from fasterce.typing import Objects
 
 
 class PreparedModel:
-    """An estimator and what is done to a frame before it predicts; everything else is the estimator's own."""
+    """An estimator with a function that prepares its input; scores and classes are those of the estimator.
+
+    Parameters
+    ----------
+    model : object
+        The estimator.
+    prepare : callable
+        From a DataFrame to the input of the estimator.
+    """
 
     def __init__(self, model: object, prepare: Callable[[pd.DataFrame], object]) -> None:
         self.model = model
         self.prepare = prepare
 
     def predict(self, frame: object) -> Objects:
+        """Return one label or number per row."""
         return self._evaluate("predict", frame)
 
     @property
     def predicts_numbers(self) -> bool:
+        """Whether the estimator is a regressor."""
         return predicts_numbers(self.model)
 
     def __getattr__(self, name: str) -> object:
@@ -61,6 +71,7 @@ class RenamedModel:
         self.classes_ = named_classes(classes, len(known))
 
     def predict(self, frame: object) -> Objects:
+        """Return one named class per row."""
         predict = getattr(self.model, "predict", self.model)
         labels = np.asarray(predict(frame))  # type: ignore[operator]
         return labels_at(self.classes_, labels.reshape(len(labels)))

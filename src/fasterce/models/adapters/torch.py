@@ -1,4 +1,4 @@
-"""PyTorch modules, given tensors a function of yours makes from a frame, or the codec's matrix."""
+"""PyTorch modules, with a user's function from a frame to tensors, or with the matrix of the codec."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -67,9 +67,20 @@ class TorchModel(base.Adapter):
     def on_matrix(
         cls, module: "Module", encoding: "CodecMatrix | tuple[Schema | None, pd.DataFrame]", **options: Any
     ) -> "TorchModel":
-        """Return an adapter for a module trained on a `CodecMatrix`: numbers standardised, categories one-hot.
+        """Return an adapter for a module trained on a `CodecMatrix`.
 
-        `options` are the parameters `classes`, `activation` and `task`.
+        Parameters
+        ----------
+        module : torch.nn.Module
+            The module.
+        encoding : CodecMatrix or (Schema or None, DataFrame)
+            The matrix it was trained on, or the schema and the training rows.
+        **options
+            `classes`, `activation` and `task` of `TorchModel`.
+
+        Returns
+        -------
+        TorchModel
         """
         matrix = encoding if isinstance(encoding, CodecMatrix) else CodecMatrix(encoding[1], encoding[0])
         return cls(module, matrix, **options)
@@ -110,9 +121,21 @@ class TorchModel(base.Adapter):
 
 
 class CodecMatrix:
-    """Turns a DataFrame into the matrix the autoencoder gets, as float32: the input of `TorchModel.on_matrix`.
+    """Convert a DataFrame to a float32 matrix, the input of `TorchModel.on_matrix`.
 
-    `width` is its number of columns: one per number and one per category in the training rows.
+    Numbers are standardised and categories one-hot, as for the autoencoder.
+
+    Parameters
+    ----------
+    X : DataFrame
+        The training rows.
+    schema : Schema, optional
+        By default inferred from `X`.
+
+    Attributes
+    ----------
+    width : int
+        Number of columns of the matrix: one per number and one per category.
     """
 
     def __init__(self, X: pd.DataFrame, schema: Schema | None = None) -> None:
@@ -133,7 +156,7 @@ class CodecMatrix:
 
 @contextmanager
 def _evaluation_mode(module: "Module") -> Iterator[None]:
-    """Evaluation mode; afterwards every part of the module has the mode it had."""
+    """Set evaluation mode; restore the mode of every submodule afterwards."""
     modes = [(part, part.training) for part in module.modules()] if hasattr(module, "modules") else []
     if any(training for _, training in modes):
         module.eval()

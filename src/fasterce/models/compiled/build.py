@@ -1,4 +1,4 @@
-"""Compile the user's model, or say why it cannot be compiled."""
+"""Compile the user's model, or return why it cannot be compiled."""
 
 from collections.abc import Callable, Hashable, Iterator
 from functools import cache, partial, reduce
@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from fasterce.config import CompiledConfig
 from fasterce.data.table import Table
 from fasterce.errors import Problem, make_problem, problem_of
 from fasterce.models.adapters import LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
+from fasterce.models.adapters.base import type_names
 from fasterce.models.compiled.model import CodesPreprocessor, CompiledModel, NotCompiledError, OutputReader
 from fasterce.models.compiled.native import SessionBackend, session_preprocessor
 from fasterce.models.compiled.preprocessing import Transform, column_preprocessor, learn_preprocessor
@@ -30,7 +29,11 @@ Compile = Callable[[], CompiledModel]
 Formats = list[tuple[OutputReader, DTypeLike]]
 
 DEFAULTS = CompiledConfig()
-VOTES = (ExtraTreesClassifier, RandomForestClassifier, BaggingClassifier, DecisionTreeClassifier)
+# Estimators of scikit-learn whose probabilities are shares of votes; by name, since importing them takes time and memory.
+VOTES = {
+    ("sklearn", name)
+    for name in ("ExtraTreesClassifier", "RandomForestClassifier", "BaggingClassifier", "DecisionTreeClassifier")
+}
 # Models whose structure is read or that are not compiled.
 READ_ONLY = (XGBoostModel, LightGBMModel, RenamedModel)
 NATIVE = (OnnxModel, XGBoostModel, LightGBMModel)
@@ -133,7 +136,7 @@ def _readers(model: object, last: object, predictor: Predictor, vote_decimals: i
     by_label = OutputReader(classes, order, None, False)
     if method is None:
         return [by_label]
-    votes = isinstance(last, VOTES)
+    votes = bool(type_names(last) & VOTES)
     by_score = OutputReader(classes, order, method, use_scores, vote_decimals if votes else None)
     if use_scores:
         return [by_score]

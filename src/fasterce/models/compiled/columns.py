@@ -1,4 +1,4 @@
-"""The columns a model's last step gets, as functions of codes: which values of a feature go left at a split."""
+"""The columns of a model's last step as functions of codes: which values of a feature go left at a split."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MOST_CELLS = 2_000_000
 # Factor by which the distance from a guessed edge grows, from one position and the rounding of one operation.
 STEP_FACTOR = 64
 EPSILON = float(np.finfo(np.float64).eps)
-# Calls after which an edge counts as outside the values a feature can have.
+# Calls after which an edge counts as beyond the possible values of a feature.
 MOST_CALLS = 11
 # Owners of columns that do not depend on a feature.
 CONSTANT = -1
@@ -190,7 +190,7 @@ class _EdgeSearch:
         for call in range(MOST_CALLS):
             below, above = self._small(todo, np.stack([low[todo], high[todo]], axis=1)).T
             bounded[todo] = np.where(below, np.where(above, 1.0, 0.0), -1.0)
-            # What one side has shown need not be looked for again.
+            # A side that has been found is not searched again.
             high[todo[~below]], low[todo[above]] = low[todo[~below]], high[todo[above]]
             steps, reach = STEP_FACTOR**call, scale * EPSILON * float(STEP_FACTOR) ** call
             lower = np.minimum(np.maximum(low, self.first + steps) - steps, self._steps(guess - reach))

@@ -57,7 +57,7 @@ def _compile(model: Any, inputs: list[tuple[str, DataType]], scores: str | None)
 
 
 def _convert(model: Any, inputs: list[tuple[str, DataType]], scores: str | None) -> Any:
-    """Convert a model; converters refuse options they do not know, so that several sets are tried."""
+    """Convert a model; converters reject options they do not know, so several sets are tried."""
     wanted = {"raw_scores": True} if scores == "decision_function" else {}
     last = last_step(model)
     for options in ({"zipmap": False, **wanted}, wanted, {"zipmap": False}):

@@ -1,4 +1,4 @@
-"""ONNX models used as they are, given their inputs without building a DataFrame.
+"""ONNX models run unchanged, with inputs made without a DataFrame.
 
 The same graph in the same blocks gives the same bits: a search finds what it would with the model.
 """
@@ -6,12 +6,13 @@ The same graph in the same blocks gives the same bits: a search finds what it wo
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from fasterce.data.table import Table
-from fasterce.errors import ModelError
+from fasterce.errors import FasterCEError, ModelError
 from fasterce.models.adapters import OnnxModel
 from fasterce.models.adapters.onnx_inputs import FRACTIONS, NUMBERS, TEXT, OnnxInput, is_flat
 from fasterce.models.compiled.model import NotCompiledError
@@ -82,14 +83,54 @@ class SessionBackend:
         return np.full((1, len(self.model.classes_)), np.nan) if self.probabilities else np.array([None], dtype=object)
 
 
+class DirectModel:
+    """An ONNX model evaluated on codes: it gets what it would get from their frame, and runs once for labels and
+    probabilities."""
+
+    def __init__(self, model: OnnxModel, preprocessor: TensorPreprocessor) -> None:
+        self.model = model
+        self.preprocessor = preprocessor
+
+    def __call__(self, codes: Floats) -> tuple[Objects, Floats]:
+        """Return labels (N,) and probabilities (N, C)."""
+        # Codes are filled up to whole blocks here: that takes less time than for every input.
+        padded = np.concatenate([codes, codes[-1:].repeat(-len(codes) % self.model.block, axis=0)])
+        labels, probabilities = self.model.labels_and_probabilities_of(self.preprocessor.inputs(padded, len(padded)))
+        return labels[: len(codes)], probabilities[: len(codes)]
+
+
+# The inputs of each model for the table it was used with last, None where it needs frames.
+_PREPROCESSORS: WeakKeyDictionary[OnnxModel, tuple[Table, TensorPreprocessor | None]] = WeakKeyDictionary()
+
+
+def direct_model(model: object, table: Table, codes: Floats) -> DirectModel | None:
+    """Return the model for codes of a table; None if a row may hold more than its codes, or the model is another one.
+
+    `codes` has at least one known row.
+    """
+    if not isinstance(model, OnnxModel) or not model.has_probabilities or not table.is_exact:
+        return None
+    known = _PREPROCESSORS.get(model)
+    if known is None or known[0] is not table:
+        known = _PREPROCESSORS[model] = table, _preprocessor_or_none(model, table, codes)
+    return None if known[1] is None else DirectModel(model, known[1])
+
+
+def _preprocessor_or_none(model: OnnxModel, table: Table, codes: Floats) -> TensorPreprocessor | None:
+    try:
+        return session_preprocessor(model, table, codes[:1]) if len(codes) else None
+    except FasterCEError:
+        return None
+
+
 def session_preprocessor(model: OnnxModel, table: Table, codes: Floats) -> TensorPreprocessor:
-    """Return what each input of the model takes, every category as the model gets it; raises `NotCompiledError`."""
+    """Return how each input of the model is made, with every category as the model receives it; raises `NotCompiledError`."""
     frame = table.frame(_every_category(table, codes))
     with warnings.catch_warnings():
         # The warning about unused columns was given when the model was first evaluated.
         warnings.simplefilter("ignore")
         fed, plan = model.feed(frame), model.feed.plan(frame)
-    # A category the model refuses would fail a whole block of rows.
+    # A category that the model rejects would fail a whole block of rows.
     model.labels_of(fed)
     tensors = tuple(_tensor(given, names, fed[given.name], table) for given, names in plan)
     return TensorPreprocessor(tensors, StoredDtypes.of(table))

@@ -29,9 +29,9 @@ EVEN_VALUES = 9
 MOST_CELLS = 20_000_000
 # Relative errors that are rounding, in double and in single precision.
 DOUBLE_SLACK, SINGLE_SLACK = 1e-9, 4e-6
-# Values at which a transform that is no straight line is tabulated.
+# Values at which a nonlinear transform is tabulated.
 KNOTS = 4_096
-# Relative error of such a table, and the share of rows that must be within it: a step between two knots is missed.
+# Relative error of such a table, and the share of rows that must be within it; a step between two knots is not seen.
 CURVE_SLACK, MOST_NEAR = 1e-3, 0.99
 
 
@@ -259,7 +259,9 @@ def spread(feature: Feature, codes: Floats, known: int, even: int) -> Floats:
     some = seen[np.unique(np.linspace(0, len(seen) - 1, known).astype(np.intp))] if len(seen) else np.zeros(1)
     wide = np.concatenate([some, [end for end in (feature.lower, feature.upper) if np.isfinite(end)]])
     low, high = wide.min(), wide.max()
-    between = np.linspace(low, high if high > low else low + 1, even)
+    # A number that is the same in all rows needs a second value to show how the model treats it.
+    high = high if high > low else low + 1
+    between = np.linspace(low, high, even)
     if feature.integer:
         between = np.arange(low, high + 1) if high - low < even else np.round(between)
     return np.unique(np.concatenate([wide, between]))

@@ -125,7 +125,7 @@ READERS: dict[str, Callable[[Any], Layers]] = {
 class FirstLayer:
     """The first layer of a network as a sum of tables, one per feature, learned by probing.
 
-    Steps that mix columns, such as principal components, are no obstacle as long as the sum is one of functions of single
+    Steps that mix columns, such as principal components, are supported if the result is a sum of functions of single
     features.
     """
 

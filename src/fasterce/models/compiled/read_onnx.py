@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from fasterce.kernels.arrays import LINEAR, LOGISTIC, RELU, TANH
-from fasterce.models.adapters.onnx import BLOCK, OnnxModel
+from fasterce.models.adapters.onnx import BLOCK, OnnxModel, start_session
 from fasterce.models.compiled.form import LOGIT, NUMBER, PROBABILITY, SIGMOIDS, SOFTMAX, Form
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.preprocessing import Transform
 from fasterce.models.compiled.read_network import Layers
 from fasterce.models.compiled.read_trees import ModelTrees, TreeNodes, join_trees
-from fasterce.models.compiled.session import start_session
 from fasterce.typing import Floats, Indices, Objects
 
 ACTIVATIONS = {"Relu": RELU, "Tanh": TANH, "Sigmoid": LOGISTIC}

@@ -29,7 +29,7 @@ from fasterce.typing import Floats, Objects
 
 # Rounding of sums, relative to the largest output, in single and double precision.
 SINGLE_ROUNDING, DOUBLE_ROUNDING = 1e-6, 1e-12
-# Decimals of votes, so that sums in another order tie where the model's tie.
+# Decimals that votes are rounded to: sums in another order then tie wherever those of the model tie.
 VOTE_DECIMALS = 12
 NO_CLASSES: tuple[int, ...] = ()
 

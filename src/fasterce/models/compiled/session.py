@@ -8,21 +8,17 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from fasterce.latent.runtime import cores
+from fasterce.models.adapters.onnx import start_session
 from fasterce.typing import Floats, Objects
-
-if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
 
 Inputs = Mapping[str, Objects]
 Prepare = Callable[[Floats, int], Inputs]
 
-# ONNX Runtime's level for fatal errors only.
-SILENT = 4
 # More threads do not help: memory bandwidth is the limit.
 MOST_THREADS = 4
 # Blocks per part: small enough to stay in a core's cache and to keep all threads busy to the end.
@@ -70,16 +66,6 @@ def in_parts(work: Callable[[Floats], Objects], codes: Floats, block: int) -> Ob
     size = block * min(PART_BLOCKS, -(-len(codes) // (block * threads())))
     parts = [codes[start : start + size] for start in range(0, len(codes), size)]
     return np.concatenate(list(_pool(os.getpid()).map(work, parts)))
-
-
-def start_session(graph: bytes) -> "InferenceSession":
-    import onnxruntime  # noqa: PLC0415 - an extra
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = SILENT
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 @cache

@@ -3,10 +3,9 @@
 from collections.abc import Hashable
 from typing import Any
 
-from sklearn.pipeline import Pipeline
-
 from fasterce.data.dtypes import plain
 from fasterce.models.adapters import RenamedModel
+from fasterce.models.adapters.base import type_names
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.preprocessing import Transform
 
@@ -24,7 +23,7 @@ def best_estimator(model: Any) -> Any:
 
 def split_steps(model: Any) -> tuple[Transform, Any]:
     """Return all steps but the last as one function, and the last."""
-    if not isinstance(model, Pipeline):
+    if ("sklearn", "Pipeline") not in type_names(model):
         return lambda frame: frame, model
     transform, last = split_steps(best_estimator(model.steps[-1][1]))
     if len(model.steps) == 1:

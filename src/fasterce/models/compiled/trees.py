@@ -67,7 +67,7 @@ class _Translation:
         features = columns.table.schema.features
         split = np.flatnonzero(model.column != LEAF)
         owner = columns.owner[model.column[split]]
-        numeric = np.array([feature.numeric for feature in features])
+        self.numeric = numeric = np.array([feature.numeric for feature in features])
         self.feature = np.full(len(model.column), -1, dtype=np.intp)
         self.feature[split] = owner
         self.constant = split[owner == CONSTANT]
@@ -92,6 +92,7 @@ class _Translation:
         return Trees(
             edges=edges,
             edge_start=edge_start,
+            numeric=self.numeric,
             root=place[root].astype(np.int32),
             feature=self.feature[kept].astype(np.int32),
             cell=self.cell[kept],
@@ -144,7 +145,7 @@ class _Translation:
             own = np.unique(edge[mine])
             own = own[np.isfinite(own)]
             if mine.any() and len(own) == 0:
-                # So that a value of the feature has a cell.
+                # Every value of the feature needs a cell.
                 own = columns.row[j : j + 1]
             self.cell[nodes[mine]] = np.where(edge[mine] == -np.inf, -1, np.searchsorted(own, edge[mine]))
             found.append(own)

@@ -23,7 +23,7 @@ CATEGORICAL = 1
 
 
 def check(content: bytes) -> str:
-    """Return the text if its trees are trees; otherwise raise `UnsoundError`."""
+    """Return the text if the structure of its trees is valid; otherwise raise `UnsoundError`."""
     try:
         text = content.decode("utf-8").replace("\r\n", "\n")
         require("\0" not in text, "text")

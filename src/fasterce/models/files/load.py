@@ -110,7 +110,7 @@ def load_model(
         return _from_import(text, found, classes)
     content = _read(path)
     chosen = kind_of(str(path), path.suffix.lower(), content, kind)
-    # What is hashed is what is loaded: the file is read once.
+    # The file is read once, so that the digest is of the bytes that are loaded.
     model = _from_bytes(chosen, content, path, trust_pickle, trusted, classes)
     named = None if classes is None else tuple(classes)
     return LoadedModel(model, chosen, text, f"sha256:{hashlib.sha256(content).hexdigest()}", named)
@@ -161,7 +161,7 @@ def _from_bytes(kind: str, content: bytes, path: Path, trust_pickle: bool, trust
 
 @contextmanager
 def _guarded(path: Path, kind: str) -> Iterator[None]:
-    """Make an exception of the library that reads the file a problem."""
+    """Convert exceptions of the library that reads the file to problems."""
     try:
         yield
     except (MissingExtraError, InputError):

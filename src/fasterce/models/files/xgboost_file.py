@@ -21,7 +21,7 @@ MOST_CATEGORIES = 1 << 24
 
 
 def check(content: bytes) -> None:
-    """Raise `UnsoundError` unless the trees of the file are trees."""
+    """Raise `UnsoundError` unless the structure of the trees is valid."""
     is_json = content[1:].lstrip()[:1] in (b'"', b"}")
     try:
         model = json.loads(content) if is_json else read(content)

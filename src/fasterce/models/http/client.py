@@ -97,7 +97,7 @@ class ConnectionOptions(Checked):
 
     @property
     def patience(self) -> float:
-        """Seconds longer than a request with all its repetitions can take."""
+        """Upper bound in seconds on a request with all its repetitions."""
         return (self.retries + 1) * (2 * self.timeout + self.longest_wait) + self.slack
 
 
@@ -139,7 +139,7 @@ class Client:
 
     def _connection(self) -> "_Connection":
         mine = self._connections.get(os.getpid())
-        # Of two threads that come first together, one keeps nothing: a connection opens only when it is used.
+        # If two threads arrive first at the same time, one client is discarded: a connection opens only when it is used.
         return mine or self._connections.setdefault(os.getpid(), _Connection(self.options))
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class _Connection:
     """The state of one process: the pool of connections, the threads, and whether the server seems to be down.
 
     Once a request was repeated as often as allowed, or the server refuses all requests, nothing is sent for `rest` seconds;
-    then a single request decides. A caller that repeats smaller parts fails at once.
+    then a single request tests the server. A caller that sends smaller parts in the meantime fails at once.
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
@@ -191,7 +191,7 @@ class _Connection:
             except _BusyError as busy:
                 cause, wanted = busy.problem, busy.pause
             if turn < tries:
-                # The pause is the only thing random here; no result depends on it.
+                # Only the pause is random; no result depends on it.
                 time.sleep(min(pause * random.uniform(0.5, 1.0) if wanted is None else wanted, self.options.longest_wait))
                 pause *= 2
                 if self._resting():

@@ -25,7 +25,7 @@ KNOWN = (*WHOLE, *FLOATS, "BOOL", "BYTES")
 class InferenceModel(HttpModel):
     """A model behind a server with the Open Inference V2 protocol (KServe, MLServer, Triton, OpenVINO).
 
-    A missing value is sent as null. Parameters not listed here are those of `MLflowModel`.
+    A missing value is sent as null.
 
     Parameters
     ----------
@@ -40,6 +40,8 @@ class InferenceModel(HttpModel):
         Request parameters; None sends {"content_type": "pd"} (MLServer's for tables) for columns not declared.
     label, chances : str, optional
         Names of outputs, if they are not obvious. If given, only these are requested.
+    classes, gives, batch_rows, **connection
+        As for `MLflowModel`.
     """
 
     def __init__(

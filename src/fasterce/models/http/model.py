@@ -1,4 +1,4 @@
-"""What models behind HTTP have in common: frames in, batches sent as JSON, labels and probabilities out."""
+"""Base classes of models behind HTTP: frames in, batches sent as JSON, labels and probabilities out."""
 
 import json
 from abc import ABC, abstractmethod

@@ -23,7 +23,16 @@ SUMMARY = "Counterfactual explanations: what would have had to be different?"
 
 
 def create_app(state: AppState) -> FastAPI:
-    app = FastAPI(title=TITLE, summary=SUMMARY, version=version("fasterce"), openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title=TITLE,
+        summary=SUMMARY,
+        version=version("fasterce"),
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        # A redirect would repeat the host name that a client claims.
+        redirect_slashes=False,
+    )
     app.state.service = state
     app.router.route_class = ServiceRoute
     parts = (explain, records, artifacts, inference, kserve)
@@ -37,7 +46,8 @@ def create_app(state: AppState) -> FastAPI:
         app.add_exception_handler(kind, handle)
     app.openapi = lambda: openapi(app, state)  # type: ignore[method-assign]
     app.add_api_route("/openapi.json", interface, include_in_schema=False, openapi_extra=needs(EXPLAIN))
-    app.add_middleware(RequestMiddleware, state=state)
+    busy = {route.path: route for route in explain.router.routes if isinstance(route, ServiceRoute)}
+    app.add_middleware(RequestMiddleware, state=state, busy=busy)
     if state.settings.origins:
         # Outermost: a page of a permitted site must be able to read why its request was rejected.
         app.add_middleware(

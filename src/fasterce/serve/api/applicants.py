@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from fasterce.errors import MissingExtraError
-from fasterce.serve.messages import Json, StartError
+from fasterce.serve.messages import Description, Json, StartError
 
 # Rows read of the file, and rows per page.
 MAX_ROWS = 20_000
@@ -22,7 +22,9 @@ class Applicants:
     ) -> None:
         self.people: list[dict[str, Json]] = []
         for number, row in enumerate(rows, start=1):
-            values = {feature["name"]: cell(row.get(feature["name"]), feature) for feature in features}
+            values = {
+                feature["name"]: cell(row.get(feature["name"]), feature) for feature in features if _is_given(feature, row)
+            }
             self.people.append({"id": str(row[id_column] if id_column else number), "values": values})
         self.texts = [f"{one['id']} {' '.join(map(str, one['values'].values()))}".lower() for one in self.people]
 
@@ -33,7 +35,8 @@ class Applicants:
         except (OSError, ValueError) as error:
             raise StartError("serve.applicants_not_read", path=str(path), reason=str(error)) from error
         wanted = [feature["name"] for feature in features] + ([id_column] if id_column else [])
-        lacking = [name for name in wanted if rows and name not in rows[0]]
+        optional = {feature["name"] for feature in features if not feature.get("required", True)}
+        lacking = [name for name in wanted if rows and name not in rows[0] and name not in optional]
         if lacking:
             raise StartError("serve.applicants_lack_columns", path=str(path), columns=lacking)
         return cls(rows, id_column, features)
@@ -43,6 +46,16 @@ class Applicants:
         words = query.lower().split()
         hits = [k for k, text in enumerate(self.texts) if all(word in text for word in words)]
         return len(hits), [self.people[k] for k in hits[first : first + min(count, MAX_PAGE)]]
+
+
+def columns(description: Description) -> list[Mapping[str, Json]]:
+    """Return the columns that may be in the file: the features, and as text those that are passed through."""
+    passed = [{**one, "kind": "text"} for one in description.schema.get("passthrough", ())]
+    return [*description.schema["features"], *passed]
+
+
+def _is_given(feature: Mapping[str, Json], row: Mapping[str, Json]) -> bool:
+    return feature["name"] in row or feature.get("required", True)
 
 
 def delimited(path: Path) -> list[dict[str, Json]]:
@@ -66,7 +79,7 @@ def cell(value: Json, feature: Mapping[str, Json]) -> Json:
         return None
     if feature["kind"] == "numeric":
         return number(value)
-    if feature["kind"] == "time":
+    if feature["kind"] in ("time", "text"):
         return str(value)
     return next((known for known in feature["categories"] if str(known) == str(value)), str(value))
 

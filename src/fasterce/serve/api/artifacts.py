@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from fasterce.serve.api import metrics
 from fasterce.serve.api.applicants import MAX_PAGE
@@ -10,7 +10,8 @@ from fasterce.serve.api.problems import HTTPProblem, documented
 from fasterce.serve.api.records import pseudonym_key
 from fasterce.serve.api.route import ServiceRoute, needs
 from fasterce.serve.api.schemas import LONGEST_NAME, ApplicantPage, Artifacts, SchemaInfo
-from fasterce.serve.api.state import ADMIN, APPLICANTS, EXPLAIN, METRICS, State
+from fasterce.serve.api.state import ADMIN, APPLICANTS, EXPLAIN, METRICS, RECORDS, State
+from fasterce.serve.keys import SCOPES
 from fasterce.serve.letter import load_words
 
 Artifact = Annotated[str | None, Query(max_length=LONGEST_NAME)]
@@ -24,8 +25,8 @@ async def artifacts(state: State) -> Artifacts:
 
 
 @router.get("/v1/schema", openapi_extra=needs(EXPLAIN), responses=documented(401, 403, 404, 422, 503))
-async def schema(state: State, artifact: Artifact = None) -> SchemaInfo:
-    """The columns of an artifact, what may change, and which targets there are."""
+async def schema(state: State, request: Request, artifact: Artifact = None) -> SchemaInfo:
+    """The columns of an artifact, what may change, which targets there are, and what else the key permits."""
     found, settings = state.dispatcher.describe(artifact), state.settings
     limits = {"rows": settings.most_rows, "n": settings.most_n, "deadline_ms": settings.most_deadline_ms}
     digests = {"artifact": found.artifact_digest, "model": found.model_digest}
@@ -36,7 +37,14 @@ async def schema(state: State, artifact: Artifact = None) -> SchemaInfo:
         "subjects": bool(pseudonym_key(state)),
         "letter": {name: words[name] for name in ("sender", "contact", "recipient")},
     }
-    return SchemaInfo.model_validate({**found.schema, "limits": limits, "digests": digests, "records": records})
+    scopes = request.state.scopes
+    permitted = set(SCOPES if scopes is None else scopes)
+    may = {
+        "list_applicants": found.name in state.applicants and APPLICANTS in permitted,
+        "find_records": state.store is not None and RECORDS in permitted,
+        "erase_records": state.store is not None and {RECORDS, ADMIN} <= permitted,
+    }
+    return SchemaInfo.model_validate({**found.schema, "limits": limits, "digests": digests, "records": records, "may": may})
 
 
 @router.get("/v1/applicants", openapi_extra=needs(APPLICANTS), responses=documented(401, 403, 404, 422))

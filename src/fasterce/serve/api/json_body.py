@@ -1,5 +1,5 @@
 """Parse bodies as JSON more strictly than `json` does: a repeated name in an object, a lone surrogate or an overlong integer
-would mean one thing here and another where the record is read."""
+could be read differently by a reader of the record."""
 
 import json
 from collections import Counter

@@ -6,6 +6,7 @@ import logging
 import sys
 import traceback
 from datetime import UTC, datetime
+from functools import lru_cache
 
 NAME = "fasterce.serve"
 log = logging.getLogger(NAME)
@@ -48,10 +49,13 @@ def shown_address(client: tuple[str, int] | None, how: str) -> str | None:
     """Return the address of a client for a log line: none, full, or only its network."""
     if client is None or how == "none":
         return None
-    if how == "full":
-        return client[0]
+    return client[0] if how == "full" else _network(client[0])
+
+
+@lru_cache(1000)
+def _network(text: str) -> str | None:
     try:
-        address = ipaddress.ip_address(client[0])
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
     address = getattr(address, "ipv4_mapped", None) or address

@@ -2,21 +2,24 @@
 
 import logging
 import re
+from collections.abc import Mapping
 from time import perf_counter
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fasterce.serve.api import logs
 from fasterce.serve.api.problems import HANDLED, HTTPProblem, matching_routes, respond
+from fasterce.serve.api.route import refuse_if_busy, scopes_of
 from fasterce.serve.api.state import AppState
 from fasterce.serve.settings import LOCAL
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-# Methods that change nothing.
+# Safe methods.
 SAFE = ("GET", "HEAD", "OPTIONS")
 PAGE = "/page/"
 NOT_LOGGED = ("/v2/health/", "/metrics", PAGE)
@@ -28,6 +31,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
@@ -36,8 +40,10 @@ POLICY = (
 class RequestMiddleware:
     """Around all routes. No response has a stack trace."""
 
-    def __init__(self, app: ASGIApp, state: AppState) -> None:
+    def __init__(self, app: ASGIApp, state: AppState, busy: Mapping[str, BaseRoute]) -> None:
         self.app, self.state = app, state
+        # Routes, by path, that most requests are for: those there is no room for are refused here.
+        self.busy = {path: (route, scopes_of(route)) for path, route in busy.items()}
         self.local_only = state.settings.host in LOCAL
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,12 +51,15 @@ class RequestMiddleware:
             await self.app(scope, receive, send)
             return
         if scope["method"] == "HEAD":
-            # A route that is read is read without the body as well.
+            # Every GET route also supports HEAD.
             scope, send = {**scope, "method": "GET"}, without_body(send)
         tracked = TrackedRequest(scope, send)
         self.state.metrics.in_flight.inc()
         try:
             self.check_headers(scope)
+            if scope["method"] == "POST" and scope["path"] in self.busy:
+                scope["route"], scopes = self.busy[scope["path"]]
+                refuse_if_busy(Request(scope), self.state, scopes)
             await self.app(scope, receive, tracked.send)
         except Exception as error:
             if not isinstance(error, HANDLED):
@@ -117,8 +126,8 @@ class TrackedRequest:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers.update(HEADERS | {"x-request-id": self.id})
+            headers = MutableHeaders(raw=[*message["headers"], *RAW_HEADERS, (b"x-request-id", self.id.encode())])
+            message["headers"] = headers.raw
             headers.setdefault("content-security-policy", POLICY)
             # Files of the page may be cached if they are revalidated; results may not.
             cached = self.scope["path"].startswith(PAGE) and self.status < 400

@@ -1,7 +1,10 @@
 """Routes about stored records: one record, its letter, the records of a subject, decision or request; erasing a subject's."""
 
+import hashlib
 import json
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -11,9 +14,9 @@ from fastapi.responses import HTMLResponse
 from fasterce.pseudonyms import VARIABLE, pseudonym
 from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, documented, text
 from fasterce.serve.api.route import ServiceRoute, needs
-from fasterce.serve.api.schemas import LONGEST_NAME, Erased, LetterRequest, RecordList, SubjectQuery
+from fasterce.serve.api.schemas import LONGEST_NAME, Erased, LetterList, LetterRequest, RecordList, SubjectQuery
 from fasterce.serve.api.state import ADMIN, EXPLAIN, RECORDS, AppState, State
-from fasterce.serve.letter import letter, load_words, policy
+from fasterce.serve.letter import letter, load_words, policy, positions
 from fasterce.serve.store import Store
 
 Text = Annotated[str | None, Query(max_length=LONGEST_NAME)]
@@ -58,7 +61,34 @@ async def written(state: AppState, id: UUID, request: Request, given: LetterRequ
         raise FieldsProblem("invalid_request", [("alternatives", text("no_such_alternative", most=most))])
     people = given.model_dump(include={"sender", "contact", "recipient"})
     page = letter(found, load_words(state.settings.letter), alternatives=chosen, **people)
+    if given.keep:
+        await store_letter(
+            state, str(id), page, positions(found["counterfactuals"], chosen), getattr(request.state, "key", None)
+        )
     return HTMLResponse(page, headers={"Content-Security-Policy": policy()})
+
+
+async def store_letter(state: AppState, id: str, page: str, alternatives: Sequence[int], key: str | None) -> None:
+    """Store with the record that a letter was written, before it is returned; the same letter again is stored once."""
+    digest = hashlib.sha256(page.encode()).hexdigest()
+    written_now = {
+        "id": hashlib.sha256(f"{id}\n{digest}".encode()).hexdigest(),
+        "record": id,
+        "time": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "alternatives": json.dumps(alternatives),
+        "digest": f"sha256:{digest}",
+        "key": key,
+    }
+    if not await store_of(state).put_letter(written_now):
+        raise HTTPProblem(404, "no_such_record", "serve.no_such_record")
+
+
+@router.get("/v1/records/{id}/letters", openapi_extra=READ, summary="The letters written about a record")
+async def letters(id: UUID, state: State, request: Request) -> LetterList:
+    """When each was written, with which key, and which alternatives it contains."""
+    await body(state, id, request)
+    found = await store_of(state).get_letters(str(id))
+    return LetterList.model_validate({"letters": [one | {"alternatives": json.loads(one["alternatives"])} for one in found]})
 
 
 @router.post("/v1/records/find", openapi_extra=needs(RECORDS), summary="Find the records of a person")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope
 
 from fasterce.serve.api.json_body import parse
@@ -28,23 +29,23 @@ class ServiceRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         handler = super().get_route_handler()
-        alternatives = [one["key"] for one in (self.openapi_extra or {}).get("security", ())]
+        alternatives = scopes_of(self)
         reads_rows = self.body_field is not None
 
         async def handle(request: Request) -> Response:
             state: AppState = request.app.state.service
             if not alternatives:
                 return await handler(request)
-            client = identify(request, state, alternatives)
-            if not state.open_requests.permits(client):
+            client, connection = identify(request, state, alternatives)
+            if not state.open_requests.permits(client, connection):
                 raise too_busy(state)
-            with state.open_requests.hold(client):
+            with state.open_requests.hold(client, connection):
                 if not reads_rows:
                     return await handler(request)
                 check_body_headers(request, state.settings)
                 if state.closing:
                     raise HTTPProblem(503, "closing", "serve.closing")
-                if not state.dispatcher.permits(client):
+                if not state.dispatcher.permits(client, connection):
                     raise too_busy(state)
                 request.state.body = await read_body(request.receive, state.settings)
                 parsed = StrictJSONRequest({**request.scope, "headers": as_json(request.scope)}, request.receive)
@@ -55,8 +56,9 @@ class ServiceRoute(APIRoute):
         return handle
 
 
-def identify(request: Request, state: AppState, alternatives: list[list[str]]) -> str:
-    """Return who shares the service with others: the key of the request, or the client's address where there are no keys.
+def identify(request: Request, state: AppState, alternatives: list[list[str]]) -> tuple[str, str]:
+    """Return who shares the service with others: the key of the request, or the client's address and connection where there
+    are no keys.
 
     Raises KeyRejected if the key has none of the alternative sets of scopes.
     """
@@ -71,7 +73,7 @@ def identify(request: Request, state: AppState, alternatives: list[list[str]]) -
     connection = request.scope["state"].get("connection")
     if connection is not None:
         connection.accepted = True
-    return client
+    return client, request.state.queue
 
 
 def check_key(state: AppState, authorization: str, alternatives: list[list[str]]) -> Key:
@@ -93,7 +95,7 @@ def check_body_headers(request: Request, settings: Settings) -> None:
     headers = request.headers
     if "inference-header-content-length" in headers:
         raise HTTPProblem(400, "binary", "serve.binary_tensors")
-    kind = headers.get("content-type", JSON if is_inference(request.url.path) else "")
+    kind = headers.get("content-type", JSON if is_inference(request.scope["path"]) else "")
     if kind.split(";")[0].strip().lower() != JSON or headers.get("content-encoding", "identity") != "identity":
         raise HTTPProblem(415, "media_type", "serve.media_type")
     length = headers.get("content-length", "0")
@@ -110,6 +112,21 @@ def as_json(scope: Scope) -> list[tuple[bytes, bytes]]:
 def is_inference(path: str) -> bool:
     """Whether a path belongs to the Open Inference protocol or KServe's first one."""
     return path.startswith(("/v2", "/v1/models"))
+
+
+def refuse_if_busy(request: Request, state: AppState, alternatives: list[list[str]]) -> None:
+    """Raise what a route that reads rows would, if it has no room for this client. Costs less than to get there: while there
+    is no room, most requests are refused."""
+    if state.open_requests.is_full or state.dispatcher.is_full:
+        client, connection = identify(request, state, alternatives)
+        if not (state.open_requests.permits(client, connection) and state.dispatcher.permits(client, connection)):
+            raise too_busy(state)
+
+
+def scopes_of(route: BaseRoute) -> list[list[str]]:
+    """Return the alternative sets of scopes that a route needs."""
+    extra: dict[str, Json] = getattr(route, "openapi_extra", None) or {}
+    return [one["key"] for one in extra.get("security", ())]
 
 
 def too_busy(state: AppState) -> HTTPProblem:

@@ -1,7 +1,9 @@
 """Validate rows against the schema of an artifact, and describe them for OpenAPI."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from fasterce.errors import suggestion
 from fasterce.serve.api.problems import MAX_FIELDS, FieldsProblem, text
@@ -11,6 +13,7 @@ Feature = Mapping[str, Json]
 SHOWN = 8
 LONGEST_SHOWN = 100
 EXACT = 2**53
+YEAR_FIRST = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}([T ].*)?")
 
 
 class RowValidator:
@@ -84,12 +87,27 @@ def cell_problem(row: Mapping[str, Json], feature: Feature) -> str | None:
     """Return what is wrong with one cell of a row, without what was sent; None if nothing is."""
     value = row.get(feature["name"])
     if value is not None and feature["kind"] == "time":
-        return None if isinstance(value, str) else text("cell_not_a_time", type=feature["type"])
+        return (
+            None if isinstance(value, str) and _may_be_time(value, feature) else text("cell_not_a_time", type=feature["type"])
+        )
     if value is not None:
         return number_problem(value, feature) if feature["kind"] == "numeric" else category_problem(value, feature)
     if feature["missing"]:
         return None
     return text("cell_missing" if feature["name"] in row else "cell_not_given")
+
+
+def _may_be_time(value: str, feature: Feature) -> bool:
+    """Return whether a date or time is in the order year-month-day or in the format of its column; durations and periods
+    are read by the worker."""
+    if feature["type"] != "date" and not str(feature["type"]).startswith("datetime"):
+        return True
+    if YEAR_FIRST.fullmatch(value):
+        return True
+    try:
+        return bool(feature.get("format")) and bool(datetime.strptime(value.strip(), feature["format"]))
+    except ValueError:
+        return False
 
 
 def number_problem(value: Json, feature: Feature) -> str | None:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, create_model, model_validator, with_config
+from typing_extensions import TypedDict
 
-from fasterce.options import ExplainOptions, Kind, Option, offered
+from fasterce.options import ExplainOptions, Kind, Option, declared, offered
 from fasterce.serve.api.problems import text
 from fasterce.serve.messages import BatchUsage, Json, RecordLine
 
@@ -68,7 +69,7 @@ class RequestBody(BaseModel):
 
     def options(self) -> dict[str, Json]:
         """Return the options of `explain`, by their names in the body."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name not in RequestBody.model_fields}
+        return {name: getattr(self, name) for name in OPTIONS}
 
 
 # Types of options by kind; those of kind PLAIN and FACTORS depend on the option.
@@ -83,8 +84,8 @@ KINDS: Mapping[Kind, Json] = {
 
 def option_type(option: Option) -> Json:
     """Return the type of an option in the body of a request."""
-    if option.kind in KINDS:
-        return KINDS[option.kind]
+    if option.kind in KINDS or option.kind is Kind.GROUP:
+        return KINDS.get(option.kind) or group_type(option)
     choices: Json = Literal[option.choices] if option.choices else None
     if option.kind is Kind.FACTORS:
         factors = Annotated[dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]], FIRST]
@@ -100,12 +101,21 @@ def option_type(option: Option) -> Json:
     return Annotated[float, Field(allow_inf_nan=False, **limits)]
 
 
+def group_type(option: Option) -> Json:
+    """Return the type of an option that has options of its own: an object with some of their names."""
+    fields = {one.name: option_type(one) for one in declared(option.annotation)}
+    kind: Json = TypedDict(option.annotation.__name__, fields, total=False)  # type: ignore[misc]
+    return with_config(ConfigDict(extra="forbid"))(kind)
+
+
 def request_model(cls: type = ExplainOptions) -> type[RequestBody]:
     """Return the model of a request, with the options a class declares."""
     fields: dict[str, Json] = {}
     for option in offered("http", cls):
         kind = option_type(option)
         default = list(option.default) if isinstance(option.default, tuple) else option.default
+        if option.kind is Kind.GROUP:
+            default = option.default.values()
         kind = kind if default is not None else kind | None
         fields[str(option.http)] = (kind, Field(default, description=option.help))
     return create_model("ExplainRequest", __base__=RequestBody, __doc__=RequestBody.__doc__, **fields)
@@ -115,6 +125,7 @@ if TYPE_CHECKING:
     ExplainRequest = RequestBody
 else:
     ExplainRequest = request_model()
+OPTIONS = [name for name in ExplainRequest.model_fields if name not in RequestBody.model_fields]
 
 
 class ArtifactInfo(BaseModel):
@@ -144,6 +155,10 @@ class SchemaInfo(BaseModel):
     artifact: str
     title: str
     features: list[dict[str, Json]]
+    passthrough: list[dict[str, Json]] = Field(
+        default_factory=list,
+        description="Columns that are no features, and whether the model reads them, so that a row needs one",
+    )
     constraints: list[Json]
     target: dict[str, Json]
     scores: bool
@@ -153,6 +168,10 @@ class SchemaInfo(BaseModel):
     records: dict[str, Json] = Field(
         description="Whether records are kept, which fields a kept one must have, whether subjects can be named, and sender, "
         "contact and recipient of letters"
+    )
+    may: dict[str, bool] = Field(
+        description="What this key permits besides explaining: `list_applicants`, `find_records`, `erase_records`; false too "
+        "where there is nothing to list or find"
     )
 
 
@@ -181,6 +200,22 @@ class LetterRequest(BaseModel):
     alternatives: Annotated[list[Annotated[int, Field(strict=True, ge=0)]], FIRST] | None = Field(
         None, description="Positions of the counterfactuals to include; by default all"
     )
+    keep: bool = Field(
+        False, strict=True, description="Store with the record that this letter was written, and what it contains"
+    )
+
+
+class LetterSummary(BaseModel):
+    """A letter that was written about a record; its text is not stored."""
+
+    time: str
+    alternatives: list[int] = Field(description="Positions of the counterfactuals it contains")
+    digest: str = Field(description="SHA-256 of its text")
+    key: str | None = Field(description="Name of the key it was written with")
+
+
+class LetterList(BaseModel):
+    letters: list[LetterSummary]
 
 
 class Erased(BaseModel):

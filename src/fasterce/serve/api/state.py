@@ -21,7 +21,7 @@ from fasterce.serve.store import Store, StoreError
 from fasterce.serve.workers.dispatcher import Dispatcher
 
 EXPLAIN, APPLICANTS, RECORDS, METRICS, ADMIN = "explain", "applicants", "records", "metrics", "admin"
-# Seconds for which a check of the store is believed: anybody may ask whether the service is ready.
+# Seconds for which a check of the store is cached: anybody may request the readiness route.
 CHECKED_SECONDS = 0.5
 
 

@@ -6,18 +6,22 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect
 
 from fasterce.serve.store.database import Database, StoreError
-from fasterce.serve.store.tables import VERSION, VERSION_TABLE
+from fasterce.serve.store.tables import VERSION, VERSION_TABLE, create
 
 SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def migrate(database: Database) -> None:
-    """Apply all versions after the present one; a database of a newer version is rejected."""
+    """Create the tables, or apply all versions after the present one; a database of a newer version is rejected."""
     with database.reader.connect() as connection:
         if _is_current(connection, database.place):
             return
     with database.exclusive() as connection:
-        if not _is_current(connection, database.place):
+        if _is_current(connection, database.place):
+            return
+        if version_of(connection) is None:
+            create(connection)
+        else:
             upgrade(connection, "head")
 
 
@@ -37,7 +41,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def upgrade(connection: Connection, to: str) -> None:
-    """Run the migrations within the connection's transaction. Alembic is imported only here: most starts need none."""
+    """Run the migrations within the connection's transaction. Alembic is imported only here: few starts need any."""
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 

@@ -29,7 +29,7 @@ class Task:
         return not self.future.cancelled()
 
     def run(self, transaction: Callable[[Job, Wanted], Any]) -> None:
-        """Run the job; whatever happens, the thread goes on and the caller is notified."""
+        """Run the job; on any error the thread continues and the caller is notified."""
         try:
             self.finish(transaction(self.job, self.wanted))
         except StoreError as error:

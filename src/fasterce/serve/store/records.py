@@ -19,7 +19,18 @@ from fasterce.serve.store.migrate import migrate
 from fasterce.serve.store.postgres import PostgreSQL
 from fasterce.serve.store.queue import Task, TaskQueue
 from fasterce.serve.store.sqlite import SQLite
-from fasterce.serve.store.tables import SUMMARY, check_rows, is_text, records, replies, try_to_write, write_reply, write_rows
+from fasterce.serve.store.tables import (
+    SUMMARY,
+    check_rows,
+    is_text,
+    letters,
+    records,
+    replies,
+    try_to_write,
+    write_letter,
+    write_reply,
+    write_rows,
+)
 
 DEFAULT_URL = "sqlite:///fasterce-records.db"
 # Rows waiting to be written, queries waiting to be run, and rows of one query.
@@ -28,7 +39,7 @@ MAX_READERS = 256
 MAX_FOUND = 1000
 # Share of the timeout after which a transaction is aborted once somebody has waited for the whole timeout.
 STALLED_SHARE = 0.75
-# How long an reply is returned again to a request with the same idempotency key.
+# How long a reply is returned again to a request with the same idempotency key.
 REPLIES_KEPT = timedelta(days=1)
 # Records deleted in one transaction, and seconds between two, in which other servers can write to the same file.
 DELETE_STEP, DELETE_PAUSE = 50, 0.01
@@ -106,15 +117,25 @@ class Store:
             await self._submit(self._writer, Task(partial(write_rows, rows=rows), rows))
 
     async def put_reply(self, records_to_store: Sequence[StoredRecord], reply: Mapping[str, str]) -> None:
-        """Store records and the reply they belong to; RepeatedKeyError, and nothing is stored, if its id has an reply."""
+        """Store records and the reply they belong to; RepeatedKeyError, and nothing is stored, if its id has a reply."""
         rows = check_rows([dict(vars(one)) for one in records_to_store])
         await self._submit(self._writer, Task(partial(write_reply, rows=rows, reply=reply)))
 
     async def get_reply(self, id: str) -> Mapping[str, str] | None:
-        """Return an reply, or None."""
+        """Return a reply, or None."""
         found = select(replies).where(replies.c.id == id)
         row = await self._submit(self._reader, Task(lambda connection: connection.execute(found).mappings().first()))
         return None if row is None else dict(row)
+
+    async def put_letter(self, letter: Mapping[str, str | None]) -> bool:
+        """Store that a letter was written, once; return whether its record is still there."""
+        return bool(await self._submit(self._writer, Task(partial(write_letter, letter=letter))))
+
+    async def get_letters(self, record: str) -> list[dict[str, Any]]:
+        """Return the letters written about a record, the newest first."""
+        found = select(letters).where(letters.c.record == record).order_by(letters.c.time.desc(), letters.c.id)
+        rows = await self._submit(self._reader, Task(lambda connection: connection.execute(found).mappings().all()))
+        return [dict(row) for row in rows]
 
     async def get_bodies(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the JSON text of records by id, of those that are there."""
@@ -232,6 +253,8 @@ class Store:
 
 
 def delete_some(connection: Connection, which: ColumnElement[bool]) -> int:
-    """Delete at most DELETE_STEP records, except those another server is deleting, and return how many."""
+    """Delete at most DELETE_STEP records with their letters, except those another server is deleting, and return how many."""
     some = select(records.c.id).where(which).limit(DELETE_STEP).with_for_update(skip_locked=True)
-    return int(connection.execute(delete(records).where(records.c.id.in_(some))).rowcount)
+    ids = connection.execute(some).scalars().all()
+    connection.execute(delete(letters).where(letters.c.record.in_(ids)))
+    return int(connection.execute(delete(records).where(records.c.id.in_(ids))).rowcount)

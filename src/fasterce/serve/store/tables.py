@@ -1,16 +1,17 @@
-"""The tables in the newest version of the database, which `migrations/versions` creates, and how rows are written: all rows
-of a put or none."""
+"""The tables in the newest version of the database, as `migrations/versions` makes them of older ones, and how rows are
+written: all rows of a put or none."""
 
 import re
 from collections.abc import Mapping, Sequence
+from secrets import token_hex
 from uuid import uuid4
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy import Column, Connection, Index, MetaData, PrimaryKeyConstraint, String, Table, Text, delete, insert, select
 from sqlalchemy.exc import DataError, IntegrityError
 
 from fasterce.serve.store.database import RepeatedKeyError, UnstorableError
 
-VERSION = "0003"
+VERSION = "0004"
 VERSION_TABLE = "fasterce_version"
 
 Row = Mapping[str, str | None]
@@ -52,8 +53,39 @@ replies = Table(
     Column("records", Text(), nullable=False),
     Column("time", text_type(), nullable=False),
 )
+# Letters written about records: positions of the alternatives they contain, as JSON, and the digest of their text. The text
+# is not stored: it has the address of the recipient.
+letters = Table(
+    "fasterce_letters",
+    records.metadata,
+    Column("id", text_type(), primary_key=True),
+    Column("record", text_type(), nullable=False),
+    Column("time", text_type(), nullable=False),
+    Column("alternatives", Text(), nullable=False),
+    Column("digest", text_type(), nullable=False),
+    Column("key", text_type()),
+)
+for of, by, columns in (
+    *((records, name, (name, "time")) for name in ("request", "decision", "subject")),
+    (records, "retention", ("retain_until", "time")),
+    (records, "time", ("time",)),
+    (replies, "time", ("time",)),
+    (letters, "record", ("record",)),
+):
+    Index(f"{of.name}_by_{by}", *(of.c[column] for column in columns))
+# As Alembic makes it.
+versions = Table(VERSION_TABLE, records.metadata, Column("version_num", String(32), nullable=False))
+versions.append_constraint(PrimaryKeyConstraint(versions.c.version_num, name=f"{VERSION_TABLE}_pkc"))
 
+# Size in bytes of the row written to test whether records can be stored.
+CHECKED_BYTES = 64 << 10
 SUMMARY = tuple(column for column in records.c if column.name != "body")
+
+
+def create(connection: Connection) -> None:
+    """Create all tables and indexes in a database without any."""
+    records.metadata.create_all(connection, checkfirst=False)
+    connection.execute(insert(versions).values(version_num=VERSION))
 
 
 def write_rows(connection: Connection, rows: Rows) -> None:
@@ -73,7 +105,7 @@ def write_rows(connection: Connection, rows: Rows) -> None:
 
 
 def write_reply(connection: Connection, rows: Rows, reply: Row) -> None:
-    """Insert an reply and its records; RepeatedKeyError if another reply has its id."""
+    """Insert a reply and its records; RepeatedKeyError if another reply has its id."""
     if connection.execute(select(replies.c.id).where(replies.c.id == reply["id"])).first() is not None:
         raise RepeatedKeyError("serve.key_repeated")
     try:
@@ -83,9 +115,21 @@ def write_reply(connection: Connection, rows: Rows, reply: Row) -> None:
     write_rows(connection, rows)
 
 
+def write_letter(connection: Connection, letter: Row) -> bool:
+    """Insert a letter, unless it is there; return whether its record is, without which nothing is stored."""
+    there = select(records.c.id).where(records.c.id == letter["record"]).with_for_update(read=True)
+    if connection.execute(there).first() is None:
+        return False
+    if connection.execute(select(letters.c.id).where(letters.c.id == letter["id"])).first() is None:
+        connection.execute(insert(letters), [letter])
+    return True
+
+
 def try_to_write(connection: Connection) -> None:
-    """Write a row and delete it again, to find out whether rows can be written."""
-    row = dict.fromkeys(("fingerprint", "head", "records", "time"), "") | {"id": f"check {uuid4()}"}
+    """Write a row, as large as a few records, and delete it again, to find out whether rows can be written: on a disk that
+    is almost full a small one still can."""
+    content = {"id": f"check {uuid4()}", "records": token_hex(CHECKED_BYTES // 2)}
+    row = dict.fromkeys(("fingerprint", "head", "time"), "") | content
     connection.execute(insert(replies), [row])
     connection.execute(delete(replies).where(replies.c.id == row["id"]))
 

@@ -19,7 +19,7 @@ from fasterce.serve.messages import InvalidRequest, Json
 
 Row = Mapping[str, Json]
 Convert = Callable[[Json], Json]
-# Stands where a row lacks a column: not a number, not a category, and not a missing value either.
+# Marks a column that a row lacks: not a number, not a category, and not a missing value.
 NOT_GIVEN = TextOnly("NotGiven", "no value at all")
 
 
@@ -29,9 +29,10 @@ class RowReader:
     def __init__(self, table: Table) -> None:
         self.columns = {str(name): name for name in table.schema.names}
         self.passthrough = {str(name): name for name in table.schema.passthrough}
-        self.converters = [
-            _converter(feature, dtype) for feature, dtype in zip(table.schema.features, table.dtypes, strict=True)
-        ]
+        self.converters = {
+            str(feature.name): _converter(feature, dtype)
+            for feature, dtype in zip(table.schema.features, table.dtypes, strict=True)
+        }
 
     def check(self, rows: Sequence[Row]) -> None:
         """Raise InvalidRequest for unknown columns, which are an error of the request and not of a row."""
@@ -44,14 +45,15 @@ class RowReader:
     def frame(self, rows: Sequence[Row], index: Sequence[Hashable]) -> pd.DataFrame:
         """Return a table of object columns, so that an invalid cell does not change the type of the others."""
         labels = pd.Index(list(index), dtype=object)
-        columns = {
-            name: pd.Series([convert(row.get(text, NOT_GIVEN)) for row in rows], labels, dtype=object)
-            for (text, name), convert in zip(self.columns.items(), self.converters, strict=True)
-        }
-        for text, name in self.passthrough.items():
-            if any(text in row for row in rows):
-                columns[name] = pd.Series([row.get(text) for row in rows], labels, dtype=object)
-        return pd.DataFrame(columns, index=labels, columns=pd.Index(list(columns), tupleize_cols=False))
+        passed = {text: name for text, name in self.passthrough.items() if any(text in row for row in rows)}
+        names = [*self.columns.values(), *passed.values()]
+        cells = np.empty((len(rows), len(names)), dtype=object)
+        for k, row in enumerate(rows):
+            for j, (text, convert) in enumerate(self.converters.items()):
+                cells[k, j] = convert(row.get(text, NOT_GIVEN))
+            for j, text in enumerate(passed, start=len(self.columns)):
+                cells[k, j] = row.get(text)
+        return pd.DataFrame(cells, labels, pd.Index(names, tupleize_cols=False), dtype=object, copy=False)
 
 
 def _converter(feature: Feature, dtype: object) -> Convert:
@@ -97,7 +99,7 @@ def invalid_option(error: FasterCEError) -> InvalidRequest:
     problem, names = error.problem, declaration.names("http")
     about_constraints = problem.option is None and problem.code.partition(".")[0] == "constraints"
     option = "constraints" if about_constraints else problem.option or ""
-    return InvalidRequest(problem, names.get(option, ""))
+    return InvalidRequest(problem, names.get(option.partition(".")[0], ""))
 
 
 def _target(explainer: FasterCE, field: str, given: Json) -> Json:

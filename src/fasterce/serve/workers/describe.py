@@ -21,8 +21,10 @@ COMPARED_ROWS, COMPARED_SECONDS, QUANTILES = 20, 1.0, 21
 FEWEST_COMPARED = 10
 
 
-def schema_body(explainer: FasterCE, name: str, title: str, model_digest: str | None, wording: Wording) -> dict[str, Json]:
-    """Return the body of `GET /v1/schema`, without the limits of the service."""
+def schema_body(
+    explainer: FasterCE, name: str, title: str, model_digest: str | None, wording: Wording, efforts: bool = True
+) -> dict[str, Json]:
+    """Return the body of `GET /v1/schema`, without the limits of the service; `efforts` of others take long to find."""
     schema = explainer.schema_
     typical = _typical(explainer)
     directions = _directions(explainer)
@@ -37,7 +39,7 @@ def schema_body(explainer: FasterCE, name: str, title: str, model_digest: str | 
         "passthrough": [{"name": str(one.name), "required": one.read} for one in explainer.state_.table.passthrough],
         "constraints": [constraint["text"] for constraint in configuration.constraints(defaults(), schema)],
         "target": _target(explainer) | _declared(explainer, wording),
-        "efforts": _efforts(explainer),
+        "efforts": _efforts(explainer) if efforts else None,
         "scores": bool(explainer.state_.use_scores and explainer._predictor().has_chances),
         "digests": digests(explainer, model_digest),
     }
@@ -67,7 +69,7 @@ def _feature(
         "missing": feature.nullable,
         "typical": cell(typical),
         "unit": wording.units.get(str(feature.name), ""),
-        "format": wording.formats.get(str(feature.name), ""),
+        "format": feature.format if feature.is_time else wording.formats.get(str(feature.name), ""),
         "help": feature.help,
         "preferred": feature.preferred,
         "near": _near(explainer, feature),

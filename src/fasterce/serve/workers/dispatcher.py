@@ -1,7 +1,7 @@
 """Give requests to workers, in batches, and return each response before its deadline or say why there is none."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import monotonic
 
 from fasterce.errors import Problem, make_problem
@@ -117,7 +117,7 @@ class Dispatcher:
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidRequest("serve.not_plain_json") from error
         self._check_time(pending)
-        with self._share.hold(request.client, pending.cost):
+        with self._share.hold(request.client, request.queue, pending.cost):
             return await self._response(pending)
 
     async def _response(self, pending: PendingRequest) -> WorkerResponse:
@@ -144,9 +144,14 @@ class Dispatcher:
         if not self._started or self._closing:
             raise error("serve.closing" if self._closing else "serve.not_started")
 
-    def permits(self, client: str) -> bool:
-        """Whether a request of this client may wait."""
-        return self._share.permits(client)
+    @property
+    def is_full(self) -> bool:
+        """Whether requests of some clients may not wait."""
+        return self._share.is_full
+
+    def permits(self, client: str, queue: str) -> bool:
+        """Whether a request of this client may wait, in the queue of its key or connection."""
+        return self._share.permits(client, queue)
 
     def _check_time(self, pending: PendingRequest) -> None:
         """Reject a request that must not wait, or would wait for too much of its time."""
@@ -155,7 +160,7 @@ class Dispatcher:
             raise DeadlineExceeded("serve.deadline_exceeded")
         rows = self._queue.rows + self._running_rows
         wait = self._expected_wait(pending)
-        if not self.permits(pending.request.client) or (rows and wait > MAX_WAIT_SHARE * left):
+        if not self.permits(pending.request.client, pending.request.queue) or (rows and wait > MAX_WAIT_SHARE * left):
             raise Overloaded("serve.overloaded", min(max(wait, LEAST_RETRY), MOST_RETRY), rows=rows)
 
     def _expected_wait(self, pending: PendingRequest) -> float:
@@ -234,10 +239,10 @@ class Dispatcher:
         began = monotonic()
         try:
             message = wire.pack_requests([one.request() for one in batch])
-            reply = await self._pool.request(worker, message, self._time_limit(batch))
+            reply, body = await self._pool.request(worker, message, self._time_limit(batch))
             if "outcomes" in reply:
                 self._latency.of(batch[0].pending).observe(sum(one.rows for one in batch), monotonic() - began)
-                self._deliver(worker, batch, reply)
+                self._deliver(worker, batch, reply, wire.unpack_texts(reply, body))
             else:
                 self._retry(batch)
         except WorkerGoneError as gone:
@@ -265,10 +270,11 @@ class Dispatcher:
         extra = min(max(self._usual_seconds(batch), LEAST_EXTRA), MOST_EXTRA)
         return max(min(max(ends), min(ends) + self.settings.hang_seconds) - monotonic(), 0.0) + extra
 
-    def _deliver(self, worker: WorkerConnection, batch: Sequence[Piece], reply: Header) -> None:
+    def _deliver(self, worker: WorkerConnection, batch: Sequence[Piece], reply: Header, texts: Iterator[str]) -> None:
         first_deadline, usage = min(one.until for one in batch), BatchUsage(**reply["usage"])
         for piece, outcome in zip(batch, reply["outcomes"], strict=True):
             pending = piece.pending
+            records = [StoredRecord(**one, body=next(texts)) for one in outcome.get("records", ())]
             if "invalid" in outcome:
                 _fail(pending, InvalidRequest(Problem.from_dict(outcome["invalid"]), outcome["field"]))
             elif reply["cut_short"] and not piece.alone and piece.until > first_deadline + MUCH_LATER:
@@ -279,7 +285,7 @@ class Dispatcher:
                 pending.restart()
                 self._queue.add(pending)
             elif pending.open and piece.run == pending.run:
-                found = outcome.get("predictions") or [StoredRecord(**one) for one in outcome["records"]]
+                found = outcome.get("predictions") or records
                 complete = pending.add(piece, tuple(found), usage, worker.generation.number)
                 if complete is not None:
                     problem = outcome["problem"] if pending.rows == 1 else None

@@ -18,6 +18,7 @@ from fasterce.models.predictions import FAILED
 from fasterce.pseudonyms import VARIABLE
 from fasterce.records import Wording
 from fasterce.records.cells import cell
+from fasterce.records.files import SharedText, encode
 from fasterce.records.structure import Record
 from fasterce.serve.messages import (
     NO_USAGE,
@@ -67,9 +68,17 @@ class LoadedArtifact:
 
 
 class BatchExplainer:
-    """All artifacts of a service, loaded; requests for one artifact with the same options are explained in one call."""
+    """All artifacts of a service, loaded; requests for one artifact with the same options are explained in one call.
 
-    def __init__(self, settings: Settings) -> None:
+    Parameters
+    ----------
+    settings : Settings
+    efforts : bool, default True
+        Whether descriptions have the efforts of others to compare with, which take as long as to load the rest.
+    """
+
+    def __init__(self, settings: Settings, efforts: bool = True) -> None:
+        self.efforts = efforts
         self.wording = Wording() if settings.wording is None else Wording.load(settings.wording)
         self.artifacts = {served.name: self._load(served) for served in settings.artifacts}
 
@@ -82,7 +91,7 @@ class BatchExplainer:
         opened = artifact.open_explainer(served.folder, served.model, trusted=served.trusted, classes=names)
         explainer, digest = opened.explainer, opened.model_digest
         title = served.title or served.name
-        body = schema_body(explainer, served.name, title, digest, self.wording)
+        body = schema_body(explainer, served.name, title, digest, self.wording, self.efforts)
         description = Description(
             name=served.name,
             title=title,
@@ -142,10 +151,11 @@ class BatchExplainer:
         loaded.record_seconds = (perf_counter() - began) / len(made)
         outcomes: list[Outcome] = []
         start = 0
+        shared: SharedText = {}
         for k, (request, error) in enumerate(zip(requests, errors, strict=True)):
             if error is None:
                 end = start + len(request.rows)
-                outcomes.append(_stored(loaded.description.name, request, made[start:end]))
+                outcomes.append(_stored(loaded.description.name, request, made[start:end], shared))
                 if end == start + 1 and explanation.status.iloc[start] == INVALID_INPUT:
                     problems[k] = explanation.problems[start][0].without_row()
                 start = end
@@ -266,15 +276,17 @@ def _pseudonyms(request: WorkerRequest) -> Sequence[str | None]:
         raise InvalidRequest(error.problem, "subjects") from error
 
 
-def _stored(name: str, request: WorkerRequest, made: Sequence[Record]) -> tuple[StoredRecord, ...]:
-    """Return the records of a request with what comes from it, in copies: records of a call share their parts."""
+def _stored(name: str, request: WorkerRequest, made: Sequence[Record], shared: SharedText) -> tuple[StoredRecord, ...]:
+    """Return the records of a request with what comes from it, in copies: records of a call share their parts, whose text is
+    kept in `shared`."""
     decisions: Sequence[str | None] = request.decision_ids or [None] * len(made)
     edited: Sequence[Sequence[str]] = request.edited or [()] * len(made)
     found = []
     for record, decision, subject, columns in zip(made, decisions, _pseudonyms(request), edited, strict=True):
         ids = record["ids"] | {"request": request.request_id, "decision": decision, "subject": subject}
-        constraints = record["constraints"] | {"set_by": request.constraints_by}
-        own = record | {"ids": ids, "constraints": constraints, "retain_until": request.retain_until}
+        own = record | {"ids": ids, "retain_until": request.retain_until}
+        if request.constraints_by is not None:
+            own["constraints"] = record["constraints"] | {"set_by": request.constraints_by}
         if columns:
             own["input"] = record["input"] | {"edited": [name for name in record["input"]["columns"] if name in columns]}
         found.append(
@@ -288,7 +300,7 @@ def _stored(name: str, request: WorkerRequest, made: Sequence[Record]) -> tuple[
                 time=own["time"],
                 retain_until=request.retain_until,
                 key=request.key,
-                body=records.to_json(own),
+                body=encode(own, shared),
             )
         )
     return tuple(found)

@@ -55,24 +55,23 @@ class WorkerConnection:
     async def connect(self, own_end: socket.socket) -> None:
         self._reader, self._writer = await asyncio.open_unix_connection(sock=own_end, limit=READ_LIMIT)
 
-    async def request(self, message: Header) -> Header:
-        """Send a message and wait for the reply; WorkerGoneError if the worker ends before."""
+    async def request(self, message: Header) -> tuple[Header, bytes]:
+        """Send a message and wait for the reply, header and body; WorkerGoneError if the worker ends before."""
         assert self._writer is not None
         began = False
         try:
             self._writer.write(packed(message))
             await self._writer.drain()
-            while "taken" in (reply := await self._receive()):
+            while "taken" in (reply := await self._receive())[0]:
                 began = True
             return reply
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             raise WorkerGoneError(began) from error
 
-    async def _receive(self) -> Header:
+    async def _receive(self) -> tuple[Header, bytes]:
         assert self._reader is not None
-        length, _ = lengths(await self._reader.readexactly(LENGTHS.size))
-        received: Header = json.loads(await self._reader.readexactly(length))
-        return received
+        header, body = lengths(await self._reader.readexactly(LENGTHS.size))
+        return json.loads(await self._reader.readexactly(header)), await self._reader.readexactly(body)
 
     def close(self) -> None:
         self.gone, self.ready = True, False
@@ -138,7 +137,7 @@ class WorkerPool:
         if worker.retired:
             self.kill(worker)
 
-    async def request(self, worker: WorkerConnection, message: Header, seconds: float) -> Header:
+    async def request(self, worker: WorkerConnection, message: Header, seconds: float) -> tuple[Header, bytes]:
         """Return the worker's reply; a worker that takes longer than `seconds` is killed."""
         try:
             async with asyncio.timeout(seconds):
@@ -157,7 +156,7 @@ class WorkerPool:
             return None
         worker.checking = True
         try:
-            reply = await worker.request({wire.CHECK: True})
+            reply, _ = await worker.request({wire.CHECK: True})
             return {name: Problem.from_dict(problem) for name, problem in reply[wire.CHECK].items()}
         except WorkerGoneError:
             return None
@@ -258,7 +257,8 @@ class WorkerPool:
         try:
             await worker.connect(self._start_server().spawn(worker.number))
             async with asyncio.timeout(self.settings.load_seconds):
-                reply = await worker.request(wire.pack_settings(self.settings))
+                is_first = not worker.generation.descriptions
+                reply, _ = await worker.request(wire.pack_settings(self.settings, is_first))
         except BaseException as error:
             self.kill(worker)
             # TimeoutError is an OSError.

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from fasterce.errors import ArtifactError, FasterCEError, MissingExtraError, ModelError, Problem, make_problem
-from fasterce.io.processes import Header, limit_memory, packed, receive
+from fasterce.io.processes import Header, limit_memory, packed, receive, settle_memory
 from fasterce.serve.messages import InvalidRequest
 from fasterce.serve.workers import wire
 from fasterce.serve.workers.explain import BatchExplainer
@@ -20,16 +20,16 @@ KINDS = (ArtifactError, MissingExtraError, ModelError)
 def run_worker(connection: socket.socket) -> None:
     """Report that the artifacts are loaded, and reply to batches until the HTTP process is gone."""
     with suppress(EOFError, ConnectionError):
-        settings = wire.unpack_settings(receive(connection)[0])
+        settings, is_first = wire.unpack_settings(receive(connection)[0])
         limit_memory(settings.most_memory_mb)
         try:
-            explainer = BatchExplainer(settings)
+            explainer = BatchExplainer(settings, efforts=is_first)
             explainer.warm_up()
         except Exception as error:
             kind = next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "")
             connection.sendall(packed({"failed": load_problem(error).to_dict(), "kind": kind}))
             return
-        gc.freeze()
+        settle_memory()
         gc.enable()
         connection.sendall(packed({"ready": [vars(one) for one in explainer.descriptions]}))
         while True:
@@ -39,7 +39,7 @@ def run_worker(connection: socket.socket) -> None:
                 connection.sendall(packed({CHECK: {name: problem.to_dict() for name, problem in problems.items()}}))
                 continue
             connection.sendall(packed({"taken": len(header["requests"])}))
-            connection.sendall(packed(reply(explainer, header)))
+            connection.sendall(packed(*reply(explainer, header)))
 
 
 def load_problem(error: Exception) -> Problem:
@@ -50,14 +50,15 @@ def load_problem(error: Exception) -> Problem:
     return make_problem("serve.artifact_not_loaded", kind=type(error).__name__, reason=str(error)[:300])
 
 
-def reply(explainer: BatchExplainer, header: Header) -> Header:
-    """Return the results of a batch, or the error that made it fail."""
+def reply(explainer: BatchExplainer, header: Header) -> tuple[Header, bytes]:
+    """Return the results of a batch with the texts of all records, or the error that made it fail."""
     try:
         requests = wire.unpack_requests(header)
         result = explainer.run(requests)
     except Exception as error:
-        return {"broken": type(error).__name__}
+        return {"broken": type(error).__name__}, b""
     outcomes: list[Header] = []
+    texts: list[str] = []
     for outcome, problem in zip(result.outcomes, result.problems, strict=True):
         if isinstance(outcome, InvalidRequest):
             outcomes.append({"invalid": outcome.problem.to_dict(), "field": outcome.field})
@@ -65,5 +66,7 @@ def reply(explainer: BatchExplainer, header: Header) -> Header:
             outcomes.append({"predictions": outcome, "problem": None})
         else:
             invalid = None if problem is None else problem.to_dict()
-            outcomes.append({"records": [vars(record) for record in outcome], "problem": invalid})
-    return {"usage": vars(result.usage), "cut_short": result.cut_short, "outcomes": outcomes}
+            outcomes.append({"records": [wire.pack_record(record) for record in outcome], "problem": invalid})
+            texts += [record.body for record in outcome]
+    found = {"usage": vars(result.usage), "cut_short": result.cut_short, "outcomes": outcomes}
+    return wire.pack_texts(found, texts)

@@ -21,15 +21,25 @@ HOLD_SHARE, MAX_HOLD = 0.2, 0.02
 HOLD_SHARE_OF_TIME_LEFT = 0.1
 # Weight of a call relative to the next one.
 DECAY = 0.95
-# Before the first call, in seconds: the fixed part of a call, and what each row adds.
+# Initial estimate in seconds: the fixed part of a call, and the time per row.
 FIXED_SECONDS, ROW_SECONDS = 0.03, 0.002
-# With less variance of the number of rows, the slope is not estimated but this share of the mean time per row.
-LEAST_VARIANCE, DEFAULT_SLOPE = 0.25, 0.1
+# Weight of the initial estimate, relative to a call.
+PRIOR = 1e-6
+# Square of the relative variation of the number of rows below which their time is doubted, and the shares of the time then
+# taken to grow with the rows: for batches that gather requests and save by it, and for pieces, which keep others waiting.
+DOUBT, HOPEFUL, CAUTIOUS = 0.02, 0.1, 1.0
+# How many times as many rows as the last call a piece may have: one wrong estimate must not keep everybody waiting.
+MOST_GROWTH = 2
+# Seconds that rows take at least, relative to the fixed part of a call: of a batch, which saves the fixed part of all but one
+# of its requests, and of a piece, which adds one.
+GATHERED_SHARE, PIECE_FIXED_SHARE = 2.0, 0.5
+# Requests that must be cut are cut into pieces of this share of the time of a batch, since others wait for each of them.
+PIECE_SHARE = 0.5
 # A request of a larger cost waits a moment for others whose queues come before.
 LARGE_COST = 8.0
-# Seconds for which a queue counts as used; while only one is, batches may be this many times longer.
+# Seconds for which a queue counts as used, and the factor on the length of batches while only one is.
 SHARED_SECONDS, ALONE_FACTOR = 5.0, 4.0
-# Seconds per row below which it makes no difference.
+# Smallest number of seconds per row.
 LEAST_SLOPE = 1e-6
 # Options for which a model of the latency is kept.
 MOST_MODELS = 100
@@ -161,11 +171,14 @@ class RequestQueue:
         Rows of one batch.
     gather_seconds : float
         How long a request may be held back for others.
+    clock : callable
+        Returns the time in seconds.
     """
 
-    def __init__(self, most_batch: int, gather_seconds: float) -> None:
+    def __init__(self, most_batch: int, gather_seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self.most_batch = most_batch
         self.gather_seconds = gather_seconds
+        self.clock = clock
         self._pieces: dict[str, deque[Piece]] = {}
         # Cost given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
         self._given: dict[str, float] = {}
@@ -200,7 +213,7 @@ class RequestQueue:
         return found
 
     def add(self, pending: PendingRequest) -> None:
-        self._of(pending.request.queue).append(Piece(pending, 0, pending.rows, run=pending.run))
+        self._of(pending.request.queue).append(Piece(pending, 0, pending.rows, since=self.clock(), run=pending.run))
 
     def add_again(self, piece: Piece) -> None:
         """Queue a piece again, before all others of its queue, which is given back what it cost."""
@@ -228,18 +241,18 @@ class RequestQueue:
 
     def note_load(self, rows: int) -> None:
         """Note how many rows are queued or running: as many may come again once these are done."""
-        now = monotonic()
+        now = self.clock()
         if rows >= self._concurrent_rows or now - self._measured_at > LOAD_SECONDS:
             self._concurrent_rows, self._measured_at = rows, now
 
     def note_done(self, rows: int, seconds: float) -> None:
         """Note that a batch was done in `seconds`, while `rows` rows, its own included, were queued or running."""
-        self._concurrent_rows, self._measured_at = rows, monotonic()
+        self._concurrent_rows, self._measured_at = rows, self.clock()
         self._free_at, self._batch_seconds = self._measured_at, seconds
 
     def hold_seconds(self, workers: int) -> float:
         """Return how long the first request should wait for others that are likely to come; 0 to run it now."""
-        now = monotonic()
+        now = self.clock()
         if not self._pieces or not self.gather_seconds or now - self._measured_at > LOAD_SECONDS:
             return 0.0
         next_queue = self._next()
@@ -248,7 +261,7 @@ class RequestQueue:
         if first.pending.cost > LARGE_COST and any(
             self._given.get(queue, self._level) < self._given[next_queue] for queue in self._last - self._pieces.keys()
         ):
-            # Others were just given a response and come before this one if they come at once.
+            # Clients that just got a response may send the next request at once, which would come before this one.
             return max(self._free_at + hold - now, 0.0)
         if first.alone or self.rows >= min(self._concurrent_rows / workers, self.most_batch):
             return 0.0
@@ -267,7 +280,7 @@ class RequestQueue:
         most_rows : callable
             Returns how many rows with the options of a request a batch may have.
         """
-        now = monotonic()
+        now = self.clock()
         queue = self._next()
         self._level = self._given[queue]
         most = min(most_rows(self._pieces[queue][0].pending), self.most_batch)
@@ -291,7 +304,7 @@ class RequestQueue:
     @property
     def is_shared(self) -> bool:
         """Whether several queues have been used lately."""
-        since = monotonic() - SHARED_SECONDS
+        since = self.clock() - SHARED_SECONDS
         self._used = {queue: used for queue, used in self._used.items() if used > since}
         return len(self._used.keys() | self._pieces.keys()) > 1
 
@@ -323,8 +336,9 @@ class LatencyModel:
 
     def __init__(self, row_cost: float = 1.0) -> None:
         few, many = (FIXED_SECONDS + rows * ROW_SECONDS * row_cost for rows in (1, 32))
-        self.weight, self.rows, self.seconds = 2.0, 33.0, few + many
-        self.squares, self.products = 1.0 + 32.0**2, few + 32.0 * many
+        self.weight, self.rows, self.seconds = 2.0 * PRIOR, 33.0 * PRIOR, PRIOR * (few + many)
+        self.squares, self.products = PRIOR * (1.0 + 32.0**2), PRIOR * (few + 32.0 * many)
+        self.last_rows = 1
 
     def observe(self, rows: int, seconds: float) -> None:
         """Add a call with `rows` rows that took `seconds`."""
@@ -333,17 +347,21 @@ class LatencyModel:
         self.seconds = DECAY * self.seconds + seconds
         self.squares = DECAY * self.squares + rows * rows
         self.products = DECAY * self.products + rows * seconds
+        self.last_rows = rows
 
-    def line(self) -> tuple[float, float]:
-        """Return the fixed seconds of a call, and the seconds per row."""
+    def line(self, prior_share: float = HOPEFUL) -> tuple[float, float]:
+        """Return the fixed seconds of a call, and the seconds per row.
+
+        Parameters
+        ----------
+        prior_share : float
+            Share of the time that is taken to grow with the rows as long as calls have all been of about one size.
+        """
         mean_rows, mean_seconds = self.rows / self.weight, self.seconds / self.weight
-        variance = self.squares / self.weight - mean_rows**2
-        per_row = mean_seconds / mean_rows
-        if variance > LEAST_VARIANCE:
-            slope = (self.products / self.weight - mean_rows * mean_seconds) / variance
-        else:  # calls of one size say nothing about the slope
-            slope = DEFAULT_SLOPE * per_row
-        slope = min(max(slope, 0.0), per_row)
+        per_row, doubt = mean_seconds / mean_rows, DOUBT * mean_rows**2
+        variance = max(self.squares / self.weight - mean_rows**2, 0.0)
+        covariance = self.products / self.weight - mean_rows * mean_seconds
+        slope = min(max((covariance + doubt * prior_share * per_row) / (variance + doubt), 0.0), per_row)
         return max(mean_seconds - slope * mean_rows, 0.0), slope
 
     def predict(self, rows: float) -> float:
@@ -352,9 +370,20 @@ class LatencyModel:
         return fixed + slope * rows
 
     def most_rows(self, seconds: float) -> int:
-        """Return the rows of a call of about this length, of which rows take at least half of the fixed part."""
+        """Return the rows of a call of about this length, or of a longer one that is mostly spent on rows."""
         fixed, slope = self.line()
-        return max(int(max(seconds - fixed, fixed / 2) / max(slope, LEAST_SLOPE)), 1)
+        return _whole(max(seconds - fixed, GATHERED_SHARE * fixed), slope)
+
+    def piece_rows(self, seconds: float) -> int:
+        """Return the rows of a piece of a request that takes about this long, or as short as makes sense; at most twice as
+        many as the last call had."""
+        fixed, slope = self.line(CAUTIOUS)
+        return min(_whole(max(seconds - fixed, PIECE_FIXED_SHARE * fixed), slope), MOST_GROWTH * self.last_rows)
+
+
+def _whole(seconds: float, slope: float) -> int:
+    """Return how many rows of `slope` seconds fit into a time, at least one."""
+    return max(int(seconds / max(slope, LEAST_SLOPE)), 1)
 
 
 class LatencyModels:
@@ -380,9 +409,16 @@ class LatencyModels:
         return model
 
     def most_rows(self, pending: PendingRequest, is_shared: bool) -> int:
-        """Return how many rows with the options of a request a batch may have."""
-        seconds = self.seconds if is_shared else ALONE_FACTOR * self.seconds
-        return min(self.of(pending).most_rows(seconds), self.most_batch)
+        """Return how many rows with the options of a request a batch may have: fewer if it is a piece of the request that
+        others may have to wait for."""
+        model, seconds = self.of(pending), self.seconds
+        if pending.rows == 1:
+            rows = model.most_rows(seconds if is_shared else ALONE_FACTOR * seconds)
+        elif not is_shared:
+            rows = model.piece_rows(ALONE_FACTOR * seconds)
+        elif pending.rows > (rows := model.piece_rows(seconds)):
+            rows = model.piece_rows(PIECE_SHARE * seconds)
+        return min(rows, self.most_batch)
 
     def total(self, rows: Mapping[str, float]) -> float:
         """Return the seconds of batches with these rows, by options."""

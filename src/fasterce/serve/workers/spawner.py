@@ -11,7 +11,7 @@ TARGET = "fasterce.serve.workers.process:run_worker"
 COMPILERS = ("onnxruntime", "skl2onnx", "onnxmltools")
 KERNELS = "fasterce.kernels.ready"
 BY_SUFFIX = {
-    ".onnx": ("onnxruntime",),
+    ".onnx": ("onnxruntime", "onnx"),
     ".skops": ("skops.io", *COMPILERS),
     ".json": ("xgboost",),
     ".ubj": ("xgboost",),

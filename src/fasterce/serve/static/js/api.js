@@ -59,6 +59,7 @@ export const schema = (artifact) => call(`v1/schema?${query({ artifact })}`);
 export const explain = (body, signal) => call("v1/explain", { method: "POST", body, signal });
 export const record = (id) => call(`v1/records/${encodeURIComponent(id)}`, { text: true });
 export const letter = (id, body, signal) => call(`v1/records/${encodeURIComponent(id)}/letter`, { method: "POST", body, text: true, signal });
+export const letters = (id) => call(`v1/records/${encodeURIComponent(id)}/letters`);
 export const recordsOf = (subject) => call("v1/records/find", { method: "POST", body: { subject } });
 export const recordsOfDecision = (decision) => call(`v1/records?${query({ decision })}`);
 export const erase = (pseudonym) => call(`v1/records?${query({ subject: pseudonym })}`, { method: "DELETE" });

@@ -1,11 +1,11 @@
 // The applicant: a searchable list, or details typed in; and beside them what may change.
-import { applicants, ServiceError } from "./api.js";
+import { applicants } from "./api.js";
 import { find, fresh, h, replace } from "./dom.js";
 import { editor, outOfRange } from "./fields.js";
 import { icon } from "./icons.js";
 import { leaving } from "./leave.js";
 import { limitCount, limitsPanel } from "./limits.js";
-import { asPicked, edited, feature, features, on, setApplicant, setValue, state, notify } from "./state.js";
+import { asPicked, details, edited, feature, features, on, setApplicant, setValue, state, notify } from "./state.js";
 import { bare, count, labelOf, value } from "./format.js";
 
 const SHOWN = 30;
@@ -24,16 +24,11 @@ export function chooseApplicant(one) {
   leaving(() => setApplicant({ id: String(one.id), typed: false }, one.values));
 }
 
-// The people there are, or null where the service keeps no list.
+// The people there are, or null where the service keeps no list, or this key may not see it.
 export async function findApplicants(text, first = 0, size = SHOWN, signal = undefined) {
-  try {
-    const found = await applicants(state.artifact, text, first, size, signal);
-    return { total: found.total, list: found.people };
-  } catch (error) {
-    // A service without a list, or a key that may not see it.
-    if (error instanceof ServiceError && (error.kind === "gone" || error.status === 403)) return null;
-    throw error;
-  }
+  if (!state.schema.may.list_applicants) return null;
+  const found = await applicants(state.artifact, text, first, size, signal);
+  return { total: found.total, list: found.people };
 }
 
 // A few details by which one tells people apart.
@@ -96,11 +91,15 @@ function combobox() {
       at = -1;
       input.setAttribute("aria-expanded", "true");
       if (first) mark(0);
-      if (entered && found.length) choose(found[0]);
+      // While more was typed, another search is about to start; it chooses.
+      if (entered && waiting === null && found.length) choose(found[0]);
     } catch (error) {
       if (error.name !== "AbortError") document.dispatchEvent(new CustomEvent("service-error", { detail: error }));
     } finally {
-      if (controller === mine) looking = first = entered = false;
+      if (controller === mine) {
+        looking = first = false;
+        if (waiting === null) entered = false;
+      }
     }
   };
   input.addEventListener("input", () => {
@@ -127,11 +126,11 @@ function combobox() {
 }
 
 export function showForm() {
-  editors = new Map(features().map((one) => [one.name, editor(one, (given) => typed(one, given), { keep: `detail-${one.name}` })]));
+  editors = new Map(details().map((one) => [one.name, editor(one, (given) => typed(one, given), { keep: `detail-${one.name}` })]));
   limits = limitsPanel();
-  const details = h("div", { class: "fields" }, [...editors.values()].map((one) => one.element), h("button", { class: "quiet", type: "button", id: "as-picked", onclick: backToPicked }, icon("back", 15), "Back to how it was"));
+  const fields = h("div", { class: "fields" }, [...editors.values()].map((one) => one.element), h("button", { class: "quiet", type: "button", id: "as-picked", onclick: backToPicked }, icon("back", 15), "Back to how it was"));
   const tabs = [
-    ["details", "Details", details],
+    ["details", "Details", fields],
     ["limits", "What may change", limits.element],
   ].map(([name, title, body]) => ({
     name,
@@ -174,7 +173,8 @@ function backToPicked() {
   notify("person-form");
 }
 
-const needed = (name) => (feature(name).whole ? "A whole number is needed here." : "A number is needed here.");
+const NEEDED = { text: "A value is needed here.", time: "A date or time is needed here." };
+const needed = (name) => NEEDED[feature(name).kind] ?? (feature(name).whole ? "A whole number is needed here." : "A number is needed here.");
 
 // Whether everything typed can be used; if not, the first field that cannot has the focus.
 export function allValid() {
@@ -196,6 +196,9 @@ function noteOf(one) {
 
 export function showFaults() {
   for (const [name, one] of editors) one.fault(unread.get(name) ?? state.faults[name]);
+  // The decision is that of the last details that could be used.
+  const note = find("not-used");
+  if (note) note.hidden = ![...editors.keys()].some((name) => unread.has(name) || name in state.faults);
   if (Object.keys(state.faults).length) limits?.show();
 }
 

@@ -90,7 +90,7 @@ function card(one, k, record, tryIt, danger = false) {
 }
 
 function unsure(k) {
-  return h("p", { class: "hint" }, icon("hint", 16), h("span", {}, h("strong", {}, "Sure? "), "Small differences in the details could undo this. "),
+  return h("p", { class: "hint" }, icon("hint", 16), h("span", {}, h("strong", {}, "Fragile. "), "Small differences in the details could undo this. "),
     h("button", { class: "link", type: "button", "data-keep": `safer-${k}`, onclick: () => setTarget({ safe: 0.95 }) }, "Ask for 95 %"));
 }
 

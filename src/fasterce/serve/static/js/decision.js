@@ -2,7 +2,7 @@
 import { find, h, replace } from "./dom.js";
 import { gauge, reading } from "./gauge.js";
 import { icon } from "./icons.js";
-import { newApplicant, chooseApplicant, summary } from "./applicant.js";
+import { newApplicant, chooseApplicant, showFaults, summary } from "./applicant.js";
 import { edited, on, state } from "./state.js";
 import { amount, count, outcome, percent } from "./format.js";
 
@@ -55,15 +55,17 @@ export function showDecision({ keep, whatif, records }) {
   replace(
     find("decision"),
     h("div", { class: "decision-words" },
-      h("p", { class: "eyebrow" }, who, n && !state.person?.typed ? h("span", { class: "tag tag-warn" }, `${count(n, "detail")} edited`) : null),
+      h("p", { class: "eyebrow" }, who, n && !state.person?.typed ? h("span", { class: "tag tag-warn" }, `${count(n, "detail")} edited`) : null,
+        h("span", { class: "tag tag-warn", id: "not-used", hidden: true }, "The detail marked as wrong is not used")),
       h("h1", { id: "decision-heading", class: reached ? "is-reached" : "" }, icon(mark, 34), h("span", { class: "visually-hidden" }, "Decision: "), h("span", { class: "decision-name" }, name)),
       h("p", { class: "lead" }, sentence(record, read)),
       h("div", { class: "actions" },
         schema.records?.kept === false || state.undecided ? null : h("button", { class: "button button-primary", type: "button", "data-keep": "keep", id: "keep", onclick: keep }, icon("print", 17), "Keep and print"),
         h("button", { class: "button", type: "button", "data-keep": "start-whatif", id: "start-whatif", onclick: whatif }, icon("try", 15), "What if …"),
-        schema.records?.kept === false ? null : h("button", { class: "button", type: "button", "data-keep": "show-records", id: "show-records", onclick: records }, icon("list", 17), "Kept records"))),
+        !schema.may.find_records ? null : h("button", { class: "button", type: "button", "data-keep": "show-records", id: "show-records", onclick: records }, icon("list", 17), "Kept records"))),
     read ? h("div", { class: "decision-gauge" }, gauge(read), read.needed ? h("p", { class: "gauge-note" }, h("span", { class: "tick-key", "aria-hidden": "true" }), read.needed) : null) : null,
   );
+  showFaults();
 }
 
 function sentence(record, read) {

@@ -36,7 +36,7 @@ export function outOfRange(feature, value) {
 // {element, input, show(value), fault(sentence), note(sentence)}; `set(value)` hears of every change, undefined where it is no value.
 export function editor(feature, set, { keep, slider = true, within } = {}) {
   const label = fresh("label"), problem = fresh("fault");
-  const made = { numeric: () => numeric(feature, set, slider, within ?? [feature.low, feature.high]), time: () => time(feature, set) }[feature.kind]?.() ?? categorical(feature, set);
+  const made = { numeric: () => numeric(feature, set, slider, within ?? [feature.low, feature.high]), time: () => time(feature, set), text: () => time(feature, set) }[feature.kind]?.() ?? categorical(feature, set);
   made.input.id = fresh("value");
   made.input.dataset.keep = keep ?? made.input.id;
   made.input.setAttribute("aria-describedby", problem);
@@ -109,7 +109,7 @@ function numeric(feature, set, withSlider, [low, high]) {
   return { control, input, show };
 }
 
-// A date has the browser's own control; other times and durations are text, as the schema writes them.
+// A date has the browser's own control; other times, durations and columns that are no features are text.
 function time(feature, set) {
   const input = h("input", { class: "number", type: feature.type === "date" ? "date" : "text", autocomplete: "off" });
   input.addEventListener("input", () => set(input.value || (feature.missing ? null : undefined)));

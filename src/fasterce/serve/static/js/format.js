@@ -124,8 +124,8 @@ export function realism(ratio, outcome) {
   if (ratio === null || ratio === undefined) return null;
   const word = ratio <= 1.1 ? "Usual" : ratio <= 1.6 ? "Fairly usual" : ratio <= 2.5 ? "Unusual" : "Rare";
   const text = ratio <= 1.1
-    ? `as near to a known person with ${wanted} as they are to each other`
-    : `${number(ratio, 1)} times as far from a known person with ${wanted} as they are from each other`;
+    ? `the nearest known person with ${wanted} is as near as usual`
+    : `the nearest known person with ${wanted} is ${number(ratio, 1)} times as far away as usual`;
   return { word, text, share: Math.min(1, 1 / Math.max(ratio, 0.01)) };
 }
 
@@ -134,3 +134,6 @@ export function robustness(share) {
   const word = share >= 0.95 ? "Very safe" : share >= SURE ? "Safe" : share >= 0.6 ? "Shaky" : "Fragile";
   return { word, text: share === 1 ? "holds under every small difference tried" : `holds under ${percent(share)} of small differences`, share, sure: share >= SURE };
 }
+
+// A moment of the clock, as people write it.
+export const when = (time) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" }).format(new Date(time));

@@ -7,7 +7,7 @@ import { icon } from "./icons.js";
 import { LatestRequest } from "./latest_request.js";
 import { showError } from "./notices.js";
 import { changesOf, choose, feature, state } from "./state.js";
-import { LETTERS, labelOf, readable, value } from "./format.js";
+import { LETTERS, labelOf, readable, value, when } from "./format.js";
 
 const TYPED = "fasterce-letter";
 const PEOPLE = [["sender", "Sender"], ["contact", "Whom to ask"], ["recipient", "Recipient"]];
@@ -36,8 +36,19 @@ function alternatives(record, changed) {
       choose(one, box.checked);
       changed();
     });
-    return { box, element: h("label", { class: "in-letter" }, box, h("span", {}, h("strong", {}, LETTERS[k] ?? k + 1), ` ${about(one)}`)) };
+    return { box, position, letter: String(LETTERS[k] ?? k + 1), element: h("label", { class: "in-letter" }, box, h("span", {}, h("strong", {}, LETTERS[k] ?? k + 1), ` ${about(one)}`)) };
   });
+}
+
+// What was printed or saved before, and which alternatives it contained.
+function written(letters, boxes) {
+  if (!letters.length) return [];
+  const names = (positions) => positions.map((position) => boxes.find((one) => one.position === position)?.letter ?? position + 1);
+  const what = (one) => (boxes.length ? (one.alternatives.length ? `with ${names(one.alternatives).join(", ")}` : "without alternatives") : "");
+  return [
+    h("p", { class: "field-label" }, "Letters written so far"),
+    h("ul", { class: "written" }, letters.map((one) => h("li", {}, [when(one.time), what(one), one.key ? `by ${one.key}` : ""].filter(Boolean).join(" · ")))),
+  ];
 }
 
 export async function showLetter(record) {
@@ -54,12 +65,30 @@ export async function showLetter(record) {
     replace(sheet, sheetOf(text));
     replace(find("print-sheet"), sheetOf(text));
     none.hidden = !boxes.length || boxes.some((one) => one.box.checked);
+    const open = people.filter(([name, one]) => !one.input.value.trim() && (usual[name] ?? "").startsWith("["));
+    unfilled.hidden = !open.length;
+    unfilled.textContent = `Still to fill in: ${open.map(([name]) => PEOPLE.find(([other]) => other === name)[1].toLowerCase()).join(", ")}.`;
   }, (problem) => {
     dialog.close();
     showError(problem, () => showLetter(record));
   });
   const boxes = alternatives(record, () => preview.request());
+  const before = h("div", { id: "letters-written", "aria-live": "polite" });
+  const showWritten = async () => replace(before, ...written((await api.letters(id)).letters, boxes));
+  // What is printed or saved is stored with the record first: without that there is no letter.
+  const issue = async (use) => {
+    try {
+      html = await api.letter(id, { ...body(), keep: true });
+      replace(find("print-sheet"), sheetOf(html));
+      await showWritten();
+      use();
+    } catch (problem) {
+      dialog.close();
+      showError(problem, () => showLetter(record));
+    }
+  };
   const none = h("p", { class: "fault", hidden: true, role: "alert" }, "No alternative goes into the letter.");
+  const unfilled = h("p", { class: "remark", id: "unfilled", hidden: true });
   for (const [name, one] of people) {
     one.input.addEventListener("input", () => {
       if (name !== "recipient") sessionStorage.setItem(TYPED, JSON.stringify({ ...typed(), [name]: one.input.value }));
@@ -69,13 +98,13 @@ export async function showLetter(record) {
   dialog.replaceChildren(
     head("Kept", dialog, h("p", { class: "section-note" }, "Record ", h("code", { id: "record-id" }, id))),
     h("div", { class: "actions" },
-      h("button", { class: "button button-primary", type: "button", id: "print", onclick: () => window.print() }, icon("print", 17), "Print the letter"),
-      h("button", { class: "button", type: "button", id: "save-letter", onclick: () => save(`letter-${id}.html`, "text/html", html) }, icon("save", 17), "Letter"),
-      h("button", { class: "button", type: "button", id: "save-record", onclick: () => saveRecord(id) }, icon("save", 17), "Record (JSON)")),
+      h("button", { class: "button button-primary", type: "button", id: "print", onclick: () => issue(() => window.print()) }, icon("print", 17), "Print the letter"),
+      h("button", { class: "button", type: "button", id: "save-letter", onclick: () => issue(() => save(`letter-${id}.html`, "text/html", html)) }, icon("save", 17), "Save the letter"),
+      h("button", { class: "button", type: "button", id: "save-record", onclick: () => saveRecord(id) }, icon("save", 17), "Save the record (JSON)")),
     h("div", { class: "letter-work" },
       h("form", { class: "letter-form", "aria-label": "What goes into the letter", onsubmit: (event) => event.preventDefault() },
-        people.map(([, one]) => one.element),
-        boxes.length ? h("fieldset", {}, h("legend", { class: "field-label" }, "Alternatives in the letter"), boxes.map((one) => one.element)) : null, none),
+        people.map(([, one]) => one.element), unfilled,
+        boxes.length ? h("fieldset", {}, h("legend", { class: "field-label" }, "Alternatives in the letter"), boxes.map((one) => one.element)) : null, none, before),
       sheet));
   document.body.classList.add("has-letter");
   dialog.addEventListener("close", () => {
@@ -84,6 +113,8 @@ export async function showLetter(record) {
   }, { once: true });
   if (!dialog.open) dialog.showModal();
   preview.request();
+  // The list is no reason not to show the letter.
+  await showWritten().catch(() => {});
 }
 
 // The record exactly as the service stores it.

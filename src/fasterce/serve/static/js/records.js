@@ -5,10 +5,9 @@ import { field, head } from "./forms.js";
 import { icon } from "./icons.js";
 import { showLetter } from "./letter.js";
 import { feature, state } from "./state.js";
-import { count, labelOf, outcome, plain, readable, value } from "./format.js";
+import { count, labelOf, outcome, plain, readable, value, when } from "./format.js";
 
 const STATUS = { found: "alternatives found", already_target: "has the outcome wanted", none_found: "no alternative", stopped: "stopped", model_error: "the model failed", invalid_input: "details not usable" };
-const when = (time) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" }).format(new Date(time));
 
 export function showRecords() {
   const dialog = find("records"), subjects = state.schema.records?.subjects;
@@ -61,7 +60,7 @@ function showList(list, found, again, ofPerson) {
       h("div", {}, h("p", { class: "option-name" }, when(one.time)), h("p", { class: "option-about" }, [one.decision ? `decision ${one.decision}` : null, one.artifact, STATUS[one.status] ?? one.status].filter(Boolean).join(" · "))),
       h("button", { class: "button button-small", type: "button", "aria-label": `Open the record of ${when(one.time)}`, onclick: () => open(list, one.id) }, icon("print", 15), "Open"));
   });
-  replace(list, h("p", { class: "section-note" }, count(found.length, "record")), h("ul", { class: "kept-list" }, rows), h("div", { class: "actions" }, compare, ofPerson ? eraser(list, found, again) : null));
+  replace(list, h("p", { class: "section-note" }, count(found.length, "record")), h("ul", { class: "kept-list" }, rows), h("div", { class: "actions" }, compare, ofPerson && state.schema.may.erase_records ? eraser(list, found, again) : null));
 }
 
 async function open(list, id) {

@@ -37,7 +37,10 @@ export function notify(topic) {
 }
 
 export const features = () => state.schema?.features ?? [];
-export const feature = (name) => features().find((one) => one.name === name);
+// Columns that are no features and that the model reads: it gets them as they are, as text.
+const passed = () => (state.schema?.passthrough ?? []).map((one) => ({ ...one, kind: "text", change: "never", missing: !one.required }));
+export const details = () => [...features(), ...passed().filter((one) => one.required)];
+export const feature = (name) => details().find((one) => one.name === name);
 export const mayChange = (one) => one.change !== "never";
 
 export function start(schema) {
@@ -63,7 +66,7 @@ function firstWanted(target) {
 
 // Another person: limits were set for the one before, and are gone.
 export function setApplicant(person, values) {
-  const known = Object.fromEntries(features().map((one) => [one.name, values[one.name] ?? null]));
+  const known = Object.fromEntries([...features(), ...passed()].map((one) => [one.name, values[one.name] ?? null]));
   Object.assign(state, { person, picked: known, values: { ...known }, answer: null, whatif: null, faults: none(), saved: null });
   noLimits();
   notify("person");
@@ -74,7 +77,7 @@ export function asPicked() {
   notify("values");
 }
 
-export const edited = () => features().filter((one) => state.values[one.name] !== state.picked[one.name]).map((one) => one.name);
+export const edited = () => details().filter((one) => state.values[one.name] !== state.picked[one.name]).map((one) => one.name);
 
 // What would be lost: details typed or edited and limits, unless a record of exactly them was kept.
 const work = () => JSON.stringify([state.values, [...state.frozen], state.ranges]);
@@ -133,11 +136,17 @@ export function reach(one, own) {
   return [low, high];
 }
 
+// A row as the service takes it: a column that is no feature is left out where it is not known.
+function row(values) {
+  const unknown = new Set(passed().map((one) => one.name).filter((name) => (values[name] ?? null) === null));
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !unknown.has(name)));
+}
+
 // The body of a request to explain these values.
 export function explainBody(values, changes = {}) {
   return {
     artifact: state.artifact,
-    rows: [values],
+    rows: [row(values)],
     method: state.method,
     n: state.n,
     target: state.wanted,

@@ -1,0 +1,106 @@
+"""The search with the surrogate: what it returns was evaluated, whatever the surrogate says."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fasterce.search import guided
+from fasterce.search.rounds import run_rounds
+
+ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0]]
+
+
+def lead(codes: np.ndarray) -> np.ndarray:
+    return codes[:, 0] + codes[:, 2] - 12.0
+
+
+def searched(context: Any) -> Any:
+    pools = run_rounds(context.evaluator, [guided.search(context)])
+    assert pools is not None
+    return pools[0]
+
+
+def bent(codes: np.ndarray) -> np.ndarray:
+    return np.minimum(codes[:, 0] - 6.0, codes[:, 2] - 7.0) + 0.3 * np.sin(codes[:, 3])
+
+
+@pytest.mark.parametrize("graded", [True, False])
+@pytest.mark.parametrize("model", [lead, bent])
+def test_every_candidate_was_evaluated_and_reaches_the_target(toys: Any, graded: bool, model: Any) -> None:
+    context, asked = toys.scene(model, ROWS, graded=graded, trained=True)
+    pool = searched(context)
+    assert pool.valid.any(axis=1).all()
+    seen = {tuple(row) for rows in asked.model_rows for row in rows}
+    for row, codes in zip(*np.nonzero(pool.valid)[:1], pool.codes[pool.valid], strict=True):
+        assert tuple(codes) in seen
+        assert (model(codes[None])[0] > 0) == (context.evaluator.target[row] == 1)
+
+
+def test_the_best_is_near_the_boundary(toys: Any) -> None:
+    context, _ = toys.scene(lead, ROWS, trained=True)
+    best = searched(context).best(1)
+    least = np.abs(lead(np.array(ROWS))) / 10
+    assert (best.cost[:, 0] >= least - 1e-9).all()
+    assert (best.cost[:, 0] <= 1.05 * least + 0.01).all()
+
+
+def test_a_surrogate_that_is_wrong_is_corrected(toys: Any) -> None:
+    """It expects the second number to do nothing and the first to do twice as much as it does."""
+    wrong = lambda codec: toys.copy_of(codec, {0: lambda value: 2 * value}, -12.0, error=0.5)  # noqa: E731
+    context, _ = toys.scene(lead, ROWS[:1], copy=wrong)
+    best = searched(context).best(1)
+    assert best.valid.all()
+    assert best.cost[0, 0] < 0.55
+
+
+def test_no_row_is_evaluated_twice(toys: Any) -> None:
+    context, asked = toys.scene(bent, ROWS[:1], trained=True)
+    searched(context)
+    rows = [tuple(row) for rows in asked.model_rows for row in rows]
+    assert len(rows) == len(set(rows))
+
+
+@pytest.mark.parametrize("graded", [True, False])
+def test_a_query_is_searched_the_same_alone_and_among_others(toys: Any, graded: bool) -> None:
+    context, _ = toys.scene(bent, ROWS, graded=graded, trained=True)
+    together = searched(context).best(1)
+    for row in range(len(ROWS)):
+        alone = searched(replace(context).take(np.array([row]))).best(1)
+        np.testing.assert_array_equal(alone.codes[0], together.codes[row])
+
+
+def test_without_a_surrogate_single_changes_and_examples_are_tried(toys: Any) -> None:
+    context, _ = toys.scene(lead, ROWS)
+    assert context.state.surrogate is None
+    assert searched(context).valid.any(axis=1).all()
+
+
+def test_queries_that_cannot_reach_the_target_have_no_candidate(toys: Any) -> None:
+    context, _ = toys.scene(lambda codes: np.full(len(codes), -1.0), ROWS[:1], trained=True)
+    assert not searched(context).valid.any()
+
+
+def test_frozen_features_stay(toys: Any) -> None:
+    context, asked = toys.scene(lead, ROWS[:2], frozen=[0], trained=True)
+    pool = searched(context)
+    assert pool.valid.any(axis=1).all()
+    for rows in asked.model_rows:
+        assert set(rows[:, 0]) <= {row[0] for row in ROWS}
+
+
+def test_alternatives_have_no_unneeded_change_and_the_first_stays(toys: Any) -> None:
+    context, _ = toys.scene(lead, ROWS, trained=True)
+    before = searched(context).distinct(context.domain.row).best(6)
+    (after,) = run_rounds(context.evaluator, [guided.needed(context, before)]) or []
+    after = after.best(6)
+    np.testing.assert_array_equal(after.codes[:, 0], before.codes[:, 0])
+    rows, place = np.nonzero(after.valid)
+    for row, k in zip(rows, place, strict=True):
+        if k == 0:
+            continue
+        for j in np.flatnonzero(after.codes[row, k] != ROWS[row]):
+            undone = after.codes[row, k].copy()
+            undone[j] = ROWS[row][j]
+            assert (lead(undone[None])[0] > 0) != (context.evaluator.target[row] == 1)
