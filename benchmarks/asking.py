@@ -28,8 +28,8 @@ GLANCE = 0.02
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds: to get ready, for one row, and after which no further row is begun. `processes`: how many a system may use
-    up by hanging or dying."""
+    """Seconds: to get ready, for one row, and (of processor time) after which no further row is begun. `processes`: how many
+    a system may use up by hanging or dying."""
 
     setup: float = 600.0
     row: float = 60.0

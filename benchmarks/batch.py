@@ -1,4 +1,4 @@
-"""Rows a second with one worker and two, here and on Ray, and memory of batches of growing length: `make bench-batch`."""
+"""Rows per second with one worker and two, here and on Ray, and memory of batches of growing length: `make bench-batch`."""
 
 import argparse
 import json
@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.measuring import machine, table
+from benchmarks.processes import family, processor_seconds, resident_mb
 from fasterce import FasterCE, batch, datasets
 
 HERE = Path(__file__).parent
@@ -29,11 +30,11 @@ TICK = 0.2
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.batch", description=__doc__)
-    parser.add_argument("--speed-rows", type=int, default=100_000, help="rows of the comparison of engines")
+    parser.add_argument("--speed-rows", type=int, default=100_000, help="rows of the comparison of backends")
     parser.add_argument("--memory-rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--shard-rows", type=int, default=10_000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--engines", nargs="+", default=["local", "ray"])
+    parser.add_argument("--backends", nargs="+", default=["local", "ray"])
     parser.add_argument("--out", type=Path, default=HERE / "results" / "batch.md")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         artifact = prepare(Path(folder))
         parts = [speed(Path(folder), artifact, options), memory(Path(folder), artifact, options)]
     command = f"python -m benchmarks.batch {' '.join(sys.argv[1:])}".strip()
-    head = f"# Batches: rows a second and memory (`make bench-batch`)\n\n`{command}`\n\n{machine()}\n\n"
+    head = f"# Batches: rows per second and memory (`make bench-batch`)\n\n`{command}`\n\n{machine()}\n\n"
     report = head + "\n\n".join(part for part in parts if part) + "\n"
     print(report)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -88,35 +89,40 @@ def people(folder: Path, rows: int, searched: float) -> Path:
 def speed(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
     source = people(folder, options.speed_rows, 1.0)
     lines, slowest, digests = [], {}, set()
-    for engine in options.engines:
+    for backend in options.backends:
         for workers in options.workers:
-            told = elsewhere(folder, artifact, source, engine, workers, options.shard_rows)
-            slowest.setdefault(engine, told["rows_each_second"])
+            told = elsewhere(folder, artifact, source, backend, workers, options.shard_rows)
+            slowest.setdefault(backend, told["rows_each_second"])
             digests.add(told["digest"])
-            against = told["rows_each_second"] / slowest[engine]
+            against = told["rows_each_second"] / slowest[backend]
             lines.append(
                 [
-                    engine,
+                    backend,
                     str(workers),
                     f"{told['rows_each_second']:,.0f}",
                     f"{against:.2f} ×",
                     f"{told['worker_ms']:.2f} ms",
+                    f"{told['processor_ms']:.2f} ms",
+                    f"{told['output_bytes']:.0f} bytes",
                     f"{told['seconds']:.1f} s",
                     f"{told['begin']:.1f} s",
                 ]
             )
     head = [
-        "engine",
+        "backend",
         "workers",
         "rows/s",
         "against one worker",
-        "a worker's time a row",
+        "explaining, per row",
+        "processor time, per row",
+        "output, per row",
         "whole run",
         "until the first shard",
     ]
     same = "the same bytes in every run" if len(digests) == 1 else f"{len(digests)} DIFFERENT outputs"
     said = f"## Speed\n\n{options.speed_rows:,} rows of Adult, all of which have to be searched, in shards of "
-    said += f"{options.shard_rows:,}; {same}. Rows/s from the first shard's end to the last one's: starting is apart.\n\n"
+    said += f"{options.shard_rows:,}; {same}. Rows/s and processor time are from the first shard's end to the last one's: "
+    said += "starting is apart. Explaining is wall time in the workers, processor time that of all processes of the run.\n\n"
     return said + table(head, lines)
 
 
@@ -133,18 +139,18 @@ def memory(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
     return "## Memory\n\nOne worker; about 3 rows of 100 have to be searched.\n\n" + table(head, lines)
 
 
-def elsewhere(folder: Path, artifact: Path, source: Path, engine: str, workers: int, shard_rows: int) -> dict[str, float]:
+def elsewhere(folder: Path, artifact: Path, source: Path, backend: str, workers: int, shard_rows: int) -> dict[str, float]:
     """One run in a process of its own."""
-    output = folder / f"out-{engine}-{workers}-{source.stem}"
-    job = [str(artifact), str(source), str(output), engine, workers, shard_rows]
+    output = folder / f"out-{backend}-{workers}-{source.stem}"
+    job = [str(artifact), str(source), str(output), backend, workers, shard_rows]
     command = [sys.executable, "-m", "benchmarks.batch", "--one", json.dumps(job)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def measure(job: Sequence) -> None:
-    artifact, source, output, engine, workers, shard_rows = job
-    moments: list[tuple[float, int]] = []
+    artifact, source, output, backend, workers, shard_rows = job
+    moments: list[tuple[float, int, float]] = []
     watching = Watching()
     watching.start()
     target = datasets.load("adult").y.unique()
@@ -152,29 +158,35 @@ def measure(job: Sequence) -> None:
         artifact,
         source,
         output,
-        engine=engine,
+        backend=backend,
         workers=workers,
         shard_rows=shard_rows,
         id_column="person",
         options={"target": sorted(target)[1], "diagnose": False},
-        progress=lambda standing: moments.append((standing.seconds, standing.shards_done)),
+        progress=lambda standing: moments.append((standing.seconds, standing.shards_done, used_so_far())),
     )
     watching.stop()
     if not report.complete:
         raise SystemExit(str(report))
-    end = next(seconds for seconds, done in moments if done == report.shards)
-    begin, there = next((seconds, done) for seconds, done in moments if done >= 1)
+    end, _, used = next(moment for moment in moments if moment[1] == report.shards)
+    begin, there, before = next(moment for moment in moments if moment[1] >= 1)
     after = (report.shards - there) * report.rows / report.shards
     told = {
         "rows_each_second": after / (end - begin) if end > begin else report.rows / report.seconds,
+        "processor_ms": 1000 * (used - before) / after if after else 0.0,
         "worker_ms": 1000 * report.counts.summary.seconds / report.rows,
         "seconds": report.seconds,
         "begin": begin,
+        "output_bytes": sum(file.stat().st_size for file in Path(output).rglob("*.parquet")) / report.rows,
         "digest": digest(Path(output)),
         "driver_mb": watching.peak[0],
         "worker_mb": watching.peak[1],
     }
     print(json.dumps(told))
+
+
+def used_so_far() -> float:
+    return sum(map(processor_seconds, family(os.getpid())))
 
 
 def digest(output: Path) -> str:
@@ -194,29 +206,12 @@ class Watching(threading.Thread):
 
     def run(self) -> None:
         while not self.over.wait(TICK):
-            self.peak[0] = max(self.peak[0], resident(os.getpid()))
-            for child in children(os.getpid()):
-                self.peak[1] = max(self.peak[1], resident(child))
+            first, *others = map(resident_mb, family(os.getpid()))
+            self.peak = [max(self.peak[0], first), max(self.peak[1], *others, 0.0)]
 
     def stop(self) -> None:
         self.over.set()
         self.join()
-
-
-def children(process: int) -> list[int]:
-    try:
-        listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except OSError:
-        return []
-    return [int(child) for child in listed]
-
-
-def resident(process: int) -> float:
-    try:
-        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 if __name__ == "__main__":

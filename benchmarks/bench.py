@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
-from benchmarks import measuring, paper, report, sharing
+from benchmarks import measuring, report, sharing
 from benchmarks.asking import Limits, ask_all
 from benchmarks.plan import Plan
 from benchmarks.rivals.catalogue import ENTRIES, Entry
@@ -115,7 +115,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--row-seconds", type=float, help="time-out of one row")
     parser.add_argument("--method-seconds", type=float, help="after which a system begins no further row")
     parser.add_argument("--setup-seconds", type=float, help="time-out of getting ready")
-    parser.add_argument("--no-paper", action="store_true", help="without the paper's own experiments")
     parser.add_argument("--jobs", type=int, default=1, help="black boxes at a time, each on a core of its own")
     parser.add_argument("--claims", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--report-only", action="store_true", help="of the cells that are there")
@@ -145,7 +144,6 @@ def plan_of(options: argparse.Namespace) -> Plan:
         plan,
         **given,
         limits=replace(plan.limits, **limits),
-        paper=plan.paper and not options.no_paper,
         work=options.out / "problems",
     )
 
@@ -218,8 +216,7 @@ class Run:
     def _group(self, seed: int, data: str, box: str) -> list[Cell]:
         """One black box: whatever is missing is made, each system beside the others."""
         jobs = list(self.plan.jobs(seed, data, box))
-        keys = [key for key, _, _ in jobs] + list(paper.keys(self.plan, seed, data, box))
-        cells = {key: self.store.get(key, self.wanted[key]) for key in keys}
+        cells = {key: self.store.get(key, self.wanted[key]) for key, _, _ in jobs}
         missing = [key for key, cell in cells.items() if cell is None]
         if missing:
             self._say(f"{data}, {box}, seed {seed}: the black box")
@@ -228,9 +225,6 @@ class Run:
             for key, entry, question in jobs:
                 if key in missing:
                     cells[key] = self._done(bench.cell(key, entry, question, self.wanted[key]))
-            for key in (key for key in missing if key.question == paper.PAPER):
-                self._say(f"{data}, seed {seed}: the paper's {key.method}")
-                cells[key] = self._done(bench.experiments.cell(key, self.wanted[key]))
         return [cell for cell in cells.values() if cell is not None]
 
     def _done(self, cell: Cell) -> Cell:
@@ -256,7 +250,6 @@ class Bench:
         self.setting, self.plan, self.run = setting, plan, run
         self.judge = Judge(setting, plan.crowd)
         self.rows = min(plan.rows, len(setting.rows))
-        self.experiments = paper.Experiments(setting, self.judge, self.rows)
         self.dumped: set[Path] = set()
 
     def cell(self, key: Key, entry: Entry, question: Question, made_by: str) -> Cell:
@@ -292,7 +285,6 @@ def wanted(plan: Plan) -> dict[Key, str]:
     found: dict[Key, str] = {}
     for group in plan.groups():
         found |= {key: made_by[entry.name] for key, entry, _ in plan.jobs(*group)}
-        found |= dict.fromkeys(paper.keys(plan, *group), plan.made_by_paper())
     return found
 
 

@@ -10,7 +10,7 @@ from fasterce.viz.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, lite
 
 LABEL = 8
 SURE = 95.0
-PALETTE = (BLUE, QUIET_BLUE, "#56B4E9", ORANGE, "#E69F00", "#CC79A7", "#009E73", GREY)
+PALETTE = (BLUE, QUIET_BLUE, "#56B4E9", ORANGE, "#E69F00", "#CC79A7", "#009E73", "#8C6D31", INK, GREY, "#B0B7BF")
 
 
 def front(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ def curve(lines: dict[str, pd.DataFrame], points: pd.DataFrame, title: str) -> A
     """Robustness against proximity: a curve a way to buy the one with the other, a point a system that offers no choice."""
     figure = new_figure(8.0, 5.0)
     ax = figure.subplots()
-    for (name, part), colour in zip(lines.items(), (QUIET_BLUE, BLUE, ORANGE), strict=False):
+    for (name, part), colour in zip(lines.items(), (BLUE, "#56B4E9", QUIET_BLUE, GREY, ORANGE), strict=False):
         ax.plot(part["proximity"], part["robust"], marker="o", color=colour, label=literal(name), linewidth=2)
         for _, at in part.iterrows():
             ax.annotate(
@@ -115,6 +115,26 @@ def curve(lines: dict[str, pd.DataFrame], points: pd.DataFrame, title: str) -> A
     ax.margins(0.1)
     plain_axes(ax, "left", "bottom")
     put_title(figure, title)
+    return figure
+
+
+def total_time(mean: pd.DataFrame, titles: Sequence[str]) -> Any:
+    """Set-up plus time per query over the number of queries: a panel per dataset, a line per method."""
+    panels = list(dict.fromkeys(mean["data"]))
+    figure = new_figure(5.0 * len(panels) + 2.2, 4.6)
+    axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
+    queries = np.logspace(0, 5, 60)
+    for ax, data in zip(axes, panels, strict=True):
+        for k, title in enumerate(titles):
+            for _, at in mean[(mean["data"] == data) & (mean["title"] == title)].iterrows():
+                ax.plot(queries, at["setup"] + queries * at["each"], color=PALETTE[k % len(PALETTE)], label=title)
+        ax.set(xscale="log", yscale="log")
+        ax.set_title(data, loc="left", fontsize=11, color=INK)
+        ax.set_xlabel("queries", color=INK)
+        plain_axes(ax, "left", "bottom")
+    axes[0].set_ylabel("seconds, set-up included", color=INK)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=9, frameon=False)
+    put_title(figure, "Total time over the number of queries")
     return figure
 
 

@@ -6,43 +6,51 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+METHODS = ("predict", "predict_proba", "decision_function")
 PACKAGES = ("numpy", "pandas", "scikit-learn", "xgboost-cpu", "onnxruntime", "torch")
-QUESTIONS = ("predict", "predict_proba")
 
 
 @dataclass
-class Inside:
+class Meter:
+    """What happened inside the model since the meter was made."""
+
+    calls: int = 0
+    rows: int = 0
     seconds: float = 0.0
+    cpu: float = 0.0
 
 
 @contextmanager
-def timed(model: Any) -> Iterator[Inside]:
-    """Seconds inside the model. Its own methods are covered on the instance: a wrapper would hide what model it is."""
-    inside = Inside()
-    for name in QUESTIONS:
-        setattr(model, name, _timed_call(getattr(model, name), inside))
+def metered(model: Any) -> Iterator[Meter]:
+    """Count calls, rows and time of a model. Its methods are replaced on the instance: a wrapper would hide its type."""
+    meter, names = Meter(), [name for name in METHODS if hasattr(model, name)]
+    for name in names:
+        setattr(model, name, _metered_call(getattr(model, name), meter))
     try:
-        yield inside
+        yield meter
     finally:
-        for name in QUESTIONS:
+        for name in names:
             delattr(model, name)
 
 
-def _timed_call(question: Callable[..., Any], inside: Inside) -> Callable[..., Any]:
-    def ask(*rows: Any, **options: Any) -> Any:
-        started = perf_counter()
+def _metered_call(method: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
+    def call(rows: Any, *rest: Any, **options: Any) -> Any:
+        started, cpu = perf_counter(), process_time()
         try:
-            return question(*rows, **options)
+            return method(rows, *rest, **options)
         finally:
-            inside.seconds += perf_counter() - started
+            meter.seconds += perf_counter() - started
+            meter.cpu += process_time() - cpu
+            meter.calls += 1
+            meter.rows += len(rows)
 
-    return ask
+    return call
 
 
 def seconds_of(action: Callable[[], Any], repeats: int) -> list[float]:

@@ -19,7 +19,6 @@ COMPARED_IN_THE_PAPER = {
     "latentcf-adam": "Latent-CF",
     "alibi-proto": "ICEGP",
 }
-STEPS = (0.05, 0.1, 0.3, 0.5, 1.0)
 HARNESS = ("asking.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals/run.py")
 
 
@@ -27,14 +26,14 @@ HARNESS = ("asking.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals
 class Plan:
     """`seeds` are for the paper's black box and the systems it compares; the others have the first `few`, and other black
     boxes and questions the first one. `elsewhere`: the questions about other black boxes. `sparing`: costly systems are
-    asked the paper's question only. The paper's reading has its own place in `paper`. `crowd`: training rows realism is
-    measured against."""
+    asked the paper's question only. `crowd`: training rows realism is measured against. The paper's own experiments are
+    `benchmarks.paper`."""
 
     datasets: tuple[str, ...] = DATASETS
     boxes: tuple[str, ...] = BOXES
     questions: tuple[str, ...] = (FREE.name, FROZEN.name, SEVERAL.name)
     elsewhere: tuple[str, ...] = (FREE.name,)
-    methods: tuple[Entry, ...] = tuple(entry for entry in ENTRIES if not entry.variant.startswith("paper-"))
+    methods: tuple[Entry, ...] = ENTRIES
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     sparing: bool = True
     few: int = 1
@@ -43,7 +42,6 @@ class Plan:
     train_rows: int | None = None
     crowd: int = 4000
     limits: Limits = field(default_factory=Limits)
-    paper: bool = True
     work: Path = HERE / ".work"
 
     def groups(self) -> Iterator[tuple[int, str, str]]:
@@ -75,10 +73,6 @@ class Plan:
         own = [HERE / "rivals" / f"{entry.module}.{kind}" for kind in ("py", "txt")]
         sources = [path for path in own if path.exists()] + [HERE / name for name in HARNESS]
         return fingerprint(*self._circumstances(), digest([*sources, *package_sources(entry.ours)]))
-
-    def made_by_paper(self) -> str:
-        sources = [HERE / name for name in ("paper.py", *HARNESS)]
-        return fingerprint(*self._circumstances(), digest([*sources, *package_sources(True)]))
 
     def _circumstances(self) -> tuple[object, ...]:
         return self.rows, self.batch, self.train_rows, self.crowd, vars(self.limits), package_versions()

@@ -1,7 +1,8 @@
 """From a run to what is committed: `make bench-publish`.
 
 The report and its pictures go to `results/bench`, some pictures to the site, and the short table of the README and of two
-pages is written anew from the report's own, line by line.
+pages is written anew from the report's own, line by line. `--paper` does the same for a run of `benchmarks.paper`, without a
+table: to `results/paper`.
 """
 
 import argparse
@@ -15,7 +16,9 @@ from benchmarks.store import write
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "bench"
-PICTURES = ("pareto-mlp-gower_l1-nn_ratio", "pareto-mlp-ms-gower_l1", "paper-figure", "paper-robustness")
+PICTURES = ("pareto-mlp-gower_l1-nn_ratio", "pareto-mlp-ms-gower_l1")
+PAPER = HERE / "results" / "paper"
+PAPER_PICTURES = ("paper-figure", "paper-robustness", "paper-total-time")
 PAGES = ("README.md", "docs/performance.md", "docs/benchmark.md")
 # Megabytes of pictures of who agrees with whom, a black box each: they are in the run's own report.
 LEFT_OUT = re.compile(r"\n## Do they name the same features\?\n.*?(?=\n## )", re.DOTALL)
@@ -36,10 +39,14 @@ SHOWN = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__.splitlines()[0])
-    parser.add_argument("--run", type=Path, default=HERE / ".work" / "bench", help="the folder of the run")
+    parser.add_argument("--run", type=Path, help="the folder of the run")
     parser.add_argument("--said", default="", help="a sentence for the head of the report: what was special about the run")
+    parser.add_argument("--paper", action="store_true", help="publish a run of `benchmarks.paper` instead")
     options = parser.parse_args(argv)
-    keep(options.run, options.said)
+    if options.paper:
+        keep(options.run or HERE / ".work" / "paper", options.said, PAPER, PAPER_PICTURES)
+        return
+    keep(options.run or HERE / ".work" / "bench", options.said, RESULTS, PICTURES)
     table = short_table((RESULTS / "report.md").read_text(encoding="utf-8"))
     for page in PAGES:
         path = ROOT / page
@@ -47,16 +54,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{page}: the table of the report")
 
 
-def keep(run: Path, said: str) -> None:
+def keep(run: Path, said: str, results: Path, pictures: Sequence[str]) -> None:
     """The report with the pictures it shows, all but the largest, and copies of some for the site."""
     text = LEFT_OUT.sub("", (run / "report.md").read_text(encoding="utf-8"))
     title, _, rest = text.partition("\n\n")
-    shutil.rmtree(RESULTS / "figures", ignore_errors=True)
-    (RESULTS / "figures").mkdir(parents=True)
+    shutil.rmtree(results / "figures", ignore_errors=True)
+    (results / "figures").mkdir(parents=True)
     for name in re.findall(r"\]\((figures/[^)]+)\)", text):
-        shutil.copy(run / name, RESULTS / name)
-    write(RESULTS / "report.md", f"{title}\n\n> {said}\n\n{rest}" if said else text)
-    for name in PICTURES:
+        shutil.copy(run / name, results / name)
+    write(results / "report.md", f"{title}\n\n> {said}\n\n{rest}" if said else text)
+    for name in pictures:
         shutil.copy(run / "figures" / f"{name}.svg", ROOT / "docs" / "pictures" / f"bench-{name}.svg")
 
 

@@ -1,4 +1,4 @@
-"""A run as one page: tables, trade-offs, ranks, the paper beside, what failed and how it was measured. Markdown and HTML."""
+"""A run as one page: tables, trade-offs, ranks, what failed and how it was measured. Markdown and HTML."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks import beside, figures, measuring, paper, paper_report, ranking, summary
+from benchmarks import figures, measuring, ranking, summary
 from benchmarks.asking import NOT_TRIED, TIMEOUT
 from benchmarks.page import Block, Grid, Picture, Section, Text, as_html, as_markdown
 from benchmarks.plan import Plan
@@ -86,7 +86,7 @@ TRADE_OFFS = (
 
 def write(out: Path, cells: Sequence[Cell], about: dict[str, Any], plan: Plan, *, quick: bool = False) -> None:
     """results.parquet, results.json, report.md with its pictures, and report.html that needs nothing else."""
-    results = Results.of(cells, {entry.name: entry.title for entry in plan.methods} | beside.TITLES)
+    results = Results.of(cells, {entry.name: entry.title for entry in plan.methods})
     results.lines.to_parquet(out / ".results.parquet")
     (out / ".results.parquet").replace(out / "results.parquet")
     described = [{**vars(cell.key), "made_by": cell.made_by, **cell.about} for cell in cells]
@@ -106,7 +106,6 @@ def sections_of(results: Results, about: dict[str, Any], plan: Plan, quick: bool
     yield from frozen(results)
     yield from several(results)
     yield from agreements(results)
-    yield from paper_report.papers(results)
     yield "What failed, and why", list(failed(results))
     yield "How it was measured", list(measured(about, plan))
 
@@ -345,7 +344,7 @@ def agreements(results: Results) -> Iterator[Section]:
 
 
 def failed(results: Results) -> Iterator[Block]:
-    lines = results.lines[results.lines["question"] != paper.PAPER] if len(results.lines) else results.lines
+    lines = results.lines
     if not len(lines):
         return
     gone = lines.groupby("method")["status"].agg(lambda status: (status == NOT_TRIED).all())
@@ -374,10 +373,10 @@ def measured(about: dict[str, Any], plan: Plan) -> Iterator[Block]:
     yield Text(
         f"The first {plan.rows} refused rows (test rows first) for everybody, one at a time in a process of their own, "
         f"after one that does not count. {limits.row:g} s a row, then the process is killed and a fresh one goes on "
-        f"({limits.processes} at most); no row is begun after {limits.method:g} s; {limits.setup:g} s to get ready, counted "
-        f"apart as set-up. Every row without a valid answer counts as invalid. Realism is measured against {plan.crowd:,} "
-        "training rows drawn once. Times are ratios within one run on a shared machine, not absolute. What is not fair, "
-        "and how it was handled: benchmarks/README.md."
+        f"({limits.processes} at most); no row is begun after {limits.method:g} s of processor time; {limits.setup:g} s to "
+        "get ready, counted apart as set-up. Every row without a valid answer counts as invalid. Realism is measured against "
+        f"{plan.crowd:,} training rows drawn once. Times are processor times; read them as ratios within one run. What is "
+        "not fair, and how it was handled: benchmarks/README.md."
     )
     costly = [entry.title for entry in plan.methods if entry.costly]
     if plan.sparing and costly:

@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 TRAINING_ROWS = 4000
 CATEGORIES = tuple("abcde")
 UNWANTED = "no"
-HEADER = ("columns", "rows", "fit s", "seconds", "ms each", "calls", "rows asked each", "found %", "peak MB", "input MB")
+HEADER = ("columns", "rows", "fit s", "seconds", "ms each", "calls", "model rows each", "found %", "peak MB", "input MB")
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def line(folder: str, columns: int, rows: int, repeats: int, fitted: float, opti
         measuring.spread(found["seconds"], "{:.3f}"),
         f"{1000 * np.median(found['seconds']) / rows:.3f}",
         f"{found['calls']}",
-        f"{found['asked'] / rows:.1f}{found['twin']}",
+        f"{found['usage'] / rows:.1f}{found['compiled']}",
         f"{found['found']:.1f}",
         f"{found['peak']:.0f}" if found["peak"] is not None else "",
         f"{found['input']:.1f}",
@@ -176,7 +176,7 @@ def measure(folder: Path, columns: int, rows: int, repeats: int, method: str, se
         "seconds": seconds,
         "calls": result.usage.calls,
         "usage": result.usage.rows,
-        "compiled": f" + {compiled.rows / rows:.1f} of the twin" if compiled is not None else "",
+        "compiled": f" + {compiled.rows / rows:.1f} of the compiled model" if compiled is not None else "",
         "found": 100 * float((result.status == "found").mean()),
         "peak": None if before is None or peak is None else peak - before,
         "input": refused.memory_usage(deep=True).sum() / 2**20,

@@ -1,5 +1,6 @@
 """Every answer judged once more by the black box and measured with `fasterce.metrics`: a line a row, whatever came back."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -7,14 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.setting import WANTED, Question, Setting
+from benchmarks.setting import Question, Setting
 from fasterce import metrics
+from fasterce.search.distance import Distance
 
 CROWD = 4000
 # Shakes nobody has seen: the seed of the setting is what robust answers were found with.
 FRESH = 10_000
 MEASURED = (
-    *("n_changed", "gower_l1", "l2", "linf", "proximity"),
+    *("n_changed", "gower_l1", "l2", "linf", "proximity", "undivided"),
     *("nn_ratio", "inlier", "ynn", "violations", "robust", "recourse"),
 )
 COSTS = ("seconds", "model", "calls", "rows")
@@ -23,10 +25,11 @@ NOT_FLIPPED = "does not flip the model"
 
 @dataclass(frozen=True)
 class Judge:
-    """`crowd` training rows at most stand for all of them where realism is measured."""
+    """`crowd` training rows at most stand for all of them where realism is measured; `measured` are the measures taken."""
 
     setting: Setting
     crowd: int = CROWD
+    measured: tuple[str, ...] = MEASURED
 
     @cached_property
     def scale(self) -> metrics.Scale:
@@ -39,15 +42,15 @@ class Judge:
 
     @cached_property
     def peers(self) -> metrics.Peers:
-        return metrics.Peers.of(self.setting.model, self.scale, self._crowd, WANTED)
+        return metrics.Peers.of(self.setting.model, self.scale, self._crowd, self.setting.wanted)
 
     @cached_property
     def neighbourhood(self) -> metrics.Neighbourhood:
-        return metrics.Neighbourhood.of(self.setting.model, self.scale, self._crowd, WANTED)
+        return metrics.Neighbourhood.of(self.setting.model, self.scale, self._crowd, self.setting.wanted)
 
     def lines(self, records: list[dict[str, Any]], question: Question) -> pd.DataFrame:
         """One line a record: `valid` is the black box's word, `success` valid and no limit broken."""
-        answers = [self._read(told) for told in records]
+        answers = [self.read(told) for told in records]
         lines = pd.DataFrame([self._line(told, why) for told, (_, why) in zip(records, answers, strict=True)])
         readable = [k for k, (table, _) in enumerate(answers) if table is not None]
         if readable:
@@ -62,7 +65,7 @@ class Judge:
         return lines
 
     def _line(self, told: dict[str, Any], why: str) -> dict[str, Any]:
-        blank = dict.fromkeys(("diversity", *MEASURED), np.nan)
+        blank = dict.fromkeys(("diversity", *self.measured), np.nan)
         cost = {name: float(told.get(name, np.nan)) for name in COSTS}
         return {
             "row": told["position"],
@@ -76,7 +79,7 @@ class Judge:
             **cost,
         }
 
-    def _read(self, told: dict[str, Any]) -> tuple[pd.DataFrame | None, str]:
+    def read(self, told: dict[str, Any]) -> tuple[pd.DataFrame | None, str]:
         """The answers as a table of the training data's types, or why they cannot be read as one."""
         if not told["answers"]:
             return None, ""
@@ -94,7 +97,7 @@ class Judge:
     def _measured(self, before: pd.DataFrame, after: pd.DataFrame, question: Question) -> dict[str, Any]:
         """Of all that can be read; what is not valid keeps its line but no measure of quality."""
         model, scale = self.setting.model, self.scale
-        valid = np.asarray(model.predict(after) == WANTED)
+        valid = np.asarray(model.predict(after) == self.setting.wanted)
         broken = metrics.violations(scale, before, after, features_to_vary=self.setting.free(question))
         moved = metrics.changed(scale, before, after)
         names = np.array(self.setting.X_train.columns)
@@ -105,7 +108,7 @@ class Judge:
             "changed": ["|".join(names[row]) for row in moved],
         }
         if valid.any():
-            good = {name: np.full(len(after), np.nan) for name in MEASURED if name != "violations"}
+            good = {name: np.full(len(after), np.nan) for name in self.measured if name != "violations"}
             for name, values in self._quality(before[valid], after[valid]).items():
                 good[name][valid] = values
             found |= good
@@ -113,16 +116,32 @@ class Judge:
 
     def _quality(self, before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
         model, scale, seed = self.setting.model, self.scale, FRESH + self.setting.seed
-        norms = metrics.norms(scale, before, after)
-        return {
-            "n_changed": metrics.features_changed(scale, before, after),
-            "gower_l1": norms["l1"],
-            "l2": norms["l2"],
-            "linf": norms["linf"],
-            "proximity": metrics.proximity(scale, before, after),
-            "nn_ratio": metrics.nn_ratios(self.peers, after),
-            "inlier": metrics.inlier(self.peers, after),
-            "ynn": metrics.ynn(self.neighbourhood, after),
-            "robust": metrics.robustness(model, scale, after, WANTED, seed=seed),
-            "recourse": metrics.robustness(model, scale, after, WANTED, rows=before, seed=seed),
+        target, norms = self.setting.wanted, metrics.norms(scale, before, after)
+        found: dict[str, Callable[[], Any]] = {
+            "n_changed": lambda: metrics.features_changed(scale, before, after),
+            "gower_l1": lambda: norms["l1"],
+            "l2": lambda: norms["l2"],
+            "linf": lambda: norms["linf"],
+            "proximity": lambda: metrics.proximity(scale, before, after),
+            "undivided": lambda: undivided_proximity(scale, before, after),
+            "nn_ratio": lambda: metrics.nn_ratios(self.peers, after),
+            "inlier": lambda: metrics.inlier(self.peers, after),
+            "ynn": lambda: metrics.ynn(self.neighbourhood, after),
+            "robust": lambda: metrics.robustness(model, scale, after, target, seed=seed),
+            "recourse": lambda: metrics.robustness(model, scale, after, target, rows=before, seed=seed),
         }
+        return {name: found[name]() for name in self.measured if name in found}
+
+
+def undivided_proximity(scale: metrics.Scale, before: pd.DataFrame, after: pd.DataFrame) -> np.ndarray:
+    """Return the proximity as the paper prints it, without weights for the share of numeric and categorical columns.
+
+    The Euclidean norm of the changes of numbers, each divided by its median absolute deviation, plus the share of
+    categories that differ. `fasterce.metrics.proximity` weights both parts, as CERTIFAI's formula does.
+    """
+    codec, count = scale.codec, len(scale.table.schema)
+    distance = Distance.mad(codec.profile.mad, codec.numeric, codec.nullable)
+    parts = count * distance.parts(scale.codes(after), scale.codes(before))
+    numbers, categories = parts[:, codec.numeric], parts[:, codec.categorical]
+    norm = np.sqrt((numbers**2).sum(axis=1)) / max(len(codec.numeric), 1)
+    return np.asarray(norm + categories.sum(axis=1) / max(len(codec.categorical), 1))

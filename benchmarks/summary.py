@@ -1,9 +1,8 @@
 """From lines to figures: a line a method, with medians over runs and their spread; failures count as what they are."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,15 +27,13 @@ class Results:
     lines: pd.DataFrame
     about: pd.DataFrame
     titles: dict[str, str]
-    examples: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: Iterable[Cell], titles: dict[str, str]) -> "Results":
         cells = list(cells)
         about = pd.DataFrame([{**vars(cell.key), **cell.about} for cell in cells])
         titles = {**titles, **{cell.key.method: cell.about["title"] for cell in cells if "title" in cell.about}}
-        examples = {cell.key.data: cell.about["examples"] for cell in cells if "examples" in cell.about}
-        return cls(gather(cell for cell in cells if len(cell.lines)), about, titles, examples)
+        return cls(gather(cell for cell in cells if len(cell.lines)), about, titles)
 
     def title(self, method: str) -> str:
         return self.titles.get(method, method)

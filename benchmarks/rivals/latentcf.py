@@ -3,7 +3,8 @@
 As in the paper: an autoencoder; the row's latent point is moved by gradient descent on the squared gap between the wanted
 chance, 0.5, and the model's for the decoded point; the decoded row is the answer. Our reading, where rows are typed: the
 search ends when the row as decoded, rounded and with whole categories has the wanted answer; where 0.5 is reached and it
-has not, the chance aimed at is raised by a twentieth. Gradients with respect to the decoded row: see slopes.py.
+has not, the chance aimed at is raised by a twentieth. Gradients with respect to the decoded row: see slopes.py;
+the variant "differences" has none and evaluates the model on both sides.
 """
 
 import numpy as np
@@ -24,7 +25,8 @@ PACE = 0.05
 class Rival:
     def __init__(self, problem: Problem, variant: str) -> None:
         self.problem, self.encoding = problem, Encoding(problem)
-        self.slopes = slopes.of(problem, self.encoding)
+        known = variant != "differences"
+        self.slopes = slopes.of(problem, self.encoding) if known else slopes.Differences(problem, self.encoding)
         matrix = self.encoding.matrix(problem.codes(problem.X_train))
         self.autoencoder = Autoencoder(self.encoding, matrix, problem.seed)
 

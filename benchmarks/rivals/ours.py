@@ -1,14 +1,13 @@
 """fasterce itself, as a rival among rivals: same rows, same clock, in our own environment.
 
-`variant` is a method ("closest", "sparse", "realistic"), "robust" (closest, holding under 95 % of small shakes), or the
-paper's plain reading of a method: "paper-closest", "paper-sparse", "paper-realistic"; "@0.3" at the end sets the paper's
-step, "-untwinned" asks the black box itself and no compiled twin of it. Distances are gower, as the other systems' are
-judged by it.
+`variant` is a method ("closest", "sparse", "realistic") or "robust" (closest, holding under 95 % of small noise);
+"-untwinned" evaluates the black box itself and no compiled model. Distances are gower, as the other systems' are judged by
+it. The paper's engine is in `benchmarks.paper`.
 """
 
 import shutil
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pandas as pd
@@ -56,9 +55,9 @@ def fitted(problem: Problem) -> tuple[FasterCE, float]:
     kept, took = problem.folder / "explainer", problem.folder / "explainer.seconds"
     if took.exists():
         return load(kept, problem.model), float(took.read_text())
-    started = perf_counter()
+    started = process_time()
     explainer = FasterCE(problem.model, schema(problem), random_state=problem.seed, progress=False).fit(problem.X_train)
-    seconds = perf_counter() - started
+    seconds = process_time() - started
     shutil.rmtree(kept, ignore_errors=True)
     explainer.save(kept)
     took.write_text(repr(seconds))
@@ -66,15 +65,12 @@ def fitted(problem: Problem) -> tuple[FasterCE, float]:
 
 
 def options(problem: Problem, variant: str) -> dict[str, Any]:
-    method, _, step = variant.removesuffix(UNTWINNED).partition("@")
+    method = variant.removesuffix(UNTWINNED)
     given: dict[str, Any] = {"distance": "gower", "n": problem.count, "diagnose": False}
-    if method.startswith("paper-"):
-        given |= {"reading": "paper"}
     if method == "robust":
         given |= {"robust": ROBUST}
-    given |= {"step": float(step)} if step else {}
     given |= {"permitted_range": {problem.columns[j]: pair for j, pair in problem.ranges.items()}} if problem.ranges else {}
-    return given | {"method": "closest" if method == "robust" else method.removeprefix("paper-")}
+    return given | {"method": "closest" if method == "robust" else method}
 
 
 def schema(problem: Problem) -> Schema:
@@ -100,11 +96,11 @@ def counted(problem: Problem) -> None:
 
 def counting(problem: Problem, question: Any) -> Any:
     def ask(rows: Any, *rest: Any, **named: Any) -> Any:
-        started, clock = perf_counter(), problem.clock
+        started, clock = process_time(), problem.clock
         try:
             return question(rows, *rest, **named)
         finally:
-            clock.model += perf_counter() - started
+            clock.model += process_time() - started
             clock.calls += 1
             clock.rows += len(rows)
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pandas as pd
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, required=True, help="explain the rows before this position")
     parser.add_argument("--first", type=int, default=0, help="begin at this position")
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="no new row is begun after this time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no new row is begun after this processor time")
     parser.add_argument("--batch", type=int, default=0, help="time the rival's own batch, if it has one, on so many rows")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -61,14 +61,14 @@ def measure(arguments: argparse.Namespace, events: Events) -> dict[str, Any]:
     events.say("start", rival=arguments.rival, variant=arguments.variant)
     problem = Problem(arguments.folder)
     rows = problem.rows.iloc[arguments.first : arguments.rows]
-    started = perf_counter()
+    started = process_time()
     system = imported(arguments.rival).Rival(problem, arguments.variant)
-    fitted = getattr(system, "setup_seconds", perf_counter() - started)
+    fitted = getattr(system, "setup_seconds", process_time() - started)
     events.say("ready", fit=fitted, asked=asdict(problem.clock), versions=versions(arguments.rival))
     errors: list[str] = []
     warm_up(system, rows.iloc[:1], errors)
     events.say("warm")
-    deadline = perf_counter() + arguments.seconds
+    deadline = process_time() + arguments.seconds
     passes, answers = [], []
     for number in range(arguments.repeats):
         one = loop(system, problem, rows, deadline, errors, events if number == 0 else None)
@@ -108,18 +108,18 @@ def loop(
     seconds: list[float] = []
     answers: list[pd.DataFrame] = []
     for position in rows.index:
-        if seconds and perf_counter() > deadline:
+        if seconds and process_time() > deadline:
             break
         if events:
             events.say("begin", row=int(position))
         before, error = Clock(**asdict(clock)), ""
-        started = perf_counter()
+        started = process_time()
         try:
             answer = system.explain(rows.loc[[position]])
         except Exception as problem_of_its:
             answer, error = None, shortened(problem_of_its)
             errors.append(error)
-        spent = perf_counter() - started
+        spent = process_time() - started
         seconds.append(spent - (clock.glue - before.glue))
         table, wrong = tabled(system, answer)
         if wrong:
@@ -170,9 +170,9 @@ def batches(system: Any, rows: pd.DataFrame, repeats: int) -> list[float]:
     system.explain_batch(rows.iloc[:2])
     seconds = []
     for _ in range(repeats):
-        started = perf_counter()
+        started = process_time()
         system.explain_batch(rows)
-        seconds.append(perf_counter() - started)
+        seconds.append(process_time() - started)
     return seconds
 
 

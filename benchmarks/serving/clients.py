@@ -20,9 +20,11 @@ MOST_CONNECTIONS = 2000
 
 @dataclass
 class Plan:
-    """`clients` that each ask as soon as they are answered, or `rate` requests a second whatever happens.
+    """`clients` that each ask as soon as they are answered, `rate` requests a second whatever happens, or `strangers`:
+    connections without a key that announce a body, send one byte of it, and come again when they are closed.
 
     unanswered : seconds after which a request counts as lost.
+    tokens : keys, one per client.
     """
 
     port: int
@@ -30,9 +32,11 @@ class Plan:
     seconds: float
     clients: int = 0
     rate: float = 0.0
+    strangers: int = 0
     warm_up: float = 0.0
     path: str = "/v1/explain"
     unanswered: float = 30.0
+    tokens: Sequence[str] = ()
 
 
 @dataclass
@@ -81,12 +85,13 @@ class Connection:
         self.reader = self.writer = None
 
 
-def request(path: str, body: str | None = None) -> bytes:
+def request(path: str, body: str | None = None, token: str | None = None) -> bytes:
     if body is None:
         return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
     sent = body.encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(sent)}\r\n\r\n"
-    return head.encode() + sent
+    key = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(sent)}\r\n"
+    return f"{head}{key}\r\n".encode() + sent
 
 
 async def drive(plan: Plan) -> Told:
@@ -95,7 +100,10 @@ async def drive(plan: Plan) -> Told:
     start = told.start
     probing = asyncio.create_task(probe(plan, told, start))
     if plan.clients:
-        await asyncio.gather(*(closed(plan, requests, k, told, start) for k in range(plan.clients)))
+        own = [[request(plan.path, body, token) for body in plan.bodies] for token in plan.tokens] or [requests]
+        await asyncio.gather(*(closed(plan, own[k % len(own)], k, told, start) for k in range(plan.clients)))
+    elif plan.strangers:
+        await asyncio.gather(*(stranger(plan, told, start) for _ in range(plan.strangers)))
     else:
         await opened(plan, requests, told, start)
     probing.cancel()
@@ -112,6 +120,24 @@ async def closed(plan: Plan, requests: Sequence[bytes], first: int, told: Told, 
         if status == LOST:
             await asyncio.sleep(0.05)
     connection.close()
+
+
+async def stranger(plan: Plan, told: Told, start: float) -> None:
+    """One connection after the other that is held for as long as the server lets it."""
+    head = f"POST {plan.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000"
+    end = start + plan.warm_up + plan.seconds
+    while (due := perf_counter()) < end:
+        status = LOST
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", plan.port)
+            writer.write(f"{head}\r\n\r\n{{".encode())
+            async with asyncio.timeout(end - due):
+                status = int((await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1])
+                await reader.read()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            await asyncio.sleep(0)
+        told.lines.append((due - start, perf_counter() - start, status, False))
+        writer.close()
 
 
 async def opened(plan: Plan, requests: Sequence[bytes], told: Told, start: float) -> None:

@@ -20,7 +20,7 @@ class Amounts:
         return np.stack([1 - good, good], axis=1)
 
     def predict(self, rows: pd.DataFrame) -> np.ndarray:
-        return self.classes_[self.predict_proba(rows).argmax(axis=1)]
+        return np.asarray(self.classes_[self.predict_proba(rows).argmax(axis=1)])
 
 
 hangs = Amounts()

@@ -14,12 +14,26 @@ from benchmarks.measuring import load
 from benchmarks.serving.clients import LOST
 from benchmarks.serving.models import HANGS_AT
 from benchmarks.serving.server import Server, bodies, drive, hanging, told_by
+from fasterce.serve.keys import SCOPES, new_key
 
 CLIENTS = (1, 8, 64)
 USUAL = 8
 OVERLOAD = 4
+# Rows and options of the large requests beside which single rows are timed.
+LARGE_ROWS = 256
+LARGE: dict[str, dict[str, Any]] = {
+    "default": {},
+    "n=10": {"n": 10},
+    "all": {"method": "all"},
+    "all, n=10": {"method": "all", "n": 10},
+}
 HANG_MS = 300
 SETTLED = 3.0
+# Connections without a key that announce a body and do not send it, and where to.
+STRANGERS = 180
+ATTACKED = ("/v1/explain", "/v2/models/german/infer", "/no/such/path")
+# Seconds by which large requests come before the small ones.
+HEAD_START = 0.5
 
 
 @dataclass(frozen=True)
@@ -54,11 +68,17 @@ def starts(artifact: Path, folder: Path, times: int) -> dict[str, Any]:
 
 def steady(server: Server, asked: Sequence[str], effort: Effort) -> list[dict[str, Any]]:
     """So many clients, each asking again as soon as it is answered."""
-    return [
-        {"clients": clients, "load": load(), **summary(driven(server, asked, effort, clients=clients), effort.warm_up)}
-        for clients in CLIENTS
-        for _ in range(effort.repeats)
-    ]
+    return [steadily(server, asked, effort, clients) for clients in CLIENTS for _ in range(effort.repeats)]
+
+
+def steadily(server: Server, asked: Sequence[str], effort: Effort, clients: int) -> dict[str, Any]:
+    """One run, with the processor time of the server per request, those of the warm-up included."""
+    found, before, batches = {"clients": clients, "load": load()}, server.processor_ms(), server.batch_rows()
+    told = driven(server, asked, effort, clients=clients)
+    rows, requests = (after - earlier for after, earlier in zip(server.batch_rows(), batches, strict=True))
+    found["batch_rows"] = rows / max(requests, 1)
+    used = {name: (after - before[name]) / max(len(told["lines"]), 1) for name, after in server.processor_ms().items()}
+    return found | summary(told, effort.warm_up) | used
 
 
 def overload(server: Server, asked: Sequence[str], effort: Effort, capacity: float) -> dict[str, Any]:
@@ -77,6 +97,45 @@ def overload(server: Server, asked: Sequence[str], effort: Effort, capacity: flo
         "settled": settled,
         "usual_again": again,
     }
+
+
+def beside(artifact: Path, people: Path, folder: Path, effort: Effort) -> list[dict[str, Any]]:
+    """The usual load of single rows, alone and beside one client who sends large requests, in turns; each has a key."""
+    tokens = [new_key(folder / "keys.json", f"client {k}", SCOPES) for k in range(USUAL + 1)]
+    singles: dict[str, Any] = {"clients": USUAL, "tokens": tokens[:USUAL]}
+    found = []
+    with Server(artifact, folder / "beside.db", "--keys", str(folder / "keys.json"), token=tokens[-1]) as server:
+        asked = bodies(people, server)
+        server.wait_until_full()
+        rows = [json.loads(body)["rows"][0] for body in asked]
+        large = [rows[k % len(rows)] for k in range(LARGE_ROWS)]
+        for name, options in LARGE.items():
+            body = json.dumps({"rows": large, "deadline_ms": 60_000, "keep": False, **options})
+            for _ in range(effort.repeats):
+                alone = summary(driven(server, asked, effort, **singles), effort.warm_up)
+                heavy = drive(server, [body], effort.warm_up + effort.seconds, clients=1, tokens=tokens[-1:], unanswered=70.0)
+                sleep(HEAD_START)
+                with_it = summary(driven(server, asked, effort, **singles), effort.warm_up)
+                found.append({"large": name, "alone": alone, "beside": with_it, "large_statuses": statuses(told_by(heavy))})
+    return found
+
+
+def attacked(artifact: Path, people: Path, folder: Path, effort: Effort) -> list[dict[str, Any]]:
+    """The usual load of clients with keys, alone and beside strangers without one, in turns."""
+    tokens = [new_key(folder / "attacked.json", f"client {k}", SCOPES) for k in range(USUAL)]
+    usual: dict[str, Any] = {"clients": USUAL, "tokens": tokens}
+    found = []
+    with Server(artifact, folder / "attacked.db", "--keys", str(folder / "attacked.json"), token=tokens[0]) as server:
+        asked = bodies(people, server)
+        server.wait_until_full()
+        for path in ATTACKED:
+            for _ in range(effort.repeats):
+                alone = summary(driven(server, asked, effort, **usual), effort.warm_up)
+                strangers = drive(server, [], effort.warm_up + effort.seconds + HEAD_START, strangers=STRANGERS, path=path)
+                sleep(HEAD_START)
+                with_them = summary(driven(server, asked, effort, **usual), effort.warm_up)
+                found.append({"path": path, "alone": alone, "beside": with_them, "strangers": statuses(told_by(strangers))})
+    return found
 
 
 def killed(server: Server, asked: Sequence[str], effort: Effort) -> dict[str, Any]:

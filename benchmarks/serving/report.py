@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.measuring import spread, table
+from benchmarks.serving.phases import STRANGERS
 
 Numbers = dict[str, Any]
 HEAD = "# The service under load, faults and time (`make bench-serve`)"
@@ -25,12 +26,14 @@ def written(told: Numbers) -> str:
         f"{told['machine']} Served by {', '.join(f'{name} {held}' for name, held in told['served_by'].items())}. {busy}",
         f"`{told['command']}`, {told['time']}. Every number is in the JSON file beside this one.",
     ]
-    if told["load_before"][0] > told["facts"]["cores"] / 2:
+    if is_busy(told):
         parts.append(BUSY)
     for name, write in (
         ("start", starting),
         ("steady", steady),
         ("overload", overload),
+        ("beside", beside),
+        ("attack", attacked),
         ("kill", killed),
         ("hang", hung),
         ("end", ended),
@@ -39,6 +42,11 @@ def written(told: Numbers) -> str:
         if name in told:
             parts.append(write(told[name]))
     return "\n\n".join(parts) + "\n"
+
+
+def is_busy(told: Numbers) -> bool:
+    """Whether other work went on when the run began."""
+    return bool(told["load_before"][0] > told["facts"]["cores"] / 2)
 
 
 def starting(found: Numbers) -> str:
@@ -58,9 +66,12 @@ def steady(found: Sequence[Numbers]) -> str:
         times = [spread([one["ms"][name] for one in runs], "{:.0f}") for name in ("p50", "p95", "p99")]
         rate = spread([one["per_second"] for one in runs], "{:.0f}")
         others = sum(count for one in runs for status, count in one["statuses"].items() if status != "200")
-        lines.append([str(clients), rate, *times, str(others)])
-    header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not answered"]
-    return f"## Steady\n\n{table(header, lines)}"
+        batch = spread([one.get("batch_rows", float("nan")) for one in runs], "{:.0f}")
+        used = [spread([one.get(name, float("nan")) for one in runs]) for name in ("front_ms", "workers_ms")]
+        lines.append([str(clients), rate, *times, str(others), batch, *used])
+    header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not answered", "rows per call"]
+    header += ["front ms", "workers ms"]
+    return f"## Steady\n\nThe last two columns are processor time per request.\n\n{table(header, lines)}"
 
 
 def overload(found: Numbers) -> str:
@@ -68,14 +79,38 @@ def overload(found: Numbers) -> str:
     stays = found["settled"]["pss_mb"] - found["before"]["pss_mb"]
     again = found["usual_again"]
     lines = [
-        ["requests", f"{found['requests']}: {told(found['statuses'])}"],
+        ["requests", f"{found['requests']}: {counted(found['statuses'])}"],
         ["answered", f"{found['per_second']:.0f}/s, {ms(found['ms'])}"],
         ["429", f"{found['busy_share']:.0%}, {found['busy_with_retry_after']} with Retry-After, {ms(found['busy_ms'])}"],
         ["ready?", f"{ms(found['health_ms'])}, {found['unhealthy']} times not"],
         ["memory", f"{grown:+.0f} MB during, {stays:+.0f} MB three seconds after"],
-        ["8 clients right after", f"{again['per_second']:.0f}/s, {ms(again['ms'])}, {told(again['statuses'])}"],
+        ["8 clients right after", f"{again['per_second']:.0f}/s, {ms(again['ms'])}, {counted(again['statuses'])}"],
     ]
     return f"## Four times what it can do ({found['rate']:.0f} requests/s)\n\n{table(['', ''], lines)}"
+
+
+def beside(found: Sequence[Numbers]) -> str:
+    lines = []
+    for name in dict.fromkeys(one["large"] for one in found):
+        runs = [one for one in found if one["large"] == name]
+        p99 = [spread([one[who]["ms"]["p99"] for one in runs], "{:.0f}") for who in ("alone", "beside")]
+        ratios = spread([one["beside"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in runs], "{:.1f}")
+        kept = spread([one["beside"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
+        others = sum(count for one in runs for status, count in one["beside"]["statuses"].items() if status != "200")
+        lines.append([name, *p99, ratios, kept, str(others)])
+    header = ["options of the large requests", "p99 ms alone", "p99 ms beside", "ratio", "throughput kept", "not answered"]
+    return f"## 8 clients beside one with 256 rows per request\n\n{table(header, lines)}"
+
+
+def attacked(found: Sequence[Numbers]) -> str:
+    lines = []
+    for path in dict.fromkeys(one["path"] for one in found):
+        runs = [one for one in found if one["path"] == path]
+        kept = spread([one["beside"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
+        others = sum(count for one in runs for status, count in one["beside"]["statuses"].items() if status != "200")
+        lines.append([f"`{path}`", kept, str(others), counted(runs[-1]["strangers"])])
+    header = ["180 connections without a key to", "throughput kept", "not answered", "what they got"]
+    return f"## 8 clients with keys beside strangers\n\n{table(header, lines)}"
 
 
 def killed(found: Numbers) -> str:
@@ -91,7 +126,7 @@ def killed(found: Numbers) -> str:
             ]
         )
     header = ["SIGKILL of", "failed requests", "longest time without an answer", "worker and spare back after"]
-    return f"## Engines killed, with 8 clients\n\n{table(header, lines)}"
+    return f"## Workers killed, with 8 clients\n\n{table(header, lines)}"
 
 
 def hung(found: Numbers) -> str:
@@ -100,7 +135,7 @@ def hung(found: Numbers) -> str:
     grown = found["after"]["pss_mb"] - found["before"]["pss_mb"]
     late, usable = (sorted(1e3 * one for one in found[name]) for name in ("late", "usable"))
     return (
-        f"## A model that hangs, {len(late)} times\n\nAnswers: {told(found['statuses'])}, {late[len(late) // 2]:.0f} ms "
+        f"## A model that hangs, {len(late)} times\n\nAnswers: {counted(found['statuses'])}, {late[len(late) // 2]:.0f} ms "
         f"after the deadline (worst {late[-1]:.0f}); another row answered {usable[len(usable) // 2]:.0f} ms after that "
         f"(worst {usable[-1]:.0f}). Before and after all: {left}, {grown:+.0f} MB."
     )
@@ -109,18 +144,61 @@ def hung(found: Numbers) -> str:
 def ended(found: Numbers) -> str:
     return (
         f"## SIGTERM with 8 clients\n\nExit code {found['code']} after {found['seconds']:.2f} s; asked before it: "
-        f"{told(found['before'])}; with what was asked afterwards, on connections that were closing: "
-        f"{told(found['statuses'])}."
+        f"{counted(found['before'])}; with what was asked afterwards, on connections that were closing: "
+        f"{counted(found['statuses'])}."
     )
 
 
 def soaked(found: Numbers) -> str:
     first, last = found["samples"][0], found["samples"][-1]
     return (
-        f"## {last['at'] / 60:.0f} minutes with 8 clients\n\n{found['requests']} requests: {told(found['statuses'])}, "
+        f"## {last['at'] / 60:.0f} minutes with 8 clients\n\n{found['requests']} requests: {counted(found['statuses'])}, "
         f"{ms(found['ms'])}. Memory {first['pss_mb']:.0f} -> {last['pss_mb']:.0f} MB, {found['mb_per_minute']:+.2f} MB a "
         f"minute without the first fifth; descriptors {first['descriptors']} -> {last['descriptors']}."
     )
+
+
+def for_page(told: Numbers) -> str:
+    """What docs/serve.md shows of a run of everything: the table, and one line per experiment."""
+    start, over, end = told["start"], told["overload"], told["end"]
+    large, strangers = (spread([_kept(one) for one in told[name]], "{:.0%}") for name in ("beside", "attack"))
+    ratio = spread([one["beside"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in told["beside"]], "{:.1f}")
+    ready, memory = spread(start["seconds"], "{:.1f}"), spread(start["pss_mb"], "{:.0f}")
+    parts = {
+        "Start": f"ready after {ready} s; {memory} MB with the spare worker (PSS).",
+        "Four times its capacity": f"of {over['rate']:,.0f} requests/s, {over['per_second']:.0f}/s were served, "
+        f"{ms(over['ms'])}. The others got 429 with `Retry-After`, {ms(over['busy_ms'])}. The health route: "
+        f"{ms(over['health_ms'])}.",
+        "A client with 256 rows per request": f"8 others with one row keep {large} of their throughput; their p99 is {ratio} "
+        "times that without it.",
+        f"{STRANGERS} connections without a key": f"while these send no body, 8 clients with keys keep {strangers} of "
+        "their throughput.",
+        "A killed worker": f"with 8 clients, {_killed(told['kill']['one'])}.",
+        "All workers killed at once": f"{_killed(told['kill']['all'])}.",
+        f"A model that hangs, {len(told['hang']['late'])} times": hung(told["hang"]).partition("Answers: ")[2],
+        "SIGTERM": f"with 8 clients, exit code {end['code']} after {end['seconds']:.1f} s; earlier requests: "
+        f"{counted(end['before'])}.",
+    }
+    date = f"Measured on {told['time'][:10]} with {told['facts']['cores']} cores."
+    return "\n\n".join([date, _rates(told["steady"]), "\n".join(f"- **{name}:** {text}" for name, text in parts.items())])
+
+
+def _rates(found: Sequence[Numbers]) -> str:
+    lines = []
+    for clients in sorted({one["clients"] for one in found}):
+        runs = [one for one in found if one["clients"] == clients]
+        times = [spread([one["ms"][name] for one in runs], "{:.0f}") for name in ("p50", "p95", "p99")]
+        lines.append([str(clients), spread([one["per_second"] for one in runs], "{:.0f}"), *times])
+    return table(["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms"], lines)
+
+
+def _kept(run: Numbers) -> float:
+    return float(run["beside"]["per_second"] / run["alone"]["per_second"])
+
+
+def _killed(runs: Sequence[Numbers]) -> str:
+    failed = sum(count for one in runs for status, count in one["statuses"].items() if status != "200")
+    return f"{failed} requests failed, {spread([one['longest_gap'] for one in runs])} s without a response"
 
 
 def ms(found: Numbers) -> str:
@@ -129,5 +207,5 @@ def ms(found: Numbers) -> str:
     return f"p50 {found['p50']:.0f} ms, p99 {found['p99']:.0f} ms, worst {found['max']:.0f} ms"
 
 
-def told(statuses: dict[str, int]) -> str:
+def counted(statuses: dict[str, int]) -> str:
     return ", ".join(f"{count} x {status}" for status, count in statuses.items()) or "none"

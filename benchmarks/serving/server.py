@@ -14,14 +14,24 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
+from benchmarks.processes import family, processor_seconds
+
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 
 
 class Server:
-    """`fasterce serve` on a free port; `starting` is seconds until it was ready."""
+    """`fasterce serve` on a free port; `starting` is seconds until it was ready, `token` the key of our own requests."""
 
-    def __init__(self, artifact: Path, records: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Path,
+        records: Path,
+        *options: str,
+        environment: Mapping[str, str] | None = None,
+        token: str | None = None,
+    ) -> None:
+        self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         command = [sys.executable, "-m", "fasterce", "serve", f"german={artifact}", "--port", "0", "--log-level", "warning"]
         command += ["--records", f"sqlite:///{records}", *options]
         began = perf_counter()
@@ -64,11 +74,10 @@ class Server:
         return code, perf_counter() - began
 
     def get(self, path: str) -> tuple[int, str]:
-        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}"))
+        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=self.headers))
 
     def post(self, body: str, path: str = "/v1/explain") -> tuple[int, str]:
-        headers = {"Content-Type": "application/json"}
-        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body.encode(), headers))
+        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body.encode(), self.headers))
 
     def _answer(self, asked: urllib.request.Request) -> tuple[int, str]:
         try:
@@ -84,6 +93,10 @@ class Server:
         lines = self.get("/metrics")[1].splitlines()
         return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
+    def batch_rows(self) -> tuple[float, float]:
+        """Rows of the calls that requests shared, summed over requests, and the number of requests."""
+        return self.metric("fasterce_batch_rows_sum"), self.metric("fasterce_batch_rows_count")
+
     def full(self) -> bool:
         """Whether workers and spare are all there."""
         return self.metric('fasterce_workers{state="spare"}') == 1 and self.metric('fasterce_workers{state="alive"}') >= 2
@@ -98,21 +111,16 @@ class Server:
 
     def processes(self) -> list[int]:
         """The front and all below it."""
-        parents = {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                with suppress(OSError):
-                    parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        found, grown = [self.process.pid], True
-        while grown:
-            below = [pid for pid, parent in parents.items() if parent in found and pid not in found]
-            grown = bool(below)
-            found += below
-        return found
+        return family(self.process.pid)
 
     def workers(self) -> list[int]:
         """Those that explain, the one that has worked most first; the front has one child, the spawner, which has them."""
-        return sorted(self.processes()[2:], key=_ticks, reverse=True)
+        return sorted(self.processes()[2:], key=processor_seconds, reverse=True)
+
+    def processor_ms(self) -> dict[str, float]:
+        """What the front, and what all other processes, have used so far."""
+        front, *others = (1e3 * processor_seconds(pid) for pid in self.processes())
+        return {"front_ms": front, "workers_ms": sum(others)}
 
     def footprint(self) -> dict[str, Any]:
         """Memory shared by several processes is counted once (PSS)."""
@@ -126,13 +134,6 @@ class Server:
                 found["descriptors"] += len(os.listdir(f"/proc/{pid}/fd"))
                 found["processes"] += 1
         return found
-
-
-def _ticks(pid: int) -> int:
-    """Of the processor, used so far."""
-    with suppress(OSError):
-        return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-    return 0
 
 
 def _of(file: Path, name: str) -> int:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.yardstick.worlds import World, metered
+from benchmarks.measuring import metered
+from benchmarks.yardstick.worlds import World
 from fasterce import FasterCE
 
 WARM_UP = 3

@@ -5,11 +5,9 @@ feature: a number is itself, a category is its position in the schema.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -37,7 +35,6 @@ from xgboost import XGBClassifier, XGBRegressor
 from benchmarks.yardstick import tables
 from fasterce import Schema
 
-METHODS = ("predict", "predict_proba", "decision_function")
 # Relative, for comparisons with the ends of a range that floating point may have moved.
 SLACK = 1e-9
 # Training an SVM takes time quadratic in its rows.
@@ -77,43 +74,6 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "svc": (SVC, SVR),
     "knn": (KNeighborsClassifier, KNeighborsRegressor),
 }
-
-
-@dataclass
-class Meter:
-    """What happened inside the model since the meter was made."""
-
-    calls: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-    cpu: float = 0.0
-
-
-@contextmanager
-def metered(model: Any) -> Iterator[Meter]:
-    """Count calls, rows and time of a model. Its methods are replaced on the instance: a wrapper would hide its type."""
-    meter, names = Meter(), [name for name in METHODS if hasattr(model, name)]
-    for name in names:
-        setattr(model, name, _metered_call(getattr(model, name), meter))
-    try:
-        yield meter
-    finally:
-        for name in names:
-            delattr(model, name)
-
-
-def _metered_call(method: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
-    def call(rows: Any, *rest: Any, **options: Any) -> Any:
-        started, cpu = perf_counter(), process_time()
-        try:
-            return method(rows, *rest, **options)
-        finally:
-            meter.seconds += perf_counter() - started
-            meter.cpu += process_time() - cpu
-            meter.calls += 1
-            meter.rows += len(rows)
-
-    return call
 
 
 @dataclass
