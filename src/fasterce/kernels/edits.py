@@ -245,8 +245,9 @@ def score_all(work: Workspace) -> None:
 
 
 @compiled
-def score_within(space: Space, work: Workspace, base: float, j: int, most: float) -> bool:
-    """Let the edits of feature j be scored that cost at most so much; return whether there are any."""
+def score_within(space: Space, work: Workspace, base: float, j: int, most: float, beyond: int) -> bool:
+    """Let the edits of feature j be scored that cost at most so much, and `beyond` more values of a number on each side;
+    return whether there are any."""
     edits = work.edits
     first, middle, last = edits.first[j], edits.middle[j], edits.last[j]
     edits.gap[j] = last < edits.first[j + 1] and edits.cost[last] <= most
@@ -263,7 +264,7 @@ def score_within(space: Space, work: Workspace, base: float, j: int, most: float
             low = half + 1
         else:
             high = half
-    edits.low[j] = low
+    edits.low[j] = max(low - beyond, first)
     low, high = middle, last
     while low < high:
         half = (low + high) // 2
@@ -271,7 +272,7 @@ def score_within(space: Space, work: Workspace, base: float, j: int, most: float
             low = half + 1
         else:
             high = half
-    edits.high[j] = low
+    edits.high[j] = min(low + beyond, last)
     return edits.low[j] < edits.high[j] or edits.gap[j]
 
 

@@ -26,6 +26,8 @@ LEAST = 1e-9
 POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT, WORST, FEATURE, EDIT = range(9)
 # Shares of a change that are kept when it is traded for another change.
 SHARES = (0.5, 0.75, 0.9)
+# Reducing a change is not tried if it saves less than this share of the cost.
+LEAST_TRADE = 0.005
 # A candidate this many times as dear as the best may become cheaper once its numbers are at the boundary.
 PROMISING = 1.2
 # One this many times as dear once they are there may become cheaper if another change is reduced.
@@ -555,8 +557,11 @@ def collect(
 
 
 @compiled
-def score_up_to(space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, most: float) -> None:
-    """Let only edits of `memory.state` be scored with which its distance is at most so much."""
+def score_up_to(
+    space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, most: float, graded: bool
+) -> None:  # fmt: skip
+    """Let only edits of `memory.state` be scored with which its distance is at most so much; of a number that is `graded`
+    also the next value, since the boundary may lie before it."""
     if most == math.inf:
         score_all(work)
         return
@@ -569,7 +574,8 @@ def score_up_to(space: Space, queries: Queries, q: int, work: Workspace, memory:
                 limit = math.sqrt(max(rest * rest - memory.sums[1] + part * part, 0.0))
             else:
                 limit = most - memory.sums[0] - root + part
-            memory.changing[j] = score_within(space, work, queries.base[q, j], j, limit)
+            beyond = 1 if graded and limit > part else 0
+            memory.changing[j] = score_within(space, work, queries.base[q, j], j, limit, beyond)
 
 
 @compiled
@@ -582,7 +588,7 @@ def expand(
     for j in range(len(memory.state)):
         memory.changing[j] = queries.free[q, j] and memory.state[j] == queries.base[q, j]
     write_parts(space, memory, memory.state, queries.row[q])
-    score_up_to(space, queries, q, work, memory, most)
+    score_up_to(space, queries, q, work, memory, most, scorer.kind != TREES)
     own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
     score_linked(scorer, space, queries, q, work, memory)
     if memory.counts[SEGMENTS] == 0 and own <= tolerance:
@@ -751,7 +757,7 @@ def tighten_feature(
     memory.other[j] = base
     fill(memory.changing, False)
     best, cost = value, change_cost(space, j, value, queries.row[q, j])
-    memory.changing[j] = queries.free[q, j] and score_within(space, work, base, j, cost)
+    memory.changing[j] = queries.free[q, j] and score_within(space, work, base, j, cost, 0)
     if profile(scorer, space, queries, q, work, memory.other, memory.changing) > tolerance:
         return True
     edits = work.edits
@@ -822,7 +828,7 @@ def cheapest_from(
     for j in range(len(memory.state)):
         memory.changing[j] = queries.free[q, j] and j != skipped
     write_parts(space, memory, memory.state, queries.row[q])
-    score_up_to(space, queries, q, work, memory, most)
+    score_up_to(space, queries, q, work, memory, most, scorer.kind != TREES)
     own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
     score_linked(scorer, space, queries, q, work, memory)
     collect(space, queries, q, work, memory, own, tolerance, False, scorer.kind != TREES)
@@ -846,19 +852,29 @@ def try_from_state(
 
 
 @compiled
+def traded_value(space: Space, queries: Queries, q: int, j: int, value: float, turn: int) -> float:
+    """Return a smaller change of number j, to be completed by another: one unit of its precision less, then less and less."""
+    base = queries.base[q, j]
+    if turn > 0:
+        return at_precision(space, queries, q, j, base + SHARES[turn - 1] * (value - base))
+    unit = space.step[j] if space.step[j] > 0.0 else 1.0 / space.scale[j]
+    return at_precision(space, queries, q, j, value - unit if value > base else value + unit)
+
+
+@compiled
 def improve(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, place: int, tolerance: float,
     rounds: int,
 ) -> int:  # fmt: skip
-    """Replace one change of a candidate after another by the cheapest change of any feature; return where the result is."""
+    """Replace one change of a candidate after another by the cheapest change of any feature, or reduce a number and complete
+    it by the cheapest change; return where the result is."""
     row, base = queries.row[q], queries.base[q]
     better = place
     while better >= 0:
         place, better = better, -1
         start, best = memory.start, memory.pool_cost[place]
         copy_to(start, memory.pool_codes[place])
-        if changes_of(start, row) < 2:
-            return place
+        several = changes_of(start, row) > 1
         for j in range(len(base)):
             if start[j] == base[j] or better >= 0 or memory.counts[LEFT] <= 0:
                 continue
@@ -867,16 +883,18 @@ def improve(
             copy_to(memory.state, start)
             memory.state[j] = base[j]
             complete_row(queries.links, q, memory.state)
-            if first_seen(memory, memory.state):
+            if several and first_seen(memory, memory.state):
                 better = try_from_state(scorer, space, queries, q, work, memory, tolerance, -1, best, rounds)
             if scorer.kind == TREES or not space.numeric[j] or start[j] == MISSING or base[j] == MISSING:
                 continue
-            for share in SHARES:
+            for turn in range(len(SHARES) + 1 if several else 1):
                 copy_to(memory.state, start)
-                memory.state[j] = at_precision(space, queries, q, j, base[j] + share * (start[j] - base[j]))
-                inside = memory.state[j] != start[j] and memory.state[j] != base[j]
+                memory.state[j] = traded_value(space, queries, q, j, start[j], turn)
+                inside = min(start[j], base[j]) < memory.state[j] < max(start[j], base[j])
+                saved = change_cost(space, j, start[j], row[j]) - change_cost(space, j, memory.state[j], row[j])
                 complete_row(queries.links, q, memory.state)
-                if better < 0 and inside and memory.counts[LEFT] > 0 and first_seen(memory, memory.state):
+                worth = better < 0 and inside and memory.counts[LEFT] > 0 and saved > LEAST_TRADE * best
+                if worth and first_seen(memory, memory.state):
                     better = try_from_state(scorer, space, queries, q, work, memory, tolerance, j, best, rounds)
     return place
 
