@@ -273,6 +273,8 @@ class SearchConfig:
     """Cheapest candidates per query whose changes are replaced one at a time."""
     improvements: int = 40
     """Most states of a query that are completed again while candidates are improved."""
+    known_starts: int = 4
+    """Nearest known rows of the target that are improved, too, if the model is a network and one change is not enough."""
     max_expanded: int = 400
     """Most single edits of a query without a candidate that are all combined with every other edit."""
     max_enumerated: int = 20_000

@@ -242,6 +242,8 @@ class Found(NamedTuple):
     cost: Floats
     """Their distance, infinite for none (queries, pool)."""
     margin: Floats
+    known: Mask
+    """Whether they come from one of the starts (queries, pool)."""
     count: Int64s  # type: ignore[assignment]
     """Number of candidates of each query (queries,)."""
     complete: Mask

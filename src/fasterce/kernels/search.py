@@ -23,7 +23,7 @@ from fasterce.typing import Floats, Mask
 # A candidate counts as cheaper only by more than rounding.
 LEAST = 1e-9
 # Positions in `Memory.counts`.
-POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT, WORST, FEATURE, EDIT = range(9)
+POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT, WORST, FEATURE, EDIT, KNOWN = range(10)
 # Shares of a change that are kept when it is traded for another change.
 SHARES = (0.5, 0.75, 0.9)
 # Reducing a change is not tried if it saves less than this share of the cost.
@@ -51,6 +51,8 @@ class Memory(NamedTuple):
     pool_changes: Int64s
     pool_tight: Mask
     """Whether a candidate needs each of its changes, as far as they go."""
+    pool_known: Mask
+    """Whether a candidate comes from one of the starts; for the next one to be added: `counts[KNOWN]`."""
     pool_key: Words
     """Candidates that reach the target, the cheapest for each set of changed features."""
     best: Floats
@@ -95,13 +97,14 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
     """Return arrays for one query after another."""
     rng = np.random.default_rng(1)
     return Memory(
-        counts=np.zeros(9, np.int64),
+        counts=np.zeros(10, np.int64),
         pool_codes=np.zeros((effort.pool, features)),
         pool_cost=np.zeros(effort.pool),
         pool_margin=np.zeros(effort.pool),
         pool_expected=np.zeros(effort.pool),
         pool_changes=np.zeros(effort.pool, np.int64),
         pool_tight=np.zeros(effort.pool, np.bool_),
+        pool_known=np.zeros(effort.pool, np.bool_),
         pool_key=np.zeros(effort.pool, np.uint64),
         best=np.zeros(features + 2),
         open_codes=np.zeros((effort.open_sets, features)),
@@ -241,6 +244,7 @@ def add_candidate(
     copy_to(memory.pool_codes[place], codes)
     memory.pool_changes[place], memory.pool_expected[place], memory.pool_tight[place] = changes, expected, False
     memory.pool_cost[place], memory.pool_margin[place], memory.pool_key[place] = cost, margin, key
+    memory.pool_known[place] = memory.counts[KNOWN] == 1
     # Where margins are additive, interpolation is exact.
     sure = expected if memory.promise[1] == 1.0 else cost
     for size in range(changes, len(memory.best)):
@@ -870,6 +874,7 @@ def improve(
     it by the cheapest change; return where the result is."""
     row, base = queries.row[q], queries.base[q]
     better = place
+    memory.counts[KNOWN] = memory.pool_known[place]
     while better >= 0:
         place, better = better, -1
         start, best = memory.start, memory.pool_cost[place]
@@ -896,6 +901,7 @@ def improve(
                 worth = better < 0 and inside and memory.counts[LEFT] > 0 and saved > LEAST_TRADE * best
                 if worth and first_seen(memory, memory.state):
                     better = try_from_state(scorer, space, queries, q, work, memory, tolerance, j, best, rounds)
+    memory.counts[KNOWN] = 0
     return place
 
 
@@ -918,7 +924,9 @@ def tighten_candidate(
     memory.pool_cost[place] = memory.pool_expected[place] = math.inf
     margin = row_margin(scorer, queries, q, work, memory.other)
     if changes_of(memory.other, row) > 0 and margin > tolerance:
+        memory.counts[KNOWN] = memory.pool_known[place]
         kept = add_candidate(space, memory, row, memory.other, cost, margin, cost)
+        memory.counts[KNOWN] = 0
         if kept >= 0:
             memory.pool_tight[kept] = True
 
@@ -1030,9 +1038,12 @@ def search_query(
             place = keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
             if place >= 0:
                 improve(scorer, space, queries, q, work, memory, place, tolerance, effort.rounds)
-    for k in range(len(starts)):
-        copy_to(memory.other, starts[k])
-        keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+    if memory.counts[POOL] == 0 or memory.pool_changes[lowest(memory.pool_cost, memory.counts[POOL])] > 1:
+        memory.counts[KNOWN] = 1
+        for k in range(len(starts)):
+            copy_to(memory.other, starts[k])
+            keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+        memory.counts[KNOWN] = 0
     if not proven:
         improve_best(scorer, space, queries, q, work, memory, tolerance, effort)
     tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.tightened + 1, effort.rounds)
@@ -1081,6 +1092,7 @@ def search_block(
                 copy_to(found.codes[q, kept], memory.pool_codes[k])
                 found.cost[q, kept] = memory.pool_cost[k]
                 found.margin[q, kept] = memory.pool_margin[k]
+                found.known[q, kept] = memory.pool_known[k]
                 kept += 1
         found.count[q] = kept
         found.best_margin[q] = memory.highest[0]

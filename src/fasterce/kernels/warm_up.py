@@ -137,6 +137,7 @@ def _found(codes: np.ndarray) -> Found:
         codes=np.zeros((1, 2, 2)),
         cost=np.zeros((1, 2)),
         margin=np.zeros((1, 2)),
+        known=np.zeros((1, 2), dtype=np.bool_),
         count=np.zeros(1, dtype=np.int64),
         complete=np.zeros(1, dtype=np.bool_),
         best_margin=np.zeros(1),

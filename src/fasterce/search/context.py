@@ -21,9 +21,10 @@ from fasterce.typing import Floats, Indices
 
 @dataclass
 class SharedPool:
-    """Candidates that several methods choose from, None until they are found."""
+    """Candidates that several methods choose from, None until they are found; `found` by the exact scorer alone."""
 
     pool: Pool | None = None
+    found: Found | None = None
     searching: bool = False
 
 
@@ -93,11 +94,6 @@ class SearchContext:
     def searches_exactly(self) -> bool:
         """Whether candidates are found with the exact scorer, without evaluating any."""
         return self.scorer is not None and not self.domain.calls_functions
-
-    @cached_property
-    def candidates(self) -> Found:
-        """The candidates of each query by the exact scorer; the same for every method and number of counterfactuals."""
-        return self.search_exactly()
 
     def search_exactly(self, starts: Floats | None = None) -> Found:
         """Return candidates by the exact scorer; `starts` (queries, S, features) are rows to improve as well."""

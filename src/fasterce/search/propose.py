@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from fasterce.fitting.state import SearchState
+from fasterce.kernels.arrays import Found
 from fasterce.latent.directions import height
 from fasterce.latent.runtime import BLOCK_ROWS, on_one_thread, spread
 from fasterce.search.context import SearchContext
@@ -41,6 +42,20 @@ def more_examples(context: SearchContext) -> Floats:
 def neighbours(context: SearchContext, examples: Floats) -> Candidates:
     """Return examples projected on the domain of the row. With nothing frozen they reach the target for certain."""
     return different(context, context.domain.project(examples))
+
+
+def exact_candidates(context: SearchContext) -> Found:
+    """Return the candidates of each query by the exact scorer; the same for every method and number of counterfactuals.
+
+    The margin of a network may fall before it rises, which edits do not cross: its candidates come from known rows, too.
+    """
+    if context.shared.found is None:
+        assert context.scorer is not None
+        starts = None
+        if len(context.scorer.network.width):
+            starts = neighbours(context, nearest_examples(context, context.config.known_starts)).codes
+        context.shared.found = context.search_exactly(starts)
+    return context.shared.found
 
 
 def without_trifles(context: SearchContext, candidates: Candidates) -> Candidates:

@@ -23,7 +23,7 @@ from fasterce.kernels.structs import as_struct
 from fasterce.latent.runtime import spread
 from fasterce.search.context import SearchContext
 from fasterce.search.pool import Pool
-from fasterce.search.propose import nearest_examples
+from fasterce.search.propose import exact_candidates, nearest_examples
 from fasterce.search.query_targets import QueryTargets
 from fasterce.search.space import BLOCK, CandidateSearch, make_queries, make_space, margins, tables_of
 from fasterce.typing import Floats, Mask
@@ -168,7 +168,7 @@ class Realism:
         context = replace(self.context, several=True)
         assert self.scorer is not None
         if context.searches_exactly:
-            return context.candidates
+            return exact_candidates(context)
         search = CandidateSearch(self.scorer, context.distance, context.config, context.state.dense_levels)
         queries = make_queries(context.domain, context.targets, context.evaluator.lowest)._replace(shift=self.shift)
         return search.run_queries(context.domain, queries)

@@ -310,9 +310,10 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
 def _note_search(context: SearchContext, rows: Indices, found: Mask, verifier: Verifier, plan: SearchPlan) -> None:
     """Note what was tried for queries without a candidate, and whether that is all there is."""
     none = np.flatnonzero(~found)
-    if none.size and context.scorer is not None and "candidates" in context.__dict__:
+    candidates = context.shared.found
+    if none.size and context.scorer is not None and candidates is not None:
         some = context.domain.take(none), context.targets.take(none)
-        verifier.edits[rows[none]] = context.candidates.scored[none]
+        verifier.edits[rows[none]] = candidates.scored[none]
         most = plan.config.max_enumerated
         verifier.proven[rows[none]] = proven_infeasible(context.scorer, *some, context.evaluator.lowest, most)
 

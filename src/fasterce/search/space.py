@@ -51,7 +51,8 @@ class CandidateSearch:
         starts: Floats | None = None,
         several: bool = True,
     ) -> Found:
-        """Return the candidates of each query; `starts` (queries, S, features) are further candidates to begin with.
+        """Return the candidates of each query; `starts` (queries, S, features) are rows to improve where one change is not
+        enough.
 
         Without `several`, only the cheapest and those with the fewest changes are certain to need each of their changes.
         """
@@ -94,6 +95,7 @@ def empty(rows: int, pool: int, features: int) -> Found:
         codes=np.zeros((rows, pool, features)),
         cost=np.full((rows, pool), np.inf),
         margin=np.zeros((rows, pool)),
+        known=np.zeros((rows, pool), dtype=np.bool_),
         count=np.zeros(rows, dtype=np.int64),
         complete=np.zeros(rows, dtype=np.bool_),
         best_margin=np.full(rows, -np.inf),

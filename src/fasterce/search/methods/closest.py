@@ -7,8 +7,8 @@ from fasterce.kernels.arrays import Found
 from fasterce.search import diversity, guided
 from fasterce.search.context import SearchContext
 from fasterce.search.margin import beyond
-from fasterce.search.pool import EXAMPLES, Pool
-from fasterce.search.propose import flipping, more_examples, neighbours
+from fasterce.search.pool import EDITS, EXAMPLES, Pool
+from fasterce.search.propose import exact_candidates, flipping, more_examples, neighbours
 from fasterce.search.rounds import Search, for_rows
 
 # Evaluated candidates per query, to bound the memory of a block of queries.
@@ -63,7 +63,7 @@ def candidates(context: SearchContext) -> Search:
 def _exact(context: SearchContext) -> Search:
     """Search with the exact scorer. For queries without a candidate, known rows of the target are improved with it; in the
     end these rows themselves are tried."""
-    found = context.candidates
+    found = exact_candidates(context)
     if context.evaluator.note_margins is not None:
         context.evaluator.note_margins(np.arange(len(found.best_margin)), found.best_margin)
     pool = _pool_of(context, found)
@@ -86,4 +86,5 @@ def known_rows(context: SearchContext, n: int = 1) -> Search:
 def _pool_of(context: SearchContext, found: Found) -> Pool:
     most = max(int(found.count.max(initial=0)), 1)
     valid = np.arange(most) < found.count[:, None]
-    return Pool.start(found.codes[:, :most], valid, context.domain, context.distance, lead=found.margin[:, :most])
+    pool = Pool.start(found.codes[:, :most], valid, context.domain, context.distance, lead=found.margin[:, :most])
+    return pool.from_origin(np.where(found.known[:, :most], EXAMPLES, EDITS))
