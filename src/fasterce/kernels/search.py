@@ -592,7 +592,7 @@ def expand(
     for j in range(len(memory.state)):
         memory.changing[j] = queries.free[q, j] and memory.state[j] == queries.base[q, j]
     write_parts(space, memory, memory.state, queries.row[q])
-    score_up_to(space, queries, q, work, memory, most, scorer.kind != TREES)
+    score_up_to(space, queries, q, work, memory, most, False)
     own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
     score_linked(scorer, space, queries, q, work, memory)
     if memory.counts[SEGMENTS] == 0 and own <= tolerance:
