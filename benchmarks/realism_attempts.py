@@ -26,7 +26,7 @@ from fasterce.search.realism import Realism
 # The package has a function of the same name.
 realistic = import_module("fasterce.search.methods.realistic")
 Errors = Callable[[np.ndarray], np.ndarray]
-# Weight of the reconstruction error, in units of the usual distance between rows of the target: of 0.3, 1 and 3 the best on
+# Weight of the reconstruction error, in units of the usual distance between rows of the target: of 0.3 and 1 the better on
 # other data.
 WEIGHT = 0.3
 # Columns of a row replaced by those of another one while the denoising network is trained, and copies of the table.
