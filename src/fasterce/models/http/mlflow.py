@@ -60,11 +60,11 @@ class MLflowModel(HttpModel):
         content = {"dataframe_split": table} | ({} if self.params is None else {"params": self.params})
         return Request("POST", self._invocations, to_json(content), lambda: texts(frame))
 
-    def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response:
+    def _read(self, content: object, frame: pd.DataFrame, request: Request) -> Response:
         return self._reader.read(_columns(content), len(frame))
 
 
-def _columns(content: Any) -> Columns:
+def _columns(content: object) -> Columns:
     """Return predictions as named columns; a bare list is one of them."""
     if isinstance(content, dict):
         if "predictions" not in content:

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -90,7 +90,7 @@ class HttpModel(ResponseModel):
     def _put(self, frame: pd.DataFrame) -> Request: ...
 
     @abstractmethod
-    def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response: ...
+    def _read(self, content: object, frame: pd.DataFrame, request: Request) -> Response: ...
 
     def close(self) -> None:
         """Close the connections; they open again when needed."""
