@@ -11,7 +11,7 @@ import pandas as pd
 from fasterce.errors import InputError
 from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Request
 from fasterce.models.http.model import HttpModel, cells, texts, to_json
-from fasterce.models.http.responses import Columns, Gives, Reader, Response
+from fasterce.models.http.responses import Columns, Gives, Response, ResponseReader
 from fasterce.options import check_choice
 
 Inputs = Literal["auto", "columns", "matrix"]
@@ -58,7 +58,7 @@ class InferenceModel(HttpModel):
         batch_rows: int = 2_000,
         **connection: Any,
     ) -> None:
-        super().__init__(url, Reader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
+        super().__init__(url, ResponseReader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
         check_choice("inputs", inputs, ("auto", "columns", "matrix"))
         self.inputs = inputs
         self.parameters = None if parameters is None else dict(parameters)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Request
 from fasterce.models.http.model import HttpModel, cells, texts, to_json
-from fasterce.models.http.responses import Columns, Gives, Reader, Response
+from fasterce.models.http.responses import Columns, Gives, Response, ResponseReader
 
 
 class MLflowModel(HttpModel):
@@ -49,7 +49,7 @@ class MLflowModel(HttpModel):
         batch_rows: int = 2_000,
         **connection: Any,
     ) -> None:
-        super().__init__(url, Reader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
+        super().__init__(url, ResponseReader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
         self.params = None if params is None else dict(params)
         start, mark, query = self.url.partition("?")
         self._invocations = f"{start.removesuffix('/').removesuffix('/invocations')}/invocations{mark}{query}"

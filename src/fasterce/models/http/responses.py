@@ -33,7 +33,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ResponseReader:
     """Reads responses. `label` and `chances` are names of their parts, detected where they are None."""
 
     classes: Sequence[Hashable] | None = None
