@@ -28,8 +28,6 @@ ZONED = re.compile(r"datetime\[(.+)\]")
 AMBIGUOUS = re.compile(r"\s*\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b.*")
 EPOCH = pd.Timestamp(0)
 MICROSECONDS = {DATE: 86_400_000_000, DAYS: 86_400_000_000, DATETIME: 1_000_000, SECONDS: 1_000_000}
-# Decimals of a second that a 64-bit float holds for the times of this century.
-MOST_SECOND_PLACES = 6
 
 
 def is_known(name: object) -> bool:

@@ -94,9 +94,6 @@ class Pool:
     def without(self, dropped: Mask) -> "Pool":
         return replace(self, valid=self.valid & ~dropped, cost=np.where(dropped, np.inf, self.cost))
 
-    def take_rows(self, rows: Indices) -> "Pool":
-        return Pool(*(values[rows] for values in self.__dict__.values()))
-
     def take(self, order: Indices) -> "Pool":
         return Pool(
             np.take_along_axis(self.codes, order[:, :, None], 1),

@@ -19,7 +19,7 @@ LEAF = -1
 NO_SET = -1
 # Bits of LightGBM's `decision_type`.
 CATEGORICAL, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2
-MISSING_ZERO, MISSING_NAN = 1, 2
+MISSING_ZERO = 1
 # LightGBM reads numbers no larger than this as zero.
 ZERO = float(np.float32(1e-35))
 # Objectives whose raw score is the prediction.
