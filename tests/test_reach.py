@@ -1,6 +1,7 @@
 """What must be found because it is there: rare classes, rare categories, narrow windows, nearer single changes."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,27 @@ def shops() -> pd.DataFrame:
     return pd.DataFrame({"shop": names, "x": rng.normal(size=2000), "y": rng.normal(size=2000)})
 
 
-@pytest.mark.parametrize("method", ["closest", "sparse", "realistic"])
-def test_a_class_that_only_the_rarest_categories_have(shops: pd.DataFrame, method: Any) -> None:
+@pytest.fixture(scope="module")
+def rare_shops(shops: pd.DataFrame) -> FasterCE:
+    """Only the rarest shops have the class "rare"."""
     rare = shops["shop"].value_counts().index[-5:]
 
     def model(frame: pd.DataFrame) -> np.ndarray:
         return np.where(frame["shop"].isin(rare), "rare", np.where(frame["x"] > 0, "high", "low"))
 
+    return fitted(model, shops)
+
+
+@pytest.fixture(scope="module")
+def sums(shops: pd.DataFrame) -> FasterCE:
+    return fitted(lambda frame: (frame["x"] + frame["y"] > 0).to_numpy(), shops)
+
+
+@pytest.mark.parametrize("method", ["closest", "sparse", "realistic"])
+def test_a_class_that_only_the_rarest_categories_have(shops: pd.DataFrame, rare_shops: FasterCE, method: Any) -> None:
+    model = rare_shops.model
     rows = shops[model(shops) != "rare"].head(30)
-    result = fitted(model, shops).explain(rows, method, target="rare")
+    result = rare_shops.explain(rows, method, target="rare")
     assert (result.status == "found").all()
     assert (model(result.counterfactuals) == "rare").all()
 
@@ -59,7 +72,7 @@ def test_a_narrow_window_is_found_by_one_feature() -> None:
     assert set(result.to_frame()["changed"].map(tuple)) == {("a",)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tumours:
     """Thirty numbers and a linear model; the best gower distance one feature alone can do (inf: none can), and any can."""
 
@@ -68,6 +81,7 @@ class Tumours:
     alone: np.ndarray
     best: np.ndarray
 
+    @cache  # noqa: B019 - kept as long as the fixture
     def explained(self, method: Any, distance: Any) -> pd.DataFrame:
         return self.explainer.explain(self.X, method, distance=distance).to_frame().set_index("query")
 
@@ -123,19 +137,18 @@ def test_closest_is_within_a_quarter_of_the_best_there_is(tumours: Tumours) -> N
 
 
 @pytest.mark.parametrize("keep_rows", [True, False])
-def test_training_rows_are_kept_only_if_they_may_be(shops: pd.DataFrame, keep_rows: bool) -> None:
-    explainer = fitted(lambda frame: (frame["x"] + frame["y"] > 0).to_numpy(), shops, keep_rows=keep_rows)
+def test_training_rows_are_kept_only_if_they_may_be(shops: pd.DataFrame, sums: FasterCE, keep_rows: bool) -> None:
+    explainer = sums if keep_rows else fitted(sums.model, shops, keep_rows=False)
     own = explainer.state_.table.read(shops).codes
     kept = (explainer.state_.search.examples[:, None, :] == own[None, :, :]).all(axis=2)
     assert kept.any() == keep_rows
     assert (explainer.explain(shops.head(20)).status == "found").all()
 
 
-def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame) -> None:
-    explainer = fitted(lambda frame: (frame["x"] + frame["y"] > 0).to_numpy(), shops)
-    whole = explainer.explain(shops.head(40), "all")
+def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame, sums: FasterCE) -> None:
+    whole = sums.explain(shops.head(40), "all")
     small = Config(search=SearchConfig(max_cells=8_000))
-    blocks = fitted(explainer.model, shops, config=small).explain(shops.head(40), "all")
+    blocks = fitted(sums.model, shops, config=small).explain(shops.head(40), "all")
     assert blocks.usage.calls > 2 * whole.usage.calls
     pd.testing.assert_frame_equal(whole.to_frame(), blocks.to_frame())
 

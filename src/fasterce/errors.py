@@ -76,7 +76,7 @@ class Problem:
         messages = catalogue()
         sentence = messages["sentence"]
 
-        def shown_as(value: Any) -> _Shown:
+        def shown_as(value: object) -> _Shown:
             return _Shown(value, names, with_received)
 
         shown = {
@@ -127,7 +127,7 @@ class FasterCEError(Exception):
         With a code: fields of `Problem`; other keywords become its details.
     """
 
-    def __init__(self, problem: Problem | str, **fields: Any) -> None:
+    def __init__(self, problem: Problem | str, **fields: object) -> None:
         self.problem = problem if isinstance(problem, Problem) else make_problem(problem, **fields)
         super().__init__(self.problem)
 
@@ -175,7 +175,7 @@ class MissingExtraError(FasterCEError, ImportError):
             super().__init__("errors.missing_extra", package=package, extra=extra, purpose=purpose)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`NotFittedError` is also scikit-learn's, which is imported only when the error is first used."""
     if name != "NotFittedError":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -209,7 +209,7 @@ def make_problem(code: str, **fields: Any) -> Problem:
     return Problem(code, **own, details=fields)
 
 
-def warn(code: str, stacklevel: int = 2, **fields: Any) -> None:
+def warn(code: str, stacklevel: int = 2, **fields: object) -> None:
     """Warn of a problem that does not prevent a result; `stacklevel` as in `warnings.warn`, counted from the caller."""
     warnings.warn(make_problem(code, **fields).text(), UserWarning, stacklevel=stacklevel + 1)
 
@@ -306,7 +306,7 @@ def _restored(value: Any) -> Any:
     return [_restored(one) for one in value] if isinstance(value, list) else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     value = _scalar(value)
     if isinstance(value, Problem):
         return value.to_dict()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from fasterce import artifact
@@ -34,6 +35,7 @@ from fasterce.models.compiled.native import direct_model
 from fasterce.models.compiled.use import used
 from fasterce.models.files.load import LoadedModel
 from fasterce.models.predictor import Predictor, find_scores
+from fasterce.models.protocol import Model
 from fasterce.options import (
     Bounds,
     Coder,
@@ -54,6 +56,7 @@ from fasterce.search import infeasibility, results, robustness, run
 from fasterce.search.plan import SearchPlan
 from fasterce.search.target import choose as choose_target
 from fasterce.search.walk import Walk, trace
+from fasterce.typing import Objects
 
 DEFAULT_PAPER = PaperOptions()
 
@@ -152,7 +155,7 @@ class FasterCE(Transforming, BaseEstimator):
         self.max_fit_seconds = max_fit_seconds
         self.config = config
 
-    def fit(self, X: Any, y: Any = None) -> "FasterCE":
+    def fit(self, X: object, y: object = None) -> "FasterCE":
         """Learn what the search needs from training rows.
 
         Parameters
@@ -177,7 +180,7 @@ class FasterCE(Transforming, BaseEstimator):
         self.state_: FittedState = pipeline.learn(self.model, X, self.schema, self._settings())
         return self
 
-    def update(self, new_rows: Any, model: Any = None) -> UpdateReport:
+    def update(self, new_rows: object, model: object = None) -> UpdateReport:
         """Add new training rows without a full `fit`. If it fails, the explainer is unchanged.
 
         Parameters
@@ -198,7 +201,7 @@ class FasterCE(Transforming, BaseEstimator):
         self.model, self.state_ = new_model, state
         return report
 
-    def drift(self, new_rows: Any) -> DriftReport:
+    def drift(self, new_rows: object) -> DriftReport:
         """Compare new rows with the training rows, and measure whether the learned parts still fit them.
 
         Parameters
@@ -229,11 +232,11 @@ class FasterCE(Transforming, BaseEstimator):
 
     def recheck(
         self,
-        result: Any,
-        model: Any = None,
+        result: object,
+        model: object = None,
         *,
-        rows: Any = None,
-        target: Any = None,
+        rows: object = None,
+        target: object = None,
         **given: Any,
     ) -> Rechecked:
         """Evaluate counterfactuals issued earlier, and repair those that no longer hold.
@@ -264,10 +267,10 @@ class FasterCE(Transforming, BaseEstimator):
 
     def explain(
         self,
-        rows: Any,
+        rows: object,
         method: Method = "closest",
         *,
-        target: Any = None,
+        target: object = None,
         target_score: Bounds | None = None,
         n: int = 1,
         diversity: float = 0.5,
@@ -286,7 +289,7 @@ class FasterCE(Transforming, BaseEstimator):
         budget: int | None = None,
         deadline: float | None = None,
         diagnose: bool = True,
-        **unknown: Any,
+        **unknown: object,
     ) -> Explanation:
         """Find counterfactuals: rows close to the given ones for which the model predicts the target.
 
@@ -453,7 +456,7 @@ class FasterCE(Transforming, BaseEstimator):
             raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=declared)
         return declared
 
-    def fit_ensemble(self, fit: Callable[[Any, Any], Any], X: Any, y: Any, *, count: int = 10) -> "FasterCE":
+    def fit_ensemble(self, fit: Callable[[Any, Objects], Model], X: object, y: ArrayLike, *, count: int = 10) -> "FasterCE":
         """Fit models to bootstrap samples of the training rows, for `explain(..., ensemble_agreement=0.9)`.
 
         Counterfactuals on which such models agree are likely to hold after the next retraining. The models are kept in
@@ -490,7 +493,7 @@ class FasterCE(Transforming, BaseEstimator):
             progress=self.progress,
         )
 
-    def walk(self, row: Any, *, target: Any = None, step: float = 0.1) -> Walk:
+    def walk(self, row: object, *, target: object = None, step: float = 0.1) -> Walk:
         """Return the latent path of one row across the prediction hyperplane, for `fasterce.viz.plots.walk`.
 
         Parameters
@@ -508,12 +511,12 @@ class FasterCE(Transforming, BaseEstimator):
             The points of the path, and stored examples around it.
         """
         self._check_fitted()
-        row = as_pandas(row, "row")
-        if len(row) == 0:
+        frame = as_pandas(row, "row")
+        if len(frame) == 0:
             raise InputError("search.no_row", option="row")
         predictor = self._predictor()
         target = self.declared_target if target is None else target
-        ledger = results.QueryLedger(self.state_.table.read(row.iloc[:1]), choose_target(predictor, target, None))
+        ledger = results.QueryLedger(self.state_.table.read(frame.iloc[:1]), choose_target(predictor, target, None))
         constraints = CompiledConstraints.compile(self.state_.table, self.state_.search.codec, None, None)
         found = run.plain_context(ledger, predictor, self.state_.search, constraints, step)
         if found is None:
@@ -539,7 +542,7 @@ class FasterCE(Transforming, BaseEstimator):
     def _settings(self) -> FitOptions:
         return FitOptions(**{option.name: getattr(self, option.name) for option in declared(FitOptions)})
 
-    def _for(self, model: Any) -> "FasterCE":
+    def _for(self, model: object) -> "FasterCE":
         """Return the same explainer with another model; its scores are used only if they have the same classes."""
         other = copy(self)
         adapted = adapt(model)
@@ -549,7 +552,7 @@ class FasterCE(Transforming, BaseEstimator):
         other.state_ = replace(state, compiled=None, use_scores=state.use_scores and (same or state.numbers is not None))
         return other
 
-    def _predictor(self, model: Any = None, rows: pd.DataFrame | None = None) -> Predictor:
+    def _predictor(self, model: object = None, rows: pd.DataFrame | None = None) -> Predictor:
         """Return a predictor; passthrough columns that the model reads have the values of the first of the rows."""
         state, table = self.state_, self.state_.table
         read = set(table.read_passthrough)

@@ -18,7 +18,7 @@ from fasterce.data.value_types import as_text
 from fasterce.errors import InputError, Problem, make_problem
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import ModelUsage
-from fasterce.typing import Floats, Indices, TableKind
+from fasterce.typing import Floats, Indices, Objects, TableKind
 
 FOUND = "found"
 ALREADY_TARGET = "already_target"
@@ -182,7 +182,7 @@ class Infeasibility:
         return found
 
 
-def _or_missing(value: Any) -> str:
+def _or_missing(value: object) -> str:
     return "missing" if value is None else as_text(value)
 
 
@@ -223,7 +223,7 @@ class CounterfactualArrays:
 
     query: NDArray[np.intp]
     rank: NDArray[np.intp]
-    method: NDArray[Any]
+    method: Objects
     before: Floats
     codes: Floats
     distance: Floats
@@ -234,7 +234,7 @@ class CounterfactualArrays:
     ensemble_agreement: Floats = field(default_factory=lambda: np.zeros(0))
     predicted: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     probabilities: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    origin: NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=object))
+    origin: Objects = field(default_factory=lambda: np.zeros(0, dtype=object))
 
     def __post_init__(self) -> None:
         count = len(self.query)
@@ -293,7 +293,7 @@ class CounterfactualArrays:
 
     @classmethod
     def merge(
-        cls, parts: Sequence["CounterfactualArrays"], methods: Sequence[NDArray[Any]] | None = None
+        cls, parts: Sequence["CounterfactualArrays"], methods: Sequence[Objects] | None = None
     ) -> "CounterfactualArrays":
         """Join parts, sorted by query, then in the order of the parts; `methods` replaces the methods of each part."""
         names = parts[0].__dict__.keys() - {"probabilities"}
@@ -690,7 +690,7 @@ class Explanation:
         counts = ", ".join(f"{count} {word}" for word, count in self._counts.items())
         return f"Explanation({len(self)} rows: {counts or 'none'}; {self.usage.calls} calls, {self.usage.rows} model rows)"
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> object:
         from fasterce.viz.terminal import tables  # noqa: PLC0415
 
         return tables(self)
@@ -701,7 +701,7 @@ class Explanation:
         return fragment(self)
 
 
-def _in_common(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _in_common(options: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """Return the options that have the same value in all calls."""
     first, *others = options
     return {name: value for name, value in first.items() if all(repr(value) == repr(one.get(name, ...)) for one in others)}
@@ -761,7 +761,7 @@ class NativeExplanation(Explanation):
         """
         return as_kind(self.in_pandas().to_frame(), self.kind)
 
-    def beside(self, *others: Explanation, labels: Any = None) -> Explanation:
+    def beside(self, *others: Explanation, labels: Sequence[str] | None = None) -> Explanation:
         """Join explanations of the same rows into one, as `Explanation.beside` does.
 
         Parameters

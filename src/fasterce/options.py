@@ -130,7 +130,7 @@ class Option:
         """The type of a plain value: str, bool, int or float."""
         return next((one for one in (bool, int, float) if one in (self.annotation, *get_args(self.annotation))), str)
 
-    def checked(self, value: Any) -> Any:
+    def checked(self, value: object) -> object:
         """Return a valid value, numbers as Python's own; raise InputError for others. Kinds other than PLAIN are checked
         against the schema and the model, where a call is planned."""
         if self.kind is Kind.GROUP:
@@ -145,7 +145,7 @@ class Option:
             return self._checked_boolean(value)
         return self._checked_number(value)
 
-    def _checked_group(self, value: Any) -> Any:
+    def _checked_group(self, value: object) -> object:
         """Return an object of the group's class, made of its values by name where these are given."""
         cls = self.annotation
         if isinstance(value, cls):
@@ -159,7 +159,7 @@ class Option:
             inner = f"{self.name}.{error.problem.option}" if error.problem.option else self.name
             raise InputError(replace(error.problem, option=inner)) from error
 
-    def _checked_boolean(self, value: Any) -> bool:
+    def _checked_boolean(self, value: object) -> bool:
         numpy_kind = getattr(getattr(value, "dtype", None), "kind", "")
         if not isinstance(value, bool) and numpy_kind != "b":
             raise InputError("options.not_a_boolean", option=self.name, received=value)
@@ -176,12 +176,12 @@ class Option:
         return self.type(value)  # type: ignore[no-any-return]
 
 
-def option(default: Any, help: str, *, cli: str = "", **more: Any) -> Any:
+def option(default: object, help: str, *, cli: str = "", **more: Any) -> Any:
     """Declare an option as a field of a dataclass; `cli` are its flags with spaces between them."""
     return field(default=default, metadata={"option": Option(help, cli=tuple(cli.split()), **more)})
 
 
-def shared(default: Any, help: str, **more: Any) -> Any:
+def shared(default: object, help: str, **more: Any) -> Any:
     """Declare an option that the command line and HTTP offer under its own name."""
     return field(default=default, metadata={"option": Option(help, **more), "shared": True})
 
@@ -260,7 +260,7 @@ class ExplainOptions(Checked):
         http="method",
     )
     _: KW_ONLY
-    target: Any = shared(
+    target: object = shared(
         None,
         "Wanted class, or bounds (low, high) for a model that predicts numbers; with two classes the other one by default.",
         kind=Kind.TARGET,

@@ -18,6 +18,5 @@ JsonObject = dict[str, Any]
 Method = Literal["closest", "sparse", "realistic", "all"]
 # A category of a column, or a value a constraint compares with.
 Category = str | int | float | bool
-Status = Literal["found", "already_target", "none_found", "stopped", "invalid_input", "model_error"]
 TableKind = Literal["pandas", "polars", "pyarrow"]
 TABLE_KINDS: tuple[TableKind, ...] = get_args(TableKind)

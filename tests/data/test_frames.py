@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, Schema, load, records
+from fasterce.config import Config
 from fasterce.data.frames import as_kind, as_pandas, kind_of
 from fasterce.errors import InputError
 from fasterce.explanation import Explanation
@@ -26,7 +27,7 @@ from tests.samples import people
 
 IDENTITY = (np.asarray, np.asarray)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False}
+SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "config": Config.fast()}
 
 
 def mixed() -> pl.DataFrame:

@@ -13,6 +13,7 @@ import pytest
 
 import fasterce.integrations.mlflow as ours
 from fasterce import FasterCE, load
+from fasterce.config import Config
 from fasterce.errors import ArtifactError, InputError, MissingExtraError, ModelError
 from tests.samples import people
 
@@ -56,7 +57,7 @@ def data() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def explainer(data: pd.DataFrame) -> FasterCE:
-    return FasterCE(Wealth(), latent_dim=3, progress=False).fit(data)
+    return FasterCE(Wealth(), latent_dim=3, progress=False, config=Config.fast()).fit(data)
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +261,7 @@ def test_a_folder_with_something_in_it_is_not_replaced(explainer: FasterCE, tmp_
 
 
 def test_own_coders_cannot_be_stored(data: pd.DataFrame, tmp_path: Path) -> None:
-    mine = FasterCE(Wealth(), autoencoder=(np.asarray, np.asarray), progress=False).fit(data)
+    mine = FasterCE(Wealth(), autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast()).fit(data)
     with pytest.raises(ArtifactError) as caught:
         ours.save_model(mine, tmp_path / "new")
     assert caught.value.problem.code == "integrations.own_autoencoder"
@@ -307,7 +308,12 @@ def test_a_data_path_that_leaves_the_folder_is_refused(saved: Path, chances: str
 
 def test_columns_named_like_ours(data: pd.DataFrame) -> None:
     odd = data.rename(columns={"debt": "status"})
-    model = FasterCE(lambda frame: (frame["pay"] > 50).to_numpy(), autoencoder=(np.asarray, np.asarray), progress=False)
+    model = FasterCE(
+        lambda frame: (frame["pay"] > 50).to_numpy(),
+        autoencoder=(np.asarray, np.asarray),
+        progress=False,
+        config=Config.fast(),
+    )
     lines = ours.lines(model.fit(odd).explain(odd.head(3)))
     assert list(lines.columns)[:2] == ["status_", "reason"]
     assert lines["status_"].tolist() == ["found"] * 3
@@ -332,7 +338,7 @@ def test_a_model_file_travels_with_the_explainer(data: pd.DataFrame, tmp_path: P
         num_boost_round=8,
     )
     booster.save_model(tmp_path / "wealth.json")
-    fitted = FasterCE(booster, latent_dim=2, progress=False).fit(numbers)
+    fitted = FasterCE(booster, latent_dim=2, progress=False, config=Config.fast()).fit(numbers)
     ours.save_model(fitted, tmp_path / "saved", model=tmp_path / "wealth.json")
     lines = mlflow.pyfunc.load_model(str(tmp_path / "saved")).predict(numbers.head(6))
     pd.testing.assert_frame_equal(lines[list(numbers.columns)], fitted.explain(numbers.head(6)).counterfactuals)

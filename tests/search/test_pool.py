@@ -56,5 +56,5 @@ def test_a_pool_of_some_rows_among_all() -> None:
     np.testing.assert_array_equal(spread.codes[1, 0], [1.0, 2.0])
     np.testing.assert_array_equal(spread.codes[[0, 2]], np.zeros((2, 2, 2)))
     assert spread.lead[1, 0] == -1.0
-    assert spread.take_rows(np.array([1])).cost.tolist() == [[1.0, np.inf]]
+    assert spread.cost[1].tolist() == [1.0, np.inf]
     assert Pool.nothing(base).codes.shape == (3, 0, 2)

@@ -20,7 +20,8 @@ def every(targets: QueryTargets) -> np.ndarray:
 
 def within(of: list[int], low: float, high: float, target: Any = None) -> Within:
     rows = len(of)
-    return Within(np.array(of if target is None else target), None, np.array(of), np.full(rows, low), np.full(rows, high))
+    wanted = np.array(of if target is None else target)
+    return Within(wanted, of=np.array(of), low=np.full(rows, low), high=np.full(rows, high))
 
 
 def chances(*rows: list[float]) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as unpack
 
@@ -37,7 +37,7 @@ def arrays_of(state: SearchState, statistics: TrainingStatistics) -> Named:
 
 def arrays_of_search(state: SearchState) -> Named:
     """Return all arrays by dotted name; plain numbers are arrays without dimensions."""
-    parts: dict[str, Any] = {
+    parts: dict[str, object] = {
         "profile": state.codec.profile,
         "hyperplanes": state.hyperplanes,
         "regions": state.regions,
@@ -83,7 +83,7 @@ class Stored:
     path: Path
     arrays: Named
 
-    def take(self, name: str, shape: tuple[int | None, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    def take(self, name: str, shape: tuple[int | None, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return an array of this type and shape; `None` in a shape permits any length except zero."""
         if name not in self.arrays:
             raise unusable("missing_array", self.path, array=name)
@@ -97,10 +97,10 @@ class Stored:
             raise unusable("not_finite", self.path, array=name)
         return array
 
-    def like(self, part: str, template: Any) -> Named:
+    def like(self, part: str, template: object) -> Named:
         return {name: self.take(f"{part}.{name}", a.shape, a.dtype) for name, a in _arrays_of(template).items()}
 
-    def codes(self, name: str, shape: tuple[int | None, ...], dtype: Any, counts: list[int | None]) -> NDArray[Any]:
+    def codes(self, name: str, shape: tuple[int | None, ...], dtype: DTypeLike, counts: list[int | None]) -> NDArray[Any]:
         """Return rows of codes; `counts` is the number of codes of every column, `None` for numbers."""
         array = self.take(name, shape, dtype)
         for column, count in zip(array.reshape(len(array), -1).T, counts, strict=True):

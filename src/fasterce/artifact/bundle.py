@@ -32,7 +32,7 @@ def pack_model(loaded: LoadedModel) -> tuple[dict[str, Any], bytes]:
     return {"file": name, "kind": loaded.kind, "bytes": len(content), "sha256": digest, "classes": classes}, content
 
 
-def check_described(about: Any, path: Path) -> None:
+def check_described(about: object, path: Path) -> None:
     """Check the manifest entry of a model: a name of ours, a kind that runs no code."""
     if about is None:
         return

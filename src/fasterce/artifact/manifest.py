@@ -108,13 +108,13 @@ def to_json(content: Any, **layout: Any) -> bytes:
     return json.dumps(content, default=_bare, **layout).encode()
 
 
-def _bare(value: Any) -> Any:
+def _bare(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise ArtifactError("artifact.unsupported_value", what="value", received=value)
 
 
-def json_digest(content: Any) -> str:
+def json_digest(content: object) -> str:
     return hashlib.sha256(to_json(content, sort_keys=True)).hexdigest()
 
 

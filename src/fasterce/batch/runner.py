@@ -161,7 +161,7 @@ def explain(
     check_count("limit", 1 if limit is None else limit)
     check_names("keep", keep)
     check_names("partition_by", partition_by)
-    chosen = Backend(backend, address, _worker_count(backend, address, workers), int(retries))
+    chosen = BatchBackend(backend, address, _worker_count(backend, address, workers), int(retries))
     job = Job(
         artifact=os.path.abspath(artifact),
         model={"model": model, "trust_pickle": trust_pickle, "trusted": trusted, "classes": classes},
@@ -198,7 +198,7 @@ def explain(
 
 
 @dataclass(frozen=True)
-class Backend:
+class BatchBackend:
     """What runs the shards: worker processes, this process (no workers), or actors on Ray."""
 
     name: str
@@ -288,7 +288,7 @@ class _Run:
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
 
-    def execute(self, backend: Backend, worker: ShardWorker) -> None:
+    def execute(self, backend: BatchBackend, worker: ShardWorker) -> None:
         """Explain the shards that are left."""
         if self.left:
             job = replace(worker.job, token=self.token)
@@ -334,7 +334,7 @@ class _Run:
             )
         )
 
-    def report(self, worker: ShardWorker, files: Sequence[str], backend: Backend) -> BatchReport:
+    def report(self, worker: ShardWorker, files: Sequence[str], backend: BatchBackend) -> BatchReport:
         """Return the report of a run that has ended."""
         return BatchReport(
             output=worker.job.output,

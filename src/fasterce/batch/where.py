@@ -220,7 +220,7 @@ def unwanted_groups(metadata: pq.FileMetaData, condition: Condition) -> set[int]
     }
 
 
-def _bounds(group: pq.RowGroupMetaData, columns: Mapping[str, int], name: str) -> tuple[Any, Any] | None:
+def _bounds(group: pq.RowGroupMetaData, columns: Mapping[str, int], name: str) -> tuple[object, object] | None:
     statistics = group.column(columns[name]).statistics if name in columns else None
     return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
 

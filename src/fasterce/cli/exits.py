@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import typer
 from rich.markup import escape
@@ -57,7 +57,7 @@ def guarded(command: Command) -> Command:
     """Return the command with errors shown as one sentence and warnings as one line each."""
 
     @wraps(command)
-    def run(**options: Any) -> None:
+    def run(**options: object) -> None:
         try:
             with _warnings_in_one_line():
                 command(**options)

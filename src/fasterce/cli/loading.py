@@ -172,14 +172,14 @@ def interval(text: str, option: str, column: Hashable = None) -> Interval:
     return ends[0], ends[1]
 
 
-def _within(feature: Feature, text: str, option: str) -> tuple[Any, Any]:
+def _within(feature: Feature, text: str, option: str) -> tuple[object, object]:
     if feature.is_time:
         return _times_within(feature, text, option)
     low, high = interval(text, option, feature.name)
     return feature.lower if low is None else low, feature.upper if high is None else high
 
 
-def _times_within(feature: Feature, text: str, option: str) -> tuple[Any, Any]:
+def _times_within(feature: Feature, text: str, option: str) -> tuple[object, object]:
     """Read LOW:HIGH of dates or times, which may have colons themselves."""
     for place in (k for k, character in enumerate(text) if character == ":"):
         ends = text[:place].strip(), text[place + 1 :].strip()

@@ -149,7 +149,7 @@ def parameter(option: Option, panel: str | None) -> inspect.Parameter:
     return _keyword(option.name, default, getitem(Annotated, (annotation, described)))
 
 
-def parameters_of(function: Callable[..., object], described: Mapping[str, Any]) -> list[inspect.Parameter]:
+def parameters_of(function: Callable[..., object], described: Mapping[str, object]) -> list[inspect.Parameter]:
     """Return options for parameters of a function, which says their types and defaults."""
     known = inspect.signature(function).parameters
     return [

@@ -4,7 +4,6 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -49,19 +48,19 @@ def read_dates(column: pd.Series, format: str) -> pd.Series:
 
 def written_call(name: str, column: pd.Series, format: str) -> str:
     """Return the code that converts the column; `name` is a Python literal."""
-    plain: list[dict[str, Any]] = [{}] if format == ISO else []
+    plain: list[dict[str, object]] = [{}] if format == ISO else []
     arguments = next((one for one in (*plain, *_arguments(format)) if _converts(column, one)), {"format": format})
     written = "".join(f", {key}={json.dumps(value) if isinstance(value, str) else value}" for key, value in arguments.items())
     return f"X[{name}] = pd.to_datetime(X[{name}]{written})"
 
 
-def _arguments(format: str) -> list[dict[str, Any]]:
+def _arguments(format: str) -> list[dict[str, object]]:
     """Return the arguments of `pd.to_datetime` to try one after another."""
-    usual: dict[str, Any] = {"format": format}
+    usual: dict[str, object] = {"format": format}
     return [usual, usual | {"utc": True}] if format == ISO else [usual]
 
 
-def _converts(texts: pd.Series, arguments: Mapping[str, Any]) -> bool:
+def _converts(texts: pd.Series, arguments: Mapping[str, object]) -> bool:
     try:
         with warnings.catch_warnings():
             # pandas before 3 warns about several time zones and returns objects.

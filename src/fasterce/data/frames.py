@@ -133,7 +133,7 @@ def as_series(column: pd.Series, kind: TableKind) -> Any:
     return library.Series(name, _values(column), dtype=library.String if text else None, strict=False)
 
 
-def _values(column: pd.Series) -> list[Any]:
+def _values(column: pd.Series) -> list[object]:
     """Return plain values, None where one is missing."""
     values = column.to_numpy(dtype=object)
     missing = column.isna().to_numpy(dtype=bool)

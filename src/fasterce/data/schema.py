@@ -598,7 +598,7 @@ class Schema:
         immutable: Sequence[Hashable] | None = None,
         increasing: Sequence[Hashable] | None = None,
         decreasing: Sequence[Hashable] | None = None,
-        ranges: Mapping[Hashable, tuple[Any, Any]] | None = None,
+        ranges: Mapping[Hashable, tuple[object, object]] | None = None,
         constraints: Sequence[Constraint] | None = None,
         may_go_missing: Sequence[Hashable] | None = None,
         passthrough: Sequence[Hashable] | None = None,
@@ -703,7 +703,7 @@ def _described(feature: Feature) -> tuple[str, str, str, str]:
 def infer(
     table: pd.DataFrame,
     named: Mapping[str, Sequence[Hashable] | None] | None = None,
-    ranges: Mapping[Hashable, tuple[Any, Any]] | None = None,
+    ranges: Mapping[Hashable, tuple[object, object]] | None = None,
     constraints: Sequence[Constraint] | None = None,
     passthrough: Sequence[Hashable] | None = None,
 ) -> Schema:
@@ -727,7 +727,9 @@ def infer(
     return Schema(tuple(features), as_constraints(constraints), tuple(passed))
 
 
-def _infer_column(column: pd.Series, named: Mapping[str, Sequence[Hashable]], limits: tuple[Any, Any] | None) -> Feature:
+def _infer_column(
+    column: pd.Series, named: Mapping[str, Sequence[Hashable]], limits: tuple[object, object] | None
+) -> Feature:
     name = column.name
     feature = _infer_feature(column, name in named.get("categorical", ()))
     if limits is not None:
@@ -844,7 +846,7 @@ def _decimals(values: Floats, rounding: float) -> int:
     return max(0, FREE_DIGITS - 1 - math.floor(math.log10(min(span, sys.float_info.max))))
 
 
-def _declare_range(feature: Feature, limits: tuple[Any, Any]) -> Feature:
+def _declare_range(feature: Feature, limits: tuple[object, object]) -> Feature:
     if not feature.numeric:
         raise SchemaError("data.range_of_categories", column=feature.name, received=limits)
     try:

@@ -456,7 +456,7 @@ def check_columns(X: pd.DataFrame, schema: Schema, option: str, required: Sequen
         raise InputError("data.extra_column", **fields, suggestion=suggestion(extra[0], schema.names))
 
 
-def _typical(column: pd.Series) -> Any:
+def _typical(column: pd.Series) -> object:
     """Return the first value that is not missing."""
     present = column.dropna()
     return None if present.empty else dtypes.plain(present.iloc[0])

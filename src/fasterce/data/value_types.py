@@ -28,8 +28,6 @@ ZONED = re.compile(r"datetime\[(.+)\]")
 AMBIGUOUS = re.compile(r"\s*\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b.*")
 EPOCH = pd.Timestamp(0)
 MICROSECONDS = {DATE: 86_400_000_000, DAYS: 86_400_000_000, DATETIME: 1_000_000, SECONDS: 1_000_000}
-# Decimals of a second that a 64-bit float holds for the times of this century.
-MOST_SECOND_PLACES = 6
 
 
 def is_known(name: object) -> bool:
@@ -168,7 +166,7 @@ def to_number(value: object, name: str) -> float:
         return math.nan
 
 
-def _time_number(value: Any, name: str) -> float:
+def _time_number(value: object, name: str) -> float:
     period = frequency(name)
     if period is not None:
         return float(pd.Period(value, period).ordinal)
@@ -223,7 +221,9 @@ def to_column(numbers: Floats, missing: Mask | None, dtype: Dtype, name: str, bl
     if counted and not (dtype == np.dtype(object) or str(dtype).endswith("[pyarrow]")):
         counts = np.where(absent, 0, np.round(np.where(absent, 0.0, numbers) * _microseconds(name))).astype(np.int64)
         return _as_times(counts, absent, dtype, name)
-    values: Iterable[Any] = (None if gone else to_value(number, name) for number, gone in zip(numbers, absent, strict=True))
+    values: Iterable[object] = (
+        None if gone else to_value(number, name) for number, gone in zip(numbers, absent, strict=True)
+    )
     listed = list(values)
     if dtype != np.dtype(object):
         return pd.array(listed, dtype=dtype)

@@ -6,7 +6,7 @@ First the angles, then the report as a table and as a figure.
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from fasterce.errors import InputError, unknown
 from fasterce.explainer import FasterCE
-from fasterce.fairness.plots import empty_lines, write_below
+from fasterce.fairness.plots import FrameRow, empty_lines, write_below
 from fasterce.fitting.state import SearchState
 from fasterce.latent.directions import unit
 from fasterce.typing import Floats, Indices, Mask
@@ -38,8 +38,6 @@ CAUTION = (
     "straight line may miss how the model really decides. Another autoencoder gives other angles, and an angle of a "
     "hyperplane that fits badly means nothing."
 )
-
-FrameRow = Any  # One row of a frame, as `itertuples` yields it.
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fasterce.viz import canvas
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FrameRow = Any  # One row of a frame, as `itertuples` yields it.
 LINE = 0.34
 CAUTION_WIDTH = 140
 

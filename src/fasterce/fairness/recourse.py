@@ -6,7 +6,7 @@ First the costs, then the report as a table and as a figure.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from fasterce.errors import InputError, shorten, unknown
 from fasterce.explanation import FOUND, NONE_FOUND, STOPPED, Explanation
 from fasterce.fairness.groups import Groups, GroupsLike, read_groups
-from fasterce.fairness.plots import empty_lines, write_below
+from fasterce.fairness.plots import FrameRow, empty_lines, write_below
 from fasterce.typing import Floats, Mask
 from fasterce.viz import canvas
 from fasterce.viz.formatting import counted, cut, number
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Measure = str | Callable[[pd.DataFrame, pd.DataFrame], ArrayLike]
-FrameRow = Any  # One row of a frame, as `itertuples` yields it.
 
 # Groups with fewer counterfactuals than FEW get no interval; with fewer than SMALL, intervals are rough.
 FEW, SMALL = 5, 20

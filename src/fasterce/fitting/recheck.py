@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.data.dtypes import plain, with_missing_rows
@@ -23,7 +22,7 @@ from fasterce.models.predictor import ModelUsage, Predictor
 from fasterce.options import defaults
 from fasterce.search.plan import SearchPlan
 from fasterce.search.target import AnyOther, Target, standing
-from fasterce.typing import Floats, Indices, Mask
+from fasterce.typing import Floats, Indices, Mask, Objects
 from fasterce.viz.grid import Displayable, Sheet
 
 HOLDS = "holds"
@@ -107,36 +106,36 @@ class Issued:
 
     rows: pd.DataFrame
     query: Indices
-    rank: NDArray[Any]
-    method: NDArray[Any]
+    rank: Objects
+    method: Objects
     frame: pd.DataFrame
-    target: list[Any]
-    predicted: list[Any]
+    target: list[object]
+    predicted: list[object]
     options: Mapping[str, Any]
 
     @classmethod
-    def read(cls, result: Any, rows: Any, target: Any, options: Mapping[str, Any]) -> "Issued":
+    def read(cls, result: object, rows: object, target: object, options: Mapping[str, Any]) -> "Issued":
         """Read the result of `explain`, or a table like its `to_frame()` with the rows and the target it was made for."""
         if isinstance(result, Explanation):
             if rows is not None or target is not None:
                 raise InputError("fitting.rows_of_explanation")
             result = result.in_pandas()
-            lines, rows, query = result.to_frame(), result.rows, np.asarray(result.arrays.query)
+            lines, frame, query = result.to_frame(), result.rows, np.asarray(result.arrays.query)
             targets, predicted = ([series.iloc[k] for k in query] for series in (result.target, result.prediction))
             options = {**result.options, **options}
         else:
             lines = as_pandas(result, "result")
             if rows is None or target is None:
                 raise InputError("fitting.table_without_rows")
-            rows = as_pandas(rows, "rows")
-            query = _positions(lines, rows)
+            frame = as_pandas(rows, "rows")
+            query = _positions(lines, frame)
             targets, predicted = [target] * len(lines), [None] * len(lines)
             options = {"target": target, **options}
-        rank, method = (_column(lines, rows, name).to_numpy(dtype=object) for name in ("rank", "method"))
-        missing = [name for name in rows.columns if name not in lines.columns]
+        rank, method = (_column(lines, frame, name).to_numpy(dtype=object) for name in ("rank", "method"))
+        missing = [name for name in frame.columns if name not in lines.columns]
         if missing:
             raise InputError("fitting.table_columns", column=missing[0])
-        return cls(rows, query, rank, method, lines[list(rows.columns)], targets, predicted, options)
+        return cls(frame, query, rank, method, lines[list(frame.columns)], targets, predicted, options)
 
 
 def _column(lines: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.Series:
@@ -156,7 +155,7 @@ def _positions(lines: pd.DataFrame, rows: pd.DataFrame) -> Indices:
     return found
 
 
-def _positions_of(labels: list[Any], predictor: Predictor) -> Indices:
+def _positions_of(labels: list[object], predictor: Predictor) -> Indices:
     """Return the position of each label among the classes, -1 for other labels."""
     known = {label: place for place, label in enumerate(predictor.classes)}
     numbers = predictor.numbers is not None

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from fasterce.models.compiled.model import CompiledModel
     from fasterce.models.predictor import Numbers
 
-# Examples per class whose reconstruction error is measured.
-TYPICAL_ROWS = 500
-
 
 @dataclass(frozen=True)
 class SearchState:

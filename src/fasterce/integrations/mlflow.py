@@ -27,7 +27,7 @@ from fasterce.explanation import Explanation
 from fasterce.latent.runtime import Callables
 from fasterce.models.files import load as files
 from fasterce.models.http.model import ResponseModel
-from fasterce.models.http.responses import Columns, Reader, Response
+from fasterce.models.http.responses import Columns, Response, ResponseReader
 from fasterce.options import Kind, check_known, declared
 from fasterce.typing import Json
 
@@ -60,7 +60,7 @@ class PyfuncModel(ResponseModel):
     """
 
     def __init__(self, model: Any, **reading: Any) -> None:
-        super().__init__("The MLflow model", Reader(**reading))
+        super().__init__("The MLflow model", ResponseReader(**reading))
         self.model = _mlflow("pyfunc").load_model(model) if isinstance(model, str) else model
 
     def _responses(self, frame: pd.DataFrame) -> list[Response]:

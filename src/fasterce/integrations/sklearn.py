@@ -1,15 +1,15 @@
 """The scikit-learn transformer interface: an explainer transforms each row into its best counterfactual."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 
 from fasterce.data.frames import as_kind
 from fasterce.errors import InputError, unknown
+from fasterce.typing import Objects
 
 if TYPE_CHECKING:
     from fasterce.data.schema import Schema
@@ -27,11 +27,11 @@ class Transforming:
 
         @property
         def schema_(self) -> Schema: ...
-        def fit(self, X: Any, y: Any = None) -> Self: ...
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def fit(self, X: object, y: object = None) -> Self: ...
+        def get_params(self, deep: bool = True) -> dict[str, object]: ...
         def _check_fitted(self) -> None: ...
 
-    def transform(self, X: Any, **options: Any) -> Any:
+    def transform(self, X: object, **options: object) -> Any:
         """Return the best counterfactual per row, missing values where there is none.
 
         Parameters
@@ -50,7 +50,7 @@ class Transforming:
         wanted = self._output()
         return found.counterfactuals if wanted == "default" else as_kind(found.in_pandas().counterfactuals, wanted)
 
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+    def fit_transform(self, X: object, y: object = None, **options: object) -> Any:
         """Fit to rows, then transform the same rows.
 
         Parameters
@@ -91,7 +91,7 @@ class Transforming:
         wanted = getattr(self, "_transform_output", None) or get_config()["transform_output"]
         return wanted if wanted in OUTPUTS else "default"
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Iterable[str] | None = None) -> Objects:
         """Return the columns of `transform`, which are those of the training rows.
 
         Parameters
@@ -115,7 +115,7 @@ class Transforming:
         return len(self._fitted_schema("n_features_in_"))
 
     @property
-    def feature_names_in_(self) -> NDArray[Any]:
+    def feature_names_in_(self) -> Objects:
         """Names of the columns, if all are text."""
         names = self._fitted_schema("feature_names_in_").names
         if not all(isinstance(name, str) for name in names):

@@ -29,7 +29,7 @@ class Format(ABC):
     of_records = False
 
     @abstractmethod
-    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[Any]) -> None:
+    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[object]) -> None:
         """Write a whole file, chunk by chunk as they come."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class TextFormat(Format):
     def head(self, fields: pa.Schema) -> bytes:
         return b""
 
-    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[Any]) -> None:
+    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[object]) -> None:
         file.write(self.head(fields))
         for chunk in chunks:
             self.write_part(file, chunk)
@@ -100,7 +100,7 @@ class JsonArray(Format):
     def __init__(self, lines: TextFormat) -> None:
         self.lines, self.of_records = lines, lines.of_records
 
-    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[Any]) -> None:
+    def write(self, file: IO[bytes], fields: pa.Schema, chunks: Iterable[object]) -> None:
         def parts() -> Iterator[bytes]:
             for chunk in chunks:
                 written = BytesIO()

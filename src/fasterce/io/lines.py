@@ -35,7 +35,7 @@ MEASURES = ("distance", "new_score", "nn_ratio", "robust", "ensemble_agreement")
 def explain_chunk(
     explainer: "FasterCE",
     frame: pd.DataFrame,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     extra_columns: pa.Table | None = None,
     first: int | Positions = 0,
 ) -> pa.Table:
@@ -75,7 +75,7 @@ def check_options(explainer: "FasterCE", options: Mapping[str, Any]) -> None:
     explainer.explain(table.frame(np.zeros((0, len(table.schema)))), **options)
 
 
-def schema(explainer: "FasterCE", options: Mapping[str, Any] | None = None, extra: pa.Schema | None = None) -> pa.Schema:
+def schema(explainer: "FasterCE", options: Mapping[str, object] | None = None, extra: pa.Schema | None = None) -> pa.Schema:
     """Return the columns of the lines, which do not depend on the rows.
 
     Parameters
@@ -195,7 +195,7 @@ def _plain(value: object) -> float | str:
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
-def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
+def _array(values: Iterable[object], kind: pa.DataType) -> pa.Array:
     """Return an Arrow array of a given type, with null for missing values."""
     if pa.types.is_string(kind):
         return pa.array([None if pd.isna(value) else str(value) for value in values], kind)
@@ -205,7 +205,7 @@ def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind, from_pandas=True)
 
 
-def _target(value: Any) -> Any:
+def _target(value: object) -> object:
     """Return a target class, or a target interval as JSON."""
     return json.dumps([bound if np.isfinite(bound) else None for bound in value]) if isinstance(value, tuple) else value
 
@@ -244,7 +244,7 @@ def _time_type(value_type: str, dtype: Dtype) -> pa.DataType:
     return known.get(value_type, pa.string())
 
 
-def _target_type(explainer: "FasterCE", options: Mapping[str, Any], prediction: pa.DataType) -> pa.DataType:
+def _target_type(explainer: "FasterCE", options: Mapping[str, object], prediction: pa.DataType) -> pa.DataType:
     target = options.get("target")
     any_other = isinstance(target, str) and target == ANY_OTHER and target not in explainer.classes_
     if explainer.state_.numbers is not None or (any_other and len(explainer.classes_) > 2):

@@ -117,7 +117,7 @@ class ForkServer:
         self.control.close()
 
 
-def packed(header: Mapping[str, Any], body: bytes = b"") -> bytes:
+def packed(header: Mapping[str, object], body: bytes = b"") -> bytes:
     """Return a message: lengths, a header in JSON, and a body of bytes."""
     written = json.dumps(header, separators=(",", ":")).encode()
     return LENGTHS.pack(len(written), len(body)) + written + body

@@ -94,7 +94,7 @@ def restored_name(written: Json) -> Hashable:
     return tuple(restored_name(part) for part in written) if isinstance(written, list) else restored(written)
 
 
-def converted(value: Json, convert: Callable[[Any], Json]) -> Json:
+def converted(value: Json, convert: Callable[[object], Json]) -> Json:
     """Return nested objects and lists with every single value converted."""
     if isinstance(value, dict):
         return {key: converted(one, convert) for key, one in value.items()}

@@ -47,7 +47,7 @@ def _written(option: Option, value: Any, schema: Schema) -> Json:
     return found
 
 
-def _listed(option: str, value: Iterable[Any]) -> Iterable[Any]:
+def _listed(option: str, value: Iterable[object]) -> Iterable[object]:
     if isinstance(value, Iterator):
         raise InputError("records.used_up", option=option, received=type(value).__name__)
     return value
@@ -59,7 +59,7 @@ def _permitted(schema: Schema, column: Any, given: Any) -> JsonObject:
     return {"values": [cell(value) for value in _listed("permitted_range", given)]}
 
 
-def _bound(end: Any) -> float | int | str | None:
+def _bound(end: object) -> float | int | str | None:
     """Return one end of an interval, null if it is open."""
     value = plain(end)
     if isinstance(value, (int, float)):
@@ -73,7 +73,7 @@ def restored(options: JsonObject, cls: type = ExplainOptions) -> dict[str, Any]:
     return {key: _restored(known[key], value) for key, value in options.items()}
 
 
-def _restored(option: Option, value: Json) -> Any:
+def _restored(option: Option, value: Json) -> object:
     if option.kind is Kind.GROUP:
         return option.annotation(**value)
     if option.kind is Kind.CONSTRAINTS:
@@ -87,7 +87,7 @@ def _restored(option: Option, value: Json) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _range(entry: JsonObject) -> Any:
+def _range(entry: JsonObject) -> object:
     if "values" in entry:
         return entry["values"]
     low, high = entry["low"], entry["high"]
@@ -122,7 +122,7 @@ def _option_schema(option: Option) -> JsonObject:
     }
 
 
-def unreproducible(options: Mapping[str, Any], cls: type = ExplainOptions) -> list[str]:
+def unreproducible(options: Mapping[str, object], cls: type = ExplainOptions) -> list[str]:
     """Return the options given that make the result depend on more than what is recorded."""
     return [one.name for one in declared(cls) if not one.reproducible and options[one.name] is not None]
 

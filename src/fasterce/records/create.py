@@ -142,7 +142,7 @@ def _common(explainer: FasterCE, explanation: Explanation, wording: Wording) -> 
     }
 
 
-def _of_options(explainer: FasterCE, options: Mapping[str, Any], wording: Wording) -> Record:
+def _of_options(explainer: FasterCE, options: Mapping[str, object], wording: Wording) -> Record:
     """Return the configuration and the constraints in force. Those of the last calls with plain options are kept as text, so
     that nobody can change them."""
     key = _plain_key(options)
@@ -169,7 +169,7 @@ def _of_options(explainer: FasterCE, options: Mapping[str, Any], wording: Wordin
     return described
 
 
-def _plain_key(options: Mapping[str, Any]) -> Hashable | None:
+def _plain_key(options: Mapping[str, object]) -> Hashable | None:
     """Return a key that is equal only for the same options; None if one of them is not a plain value."""
     key: list[Hashable] = []
     for option, value in options.items():
@@ -327,7 +327,7 @@ def _reasons(value: object) -> list[Json] | None:
     if value is None:
         return None
     try:
-        listed: Any = json.loads(json.dumps(value, allow_nan=False))
+        listed: object = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError("records.reasons_not_json", option="reasons", received=value) from error
     if not isinstance(listed, list):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from fasterce.errors import InputError
 from fasterce.io.atomic import replace_file
@@ -116,7 +116,7 @@ def _line(path: str | os.PathLike[str], number: int, line: str) -> Record:
     return dict(record)
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Reject a name that occurs twice in an object: readers of JSON differ in which value they take."""
     found = dict(pairs)
     if len(found) < len(pairs):

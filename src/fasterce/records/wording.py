@@ -399,7 +399,7 @@ class _Writer:
         return "" if target is None or isinstance(target, tuple) else self.wording.label(target)
 
 
-def _by_text(value: Any) -> Any:
+def _by_text(value: object) -> object:
     return {str(key): _by_text(label) for key, label in value.items()} if isinstance(value, Mapping) else value
 
 

@@ -10,10 +10,10 @@ A number that becomes missing or is filled costs the same as a changed category.
 fill with. A change against the direction the schema prefers costs a declared factor more (`Schema.cost_factors`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from fasterce.data.schema import MISSING
 from fasterce.errors import InputError, unknown
 from fasterce.typing import Floats, Indices, Mask
 
-Costs = Literal["percentile", "gower", "mad", "euclidean"] | Mapping[Any, float]
+Costs = Literal["percentile", "gower", "mad", "euclidean"] | Mapping[Hashable, float]
 
 NAMES = ("percentile", "gower", "mad", "euclidean")
 DIGITS = 9
@@ -205,7 +205,7 @@ def _named(name: str, codec: Codec) -> Distance:
     return replace(found.filling_with(codec.profile.median), factors=codec.schema.cost_factors())
 
 
-def _factors(distance: Mapping[Any, float], codec: Codec) -> dict[int, float]:
+def _factors(distance: Mapping[Hashable, float], codec: Codec) -> dict[int, float]:
     names = list(codec.schema.names)
     factors: dict[int, float] = {}
     for name, factor in distance.items():

@@ -1,8 +1,8 @@
 """The candidates of a search: a few per query, with cost and margin."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class Pool:
         if self.origin.shape != self.valid.shape:
             object.__setattr__(self, "origin", np.full(self.valid.shape, EDITS, dtype=np.intp))
 
-    def from_origin(self, origin: Any) -> "Pool":
+    def from_origin(self, origin: int | Sequence[int] | Indices) -> "Pool":
         """Return the same candidates with an origin: one for all, or an array that can be broadcast to (rows, R)."""
         return replace(self, origin=np.broadcast_to(np.asarray(origin, dtype=np.intp), self.valid.shape))
 
@@ -93,9 +93,6 @@ class Pool:
 
     def without(self, dropped: Mask) -> "Pool":
         return replace(self, valid=self.valid & ~dropped, cost=np.where(dropped, np.inf, self.cost))
-
-    def take_rows(self, rows: Indices) -> "Pool":
-        return Pool(*(values[rows] for values in self.__dict__.values()))
 
     def take(self, order: Indices) -> "Pool":
         return Pool(

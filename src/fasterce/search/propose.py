@@ -1,6 +1,6 @@
 """Candidates from known examples of the target, and estimates by the prediction hyperplane."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -100,7 +100,11 @@ def _nearest(known: SearchState, codes: Floats, wanted: Indices, most: int) -> I
 
 
 def flipping(
-    context: SearchContext, group: Candidates, evaluation: Evaluation, most: int | None = None, origin: Any = EDITS
+    context: SearchContext,
+    group: Candidates,
+    evaluation: Evaluation,
+    most: int | None = None,
+    origin: int | Sequence[int] | Indices = EDITS,
 ) -> Pool:
     """Return the cheapest candidates of a group that reach the target; `origin` is one for all, or one per column."""
     valid = evaluation.valid & different(context, group.codes).open

@@ -5,8 +5,8 @@ is reached.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class QueryTargets(ABC):
     target: Indices
     need: Floats | None = None
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: Indices | Mask | slice) -> Self:
         return replace(self, **{name: value[rows] for name, value in self.__dict__.items() if value is not None})
 
     def demanding(self, need: Floats) -> Self:
@@ -118,7 +118,7 @@ class Named(QueryTargets):
 class Other(QueryTargets):
     """Any class but `own` (rows,); `target` is the likeliest of them."""
 
-    own: Indices | Any = None
+    own: Indices = field(kw_only=True)
 
     def reached(self, predictions: Predictions, rows: Indices) -> Mask:
         return np.asarray((predictions.classes != self.own[rows]) & (predictions.classes >= 0))
@@ -156,9 +156,9 @@ class Within(QueryTargets):
     `target` is the class to move toward: `of` from below, another one from above.
     """
 
-    of: Indices | Any = None
-    low: Floats | Any = None
-    high: Floats | Any = None
+    of: Indices = field(kw_only=True)
+    low: Floats = field(kw_only=True)
+    high: Floats = field(kw_only=True)
 
     def reached(self, predictions: Predictions, rows: Indices) -> Mask:
         assert predictions.scores is not None
@@ -167,7 +167,7 @@ class Within(QueryTargets):
         return np.asarray(inside & (predictions.classes >= 0))
 
     def _lead(self, scores: Floats, rows: Indices) -> Floats:
-        return np.asarray(_inside(_odds(scores, self.of[rows]), self.low[rows], self.high[rows]))
+        return _inside(_odds(scores, self.of[rows]), self.low[rows], self.high[rows])
 
     def leads(self, predictions: Predictions, rows: Indices, lowest: float = NO_LIMIT) -> Floats:
         assert predictions.scores is not None
@@ -180,7 +180,7 @@ class Within(QueryTargets):
         if outputs.shape[2] == 1:
             return np.asarray(outputs[..., 0] * np.where(self.of == 1, 1.0, -1.0).astype(np.float32)[:, None])
         odds = _odds(outputs.reshape(-1, outputs.shape[2]), np.repeat(self.of, outputs.shape[1]))
-        return np.asarray(odds.reshape(outputs.shape[:2]))
+        return odds.reshape(outputs.shape[:2])
 
     def _expected(self, outputs: Floats | Floats32) -> Floats | Floats32:
         return np.asarray(_inside(self.odds(outputs), self.low[:, None], self.high[:, None]), dtype=np.float32)
@@ -212,16 +212,16 @@ def _lead_over_others(scores: Floats, target: Indices) -> Floats:
     return np.asarray(own - others.max(axis=1))
 
 
-def _odds(scores: Any, of: Indices) -> Any:
+def _odds(scores: Floats | Floats32, of: Indices) -> Floats | Floats32:
     """Return the score of class `of` (N,) against all others together: log-odds where scores are log-probabilities."""
     every = np.arange(len(of))
     others = scores.copy()
     own = others[every, of]
     others[every, of] = -np.inf
     top = others.max(axis=1)
-    return own - top - np.log(np.exp(others - top[:, None]).sum(axis=1))
+    return np.asarray(own - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
 
 
-def _inside(value: Any, low: Any, high: Any) -> Any:
+def _inside(value: Floats | Floats32, low: Floats, high: Floats) -> Floats:
     """Return how far values lie inside the bounds, negative outside."""
-    return np.minimum(value - low, high - value)
+    return np.asarray(np.minimum(value - low, high - value))

@@ -1,7 +1,6 @@
 """Status, problems and verification of queries, and the explanation made of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -222,7 +221,7 @@ def _keys(query: Indices, codes: Floats) -> list[tuple[int, bytes]]:
     return [(row, code.tobytes()) for row, code in zip(query.tolist(), np.ascontiguousarray(codes), strict=True)]
 
 
-def labelled(classes: tuple[Any, ...], positions: NDArray[np.intp], index: pd.Index, name: str | None = None) -> pd.Series:
+def labelled(classes: tuple[object, ...], positions: NDArray[np.intp], index: pd.Index, name: str | None = None) -> pd.Series:
     """Return class positions as labels of the model, None where there is none."""
     return pd.Series([classes[k] if k >= 0 else None for k in positions], index=index, dtype=object, name=name)
 

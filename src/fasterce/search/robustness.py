@@ -3,12 +3,13 @@
 Both checks measure the share of cases and, where the model has scores, the margin beyond the boundary that would be needed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from fasterce.config import SearchConfig
@@ -20,9 +21,10 @@ from fasterce.data.table import Table
 from fasterce.errors import InputError, unknown
 from fasterce.models.predictions import Evaluate
 from fasterce.models.predictor import Predictor
+from fasterce.models.protocol import Model
 from fasterce.search.context import SearchContext
 from fasterce.search.query_targets import DIGITS, QueryTargets
-from fasterce.typing import Floats, Indices
+from fasterce.typing import Floats, Indices, Objects
 
 DEFAULTS = SearchConfig()
 
@@ -176,8 +178,8 @@ def noise_check(
     evaluate: Evaluate,
     table: Table,
     codec: Codec,
-    share: Any,
-    sigma: Mapping[Any, float] | None,
+    share: float | None,
+    sigma: Mapping[Hashable, float] | None,
     seed: int,
     config: SearchConfig = DEFAULTS,
 ) -> NoiseCheck:
@@ -196,7 +198,7 @@ def noise_check(
 
 
 def ensemble_check(
-    predictor: Predictor, models: Sequence[Predictor], share: Any, config: SearchConfig = DEFAULTS
+    predictor: Predictor, models: Sequence[Predictor], share: float, config: SearchConfig = DEFAULTS
 ) -> EnsembleCheck:
     """Return the check of refitted models."""
     if not models:
@@ -204,20 +206,20 @@ def ensemble_check(
     return EnsembleCheck(predictor, models, float(share), config=config)
 
 
-def ensemble(fit: Callable[[Any, Any], Any], X: Any, y: Any, count: Any, seed: int) -> list[Any]:
+def ensemble(fit: Callable[[Any, Objects], Model], X: object, y: ArrayLike, count: object, seed: int) -> list[Model]:
     """Return models fitted to bootstrap samples of the rows."""
     if isinstance(count, bool) or not isinstance(count, Integral) or count < 2:
         raise InputError("options.not_a_count", option="count", expected=2, received=count)
-    kind, X = kind_of(X), as_pandas(X)
+    kind, frame = kind_of(X), as_pandas(X)
     labels = np.asarray(y)
-    if len(labels) != len(X):
-        raise InputError("search.label_count", option="y", expected=len(X), received=len(labels))
+    if len(labels) != len(frame):
+        raise InputError("search.label_count", option="y", expected=len(frame), received=len(labels))
     rng = np.random.default_rng(seed)
-    drawn = [rng.integers(len(X), size=len(X)) for _ in range(int(count))]
-    return [fit(as_kind(X.iloc[rows].reset_index(drop=True), kind), labels[rows]) for rows in drawn]
+    drawn = [rng.integers(len(frame), size=len(frame)) for _ in range(int(count))]
+    return [fit(as_kind(frame.iloc[rows].reset_index(drop=True), kind), labels[rows]) for rows in drawn]
 
 
-def _check_sigma(sigma: Mapping[Any, float] | None, table: Table) -> dict[int, float]:
+def _check_sigma(sigma: Mapping[Hashable, float] | None, table: Table) -> dict[int, float]:
     if sigma is None:
         return {}
     if not isinstance(sigma, Mapping):

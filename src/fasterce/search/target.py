@@ -39,7 +39,7 @@ class Target(ABC):
         """Return the predicted number the target is about, NaN if it is a class."""
         return np.full(len(rows), np.nan)
 
-    def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
+    def shown(self, classes: tuple[object, ...], predicted: Indices) -> list[Any]:
         """Return the target of each row as a user would write it; None where the model failed."""
         targets = self.for_queries(Predictions(predicted))
         return [classes[k] if own != FAILED else None for k, own in zip(targets.target, predicted, strict=True)]
@@ -75,7 +75,7 @@ class AnyOther(Target):
             likeliest = scores.argmax(axis=1)
         return Other(np.asarray(likeliest), own=predictions.classes)
 
-    def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
+    def shown(self, classes: tuple[object, ...], predicted: Indices) -> list[Any]:
         return [ANY_OTHER if own != FAILED else None for own in predicted]
 
 
@@ -101,7 +101,7 @@ class Chance(Target):
     def confirmed(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Mask:
         return _between(self.value(targets, final, rows), self.low, self.high)
 
-    def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
+    def shown(self, classes: tuple[object, ...], predicted: Indices) -> list[Any]:
         of = 1 - predicted if self.position is None else np.full(len(predicted), self.position)
         return [classes[k] if own != FAILED else None for k, own in zip(of, predicted, strict=True)]
 
@@ -127,7 +127,7 @@ class Number(Target):
     def confirmed(self, targets: QueryTargets, final: Predictions, rows: Indices) -> Mask:
         return _between(self.value(targets, final, rows), self.low, self.high)
 
-    def shown(self, classes: tuple[Any, ...], predicted: Indices) -> list[Any]:
+    def shown(self, classes: tuple[object, ...], predicted: Indices) -> list[Any]:
         return [(self.low, self.high) if own != FAILED else None for own in predicted]
 
 
@@ -146,7 +146,7 @@ def standing(target: Target, wanted: Indices, own: Indices) -> QueryTargets:
     return Named(wanted)
 
 
-def choose(predictor: Predictor, target: Any, target_score: Any) -> Target:
+def choose(predictor: Predictor, target: object, target_score: object) -> Target:
     """What `target` and `target_score` mean for this model, or one sentence that says why they mean nothing."""
     if predictor.numbers is not None:
         return _number(predictor, target, target_score)
@@ -163,7 +163,7 @@ def choose(predictor: Predictor, target: Any, target_score: Any) -> Target:
     return TheClass(predictor.position(target))
 
 
-def _number(predictor: Predictor, target: Any, target_score: Any) -> Target:
+def _number(predictor: Predictor, target: object, target_score: object) -> Target:
     if target_score is not None:
         raise InputError("search.score_needs_classes", option="target_score")
     low, high = _bounds("target", target, -math.inf, math.inf)
@@ -171,7 +171,7 @@ def _number(predictor: Predictor, target: Any, target_score: Any) -> Target:
     return Number(low, high, predictor.numbers.middle, predictor.numbers.scale)
 
 
-def _chance(predictor: Predictor, target: Any, target_score: Any) -> Target:
+def _chance(predictor: Predictor, target: object, target_score: object) -> Target:
     if not (predictor.use_scores and predictor.has_chances):
         raise InputError("search.score_needs_probabilities", option="target_score")
     low, high = _bounds("target_score", target_score, 0.0, 1.0)
@@ -182,7 +182,7 @@ def _chance(predictor: Predictor, target: Any, target_score: Any) -> Target:
     return Chance(None if target is None else predictor.position(target), low, high)
 
 
-def _bounds(what: str, given: Any, least: float, most: float) -> tuple[float, float]:
+def _bounds(what: str, given: object, least: float, most: float) -> tuple[float, float]:
     """Return two bounds, None for an open end; at least one must exclude something."""
     if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)) or len(given) != 2:
         code = "search.number_needed" if given is None and what == "target" else "search.not_bounds"

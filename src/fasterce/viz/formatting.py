@@ -74,7 +74,7 @@ def values(feature: Feature, before: Any, afters: Sequence[Any]) -> tuple[str, l
     return _known(before, places, format), [_known(after, places, format) for after in afters]
 
 
-def _dated(feature: Feature, value: Any) -> Any:
+def _dated(feature: Feature, value: object) -> object:
     return value if is_missing(value) else feature.written(value)
 
 

@@ -2,7 +2,6 @@
 
 import json
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def _counterfactual(found: Explanation, k: int) -> JsonObject:
     return about | {name: value for name in measured if (value := _plain(getattr(found.arrays, name)[k])) is not None}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value as JSON holds it, null where it is missing or infinite; a tuple is a list."""
     if isinstance(value, tuple):
         return [_plain(part) for part in value]

@@ -21,7 +21,7 @@ def styled(explanation: Explanation) -> Any:
     numbers = {
         name: feature.decimals for name, feature in features.items() if feature.value_type == "number" and feature.numeric
     }
-    written: dict[Any, Any] = {name: f"{{:.{max(places, 0)}f}}" for name, places in numbers.items()}
+    written: dict[object, object] = {name: f"{{:.{max(places, 0)}f}}" for name, places in numbers.items()}
     written |= {name: "{:.3g}" for name in ("distance", "nn_ratio") if name in frame.columns}
     written |= {name: "{:.4g}" for name in ("new_score",) if name in frame.columns}
     marked = pd.DataFrame(marks, index=frame.index, columns=pd.Index(own, tupleize_cols=False))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 from fasterce.models.adapters import adapt
 from fasterce.testing import check_adapter
 
@@ -51,7 +52,8 @@ def categorical(frame: pd.DataFrame) -> pd.DataFrame:
 
 def explainer(model: Any, X: pd.DataFrame, **settings: Any) -> FasterCE:
     """A quick explainer of everything in `X`."""
-    return FasterCE(model, Schema.infer(X), autoencoder=IDENTITY, compile="never", **settings).fit(X)
+    quick: dict[str, Any] = {"autoencoder": IDENTITY, "compile": "never", "config": Config.fast()}
+    return FasterCE(model, Schema.infer(X), **quick | settings).fit(X)
 
 
 def check_explained(model: Any, X: pd.DataFrame, labels: Any, rows: int = 10, target: Any = None) -> None:

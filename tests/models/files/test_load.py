@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 from fasterce.errors import InputError
 
 IDENTITY = (lambda matrix: matrix, lambda latent: latent)
@@ -163,7 +164,7 @@ def case(request: pytest.FixtureRequest) -> tuple[str, Case]:
 @pytest.fixture(scope="module", params=["auto", "never"])
 def explainer(request: pytest.FixtureRequest, case: tuple[str, Case]) -> FasterCE:
     name, given = case
-    learned = FasterCE(given.model, scores=request.param, autoencoder=IDENTITY, progress=False)
+    learned = FasterCE(given.model, scores=request.param, autoencoder=IDENTITY, progress=False, config=Config.fast())
     learned.fit(table(words=given.words))
     assert learned.state_.use_scores == (HAS_SCORES[name] and request.param == "auto")
     return learned
@@ -219,7 +220,7 @@ def test_scores_do_as_well_as_labels_alone_or_better() -> None:
 def test_several_classes_with_a_target(last: Any, names: tuple[Any, ...]) -> None:
     frame = table()
     model = make_pipeline(columns(), last).fit(frame, three(frame, names))
-    learned = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(frame)
+    learned = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(frame)
     assert learned.state_.use_scores
     rows = table(15, seed=6)
     with pytest.raises(InputError, match=r"target must name the wanted class, .* has 3 classes\.$"):
@@ -240,7 +241,7 @@ def test_several_classes_with_a_target(last: Any, names: tuple[Any, ...]) -> Non
 def test_a_target_may_be_spelt_in_any_scalar_type(names: tuple[Any, Any], spelt: list[Any]) -> None:
     frame = table()
     model = make_pipeline(columns(), LogisticRegression()).fit(frame, labels(frame, names))
-    learned = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(frame)
+    learned = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(frame)
     rows = table(10, seed=7)
     already = model.predict(rows) == names[1]
     for target in spelt:
@@ -285,7 +286,9 @@ def test_labels_may_come_in_any_container(shape: Callable[[np.ndarray], Any]) ->
         return np.where(truth(frame) > 0, "yes", "no")
 
     frame, rows = table(200), table(6, seed=3)
-    learned = FasterCE(lambda asked: shape(plain(asked)), autoencoder=IDENTITY, progress=False).fit(frame)
+    learned = FasterCE(lambda asked: shape(plain(asked)), autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(
+        frame
+    )
     result = learned.explain(rows)
     assert (result.status == "found").all()
     assert (plain(result.counterfactuals) != plain(rows)).all()
@@ -299,7 +302,7 @@ def test_the_model_sees_the_types_it_was_trained_on() -> None:
         seen.append(asked.dtypes)
         return (truth(asked.astype({"owner": bool})) > 0).astype(int)
 
-    learned = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(frame)
+    learned = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(frame)
     as_others = frame.head(5).astype({"age": float, "owner": bool, "land": object, "years": float})
     result = learned.explain(as_others[as_others.columns[::-1]], "all")
     assert (result.status == "found").all()
@@ -321,7 +324,7 @@ def test_scores_at_odds_with_the_labels_are_not_used() -> None:
             return (self.predict_proba(frame)[:, 1] > 0.8).astype(int)
 
     model, rows = Threshold(), table(20, seed=2)
-    learned = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(table())
+    learned = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(table())
     assert not learned.state_.use_scores
     assert not learned.report_.scores
     result = learned.explain(rows)

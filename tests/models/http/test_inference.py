@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from fasterce import FasterCE
+from fasterce.config import Config
 from fasterce.errors import InputError, ModelError
 from fasterce.models.http import InferenceModel
 from tests.models.http.server import Asked, Reply, serving
@@ -237,7 +238,7 @@ def test_explaining_from_far_away_is_explaining_here(way: Any) -> None:
             return model.predict_proba(frame.to_numpy(dtype=float))
 
     with serving(behave) as far, InferenceModel(far.url, name="m", batch_rows=128) as there:
-        settings = {"autoencoder": IDENTITY, "progress": False, "compile": "never"}
+        settings = {"autoencoder": IDENTITY, "progress": False, "compile": "never", "config": Config.fast()}
         ours, theirs = (FasterCE(one, **settings).fit(data).explain(data.head(30)) for one in (Here(), there))  # type: ignore[arg-type]
     pd.testing.assert_frame_equal(ours.to_frame(), theirs.to_frame())
     assert (ours.status == "found").all()
@@ -256,7 +257,7 @@ def test_text_columns_reach_a_tree_that_knows_only_labels() -> None:
         return {"id": asked.body["id"], "outputs": [output("label", said.tolist(), [len(frame)], "BOOL")]}
 
     with serving(behave) as far, InferenceModel(far.url, name="m") as there:
-        explainer = FasterCE(there, autoencoder=IDENTITY, progress=False).fit(data)
+        explainer = FasterCE(there, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(data)
         rows = data[(data["age"] < 30) & (data["job"] != "smith")].head(5)
         result = explainer.explain(rows, target=True)
         assert (result.status == "found").all()

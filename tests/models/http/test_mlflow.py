@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, load
+from fasterce.config import Config
 from fasterce.errors import ModelError
 from fasterce.models.files.load import load_model
 from fasterce.models.http import MLflowModel
@@ -245,7 +246,7 @@ def same(here: Any, there: Any) -> None:
         pd.testing.assert_series_equal(getattr(here, name), getattr(there, name))
 
 
-SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "compile": "never"}
+SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "compile": "never", "config": Config.fast()}
 
 
 @pytest.fixture(scope="module")
@@ -309,7 +310,7 @@ def test_numbers_from_far_away(data: pd.DataFrame) -> None:
     amount = make_pipeline(columns(), LinearRegression()).fit(data.drop(columns="pay"), data["pay"])
     with serving(served(amount, "predict")) as far, MLflowModel(far.url, gives="labels") as model:
         rows = data.drop(columns="pay")
-        explainer = FasterCE(model, autoencoder=IDENTITY, progress=False, task="regression").fit(rows)
+        explainer = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast(), task="regression").fit(rows)
         middle = float(np.median(amount.predict(rows)))
         result = explainer.explain(rows.head(5), target=(middle + 0.5, None))
         found = result.counterfactuals.loc[result.status == "found"]
@@ -324,7 +325,7 @@ def test_a_far_side_that_dies_while_explaining_leaves_a_record_a_row(data: pd.Da
         serving(lambda asked: Reply(503, b"down") if dead else alive(asked)) as far,
         MLflowModel(far.url, classes=pipeline.classes_, backoff=0.01) as model,
     ):
-        explainer = FasterCE(model, autoencoder=IDENTITY, progress=False).fit(data)
+        explainer = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(data)
         dead.append(True)
         before = far.requests
         result = explainer.explain(data.head(30))
@@ -337,5 +338,5 @@ def test_a_far_side_that_dies_while_explaining_leaves_a_record_a_row(data: pd.Da
 def test_fit_on_a_far_side_that_is_down_says_so(data: pd.DataFrame) -> None:
     with serving(lambda _: Reply(503, b"down")) as far, MLflowModel(far.url, backoff=0.01) as model:
         with pytest.raises(ModelError, match="answered 503: down"):
-            FasterCE(model, autoencoder=IDENTITY, progress=False).fit(data)
+            FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(data)
         assert far.requests == 4

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fasterce.models.http.client import RemoteModelError
 from fasterce.models.http.inference import _outputs
 from fasterce.models.http.mlflow import _columns
-from fasterce.models.http.responses import Reader
+from fasterce.models.http.responses import ResponseReader
 
 ROWS = 3
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
@@ -20,7 +20,7 @@ JSON = st.recursive(
 )
 ENTRY = SCALARS | st.lists(st.floats(0, 1), min_size=1, max_size=3) | st.dictionaries(st.sampled_from("ab"), st.floats(0, 1))
 READERS = st.builds(
-    Reader,
+    ResponseReader,
     st.none() | st.just(("a", "b")) | st.just((0, 1, 2)),
     st.sampled_from(["auto", "labels", "chances"]),
     st.none() | st.just("label"),
@@ -50,7 +50,7 @@ def check(read: Any) -> None:
 
 @settings(max_examples=300)
 @given(JSON | st.lists(ENTRY, min_size=ROWS, max_size=ROWS).map(lambda some: {"predictions": some}), READERS)
-def test_mlflow_answers(answer: Any, reader: Reader) -> None:
+def test_mlflow_answers(answer: Any, reader: ResponseReader) -> None:
     check(lambda: reader.read(_columns(answer), ROWS))
 
 
@@ -62,5 +62,5 @@ def test_mlflow_answers(answer: Any, reader: Reader) -> None:
     ),
     READERS,
 )
-def test_v2_answers(outputs: Any, reader: Reader) -> None:
+def test_v2_answers(outputs: Any, reader: ResponseReader) -> None:
     check(lambda: reader.read(_outputs(outputs, ROWS), ROWS))

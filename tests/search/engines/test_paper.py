@@ -166,7 +166,7 @@ def test_the_model_sees_whole_decoded_rows_and_frozen_features_are_put_back_afte
         return evaluate(codes)
 
     model.lead = watched
-    walk = paper.Walk.of(context.latent, direction, ~context.domain.free)
+    walk = paper.PaperWalk.of(context.latent, direction, ~context.domain.free)
     (pool,) = run_rounds(context.evaluator, [paper._line_search(context, walk)]) or []
     assert (seen[0][:, 0] != ROWS[0][0]).any(), "as decoded"
     assert (seen[1][:, 0] == ROWS[0][0]).all(), "then put back"

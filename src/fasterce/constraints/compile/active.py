@@ -172,7 +172,7 @@ def _permitted(schema: Schema, ranges: PermittedRange, override: bool) -> list[A
     return found
 
 
-def _permitted_numbers(feature: Feature, limits: Sequence[Any]) -> DeclaredRange:
+def _permitted_numbers(feature: Feature, limits: Sequence[object]) -> DeclaredRange:
     where = {"option": "permitted_range", "column": feature.name, "received": limits}
     try:
         low, high = (feature.number(limit) for limit in limits)
@@ -195,7 +195,7 @@ def _declared_range(feature: Feature, low: float, high: float) -> DeclaredRange:
     return DeclaredRange(feature.name, low, high, shown=(feature.text(low), feature.text(high)) if feature.is_time else None)
 
 
-def _permitted_categories(feature: Feature, values: Sequence[Any]) -> objects.Allowed:
+def _permitted_categories(feature: Feature, values: Sequence[object]) -> objects.Allowed:
     where = {"option": "permitted_range", "column": feature.name}
     if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
         raise InputError("constraints.permitted_not_categories", received=values, **where)

@@ -118,7 +118,7 @@ def limits_of(domain: "Domain") -> Limits:
     return arrays_of(found)
 
 
-def _features(domain: "Domain") -> Any:
+def _features(domain: "Domain") -> object:
     """Return what all queries have in common in each feature; NaN as the code of a missing value equals nothing."""
     features = domain.base.shape[1]
     found, missing = np.zeros(features, dtype=kernel.FEATURE_LIMITS), domain.missing

@@ -1,7 +1,7 @@
 """LightGBM: native boosters, and estimators given tables whose categories are text."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ class LightGBMModel(base.Adapter):
         Labels in the order of the model's outputs; 0, 1, ... by default.
     """
 
-    def __init__(self, booster: Any, *, classes: base.Labels | None = None) -> None:
+    def __init__(self, booster: object, *, classes: base.Labels | None = None) -> None:
         self.booster: Booster = getattr(booster, "booster_", booster)
         header = read_header(self.booster)
         self.objective = header.get("objective", "custom").split(" ")[0]

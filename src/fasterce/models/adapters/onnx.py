@@ -149,13 +149,13 @@ class OnnxModel(base.Adapter):
                 raise ModelError("models.prediction_count", received=parts[0].shape, rows=size)
         return [np.concatenate(parts)[:rows] for parts in found]
 
-    def _run_block(self, fed: Fed, outputs: list[str]) -> list[Any]:
+    def _run_block(self, fed: Fed, outputs: list[str]) -> list[object]:
         try:
             return list(self.session.run(outputs, fed))
         except Exception as error:
             raise ModelError("models.onnx_failed", cause=problem_of(error)) from error
 
-    def _read(self, output: Any) -> Objects:
+    def _read(self, output: object) -> Objects:
         """Return an output as an array; ZipMap's list of dictionaries as columns in the order of the classes."""
         if not isinstance(output, list):
             return np.asarray(output)
@@ -200,7 +200,7 @@ def _blank(tensor: OnnxInput, rows: int) -> Objects:
     return np.zeros(shape, dtype=NUMBERS.get(tensor.type, np.float32))
 
 
-def _graph(model: Any) -> bytes | None:
+def _graph(model: object) -> bytes | None:
     """Return the bytes of a model; None for a session, from which they cannot be read."""
     if isinstance(model, (bytes, bytearray)):
         return bytes(model)

@@ -162,7 +162,7 @@ def _attempts(model: object, predictor: Predictor, codes: Floats, config: Compil
 
 
 def _attempts_on_all_steps(
-    convert: ModuleType, model: Any, table: Table, codes: Floats, formats: Formats
+    convert: ModuleType, model: object, table: Table, codes: Floats, formats: Formats
 ) -> Iterator[Compile]:
     """Yield ways to compile all steps as one graph; a table of numbers alone is one input to most models."""
     _check_complete(table)

@@ -37,7 +37,7 @@ class Layers:
     activation: int = LINEAR
 
 
-def read_layers(model: Any) -> Layers | None:
+def read_layers(model: object) -> Layers | None:
     """Return the layers of a fitted model, None if it has none; raises `NotCompiledError`."""
     for kind in type(model).__mro__:
         reader = READERS.get(kind.__name__) if kind.__module__.split(".")[0] in ("sklearn", "xgboost") else None
@@ -61,11 +61,11 @@ def _read_linear_classifier(model: Any) -> Layers:
     return _linear(model, SIGMOIDS, LOGIT)
 
 
-def _read_softmax(model: Any) -> Layers:
+def _read_softmax(model: object) -> Layers:
     return _linear(model, SOFTMAX, LOGIT)
 
 
-def _read_linear_regressor(model: Any) -> Layers:
+def _read_linear_regressor(model: object) -> Layers:
     layers = _linear(model, NUMBER, NUMBER)
     if layers.weights[0].shape[1] != 1:
         raise NotCompiledError("models.compile_structure", received="several targets")
@@ -84,7 +84,7 @@ def _read_perceptron(model: Any) -> Layers:
     return Layers(weights, offsets, form, ACTIVATIONS[model.activation])
 
 
-def _read_linear_booster(model: Any) -> Layers:
+def _read_linear_booster(model: object) -> Layers:
     """Read XGBoost's linear booster: a weight per column and output, and a bias."""
     _, learner = xgboost_learner(model)
     form, base = xgboost_form(learner)

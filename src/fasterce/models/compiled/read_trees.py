@@ -7,18 +7,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from fasterce.models.compiled.columns import single_threshold
 from fasterce.models.compiled.form import DECISION, LOGIT, NUMBER, PROBABILITY, SIGMOIDS, SOFTMAX, UNNORMALISED, Form
 from fasterce.models.compiled.model import NotCompiledError
-from fasterce.typing import Floats, Indices, Mask
+from fasterce.typing import Floats, Floats32, Indices, Mask
 
 LEAF = -1
 NO_SET = -1
 # Bits of LightGBM's `decision_type`.
 CATEGORICAL, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2
-MISSING_ZERO, MISSING_NAN = 1, 2
+MISSING_ZERO = 1
 # LightGBM reads numbers no larger than this as zero.
 ZERO = float(np.float32(1e-35))
 # Objectives whose raw score is the prediction.
@@ -66,12 +67,12 @@ class ModelTrees:
 class TreeNodes:
     """Nodes of one tree, children by position in the tree."""
 
-    column: Any
-    threshold: Any
-    left: Any
-    right: Any
-    missing_left: Any
-    value: Any
+    column: NDArray[np.integer]
+    threshold: Floats | Floats32
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    missing_left: Mask
+    value: Floats
 
 
 def join_trees(trees: Sequence[TreeNodes], base: Floats, form: Form, **options: Any) -> ModelTrees:
@@ -108,7 +109,7 @@ def _one_column(values: Floats, k: int, outputs: int) -> Floats:
     return found
 
 
-def read_trees(model: Any) -> ModelTrees | None:
+def read_trees(model: object) -> ModelTrees | None:
     """Return the trees of a fitted model, None if it has none; raises `NotCompiledError`."""
     for kind in type(model).__mro__:
         reader = READERS.get((kind.__module__.split(".")[0], kind.__name__))
@@ -127,7 +128,7 @@ def _sklearn_nodes(tree: Any, value: Floats) -> TreeNodes:
     return TreeNodes(tree.feature, threshold, left, tree.children_right, missing, value)
 
 
-def _check_one_target(model: Any) -> None:
+def _check_one_target(model: object) -> None:
     if getattr(model, "n_outputs_", 1) != 1:
         raise NotCompiledError("models.compile_structure", received="several targets")
 
@@ -191,7 +192,7 @@ def _read_histogram_boosting(model: Any) -> ModelTrees:
     return join_trees(trees, base, form, sets=_bits(np.concatenate(words)), set_of=np.concatenate(set_of).astype(np.intp))
 
 
-def _bits(words: Any) -> Mask:
+def _bits(words: object) -> Mask:
     """Return the bits of rows of 32-bit words, and one more that is not set."""
     bits = np.unpackbits(np.ascontiguousarray(words, dtype="<u4").view(np.uint8), axis=1, bitorder="little")
     return np.hstack([bits.astype(bool), np.zeros((len(bits), 1), dtype=bool)])
@@ -214,7 +215,7 @@ def xgboost_form(learner: Mapping[str, Any]) -> tuple[Form, Floats]:
     return _xgboost_form(objective, outputs), logit(base) if objective == "binary:logistic" else base
 
 
-def _read_xgboost(model: Any) -> ModelTrees | None:
+def _read_xgboost(model: object) -> ModelTrees | None:
     booster, learner = xgboost_learner(model)
     gradient = learner["gradient_booster"]
     if gradient["name"] == "gblinear":

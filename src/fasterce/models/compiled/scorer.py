@@ -124,7 +124,7 @@ def _structure(model: object) -> tuple[Transform, ModelTrees | Layers, str]:
     return transform, structure, type(last).__name__
 
 
-def _last_step(model: Any, adapted: object) -> tuple[Transform, Any]:
+def _last_step(model: object, adapted: object) -> tuple[Transform, object]:
     """Return all steps before the one with the structure as a function of a frame, and that step."""
     transform, last = split_steps(best_estimator(getattr(adapted, "booster", model)))
     prepare = getattr(adapted, "prepare", None)

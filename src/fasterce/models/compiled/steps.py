@@ -15,7 +15,7 @@ def unwrapped(model: object) -> object:
     return model.model if isinstance(model, RenamedModel) else model
 
 
-def best_estimator(model: Any) -> Any:
+def best_estimator(model: object) -> Any:
     """Return the estimator a search over parameters selected, which it predicts with."""
     found = getattr(model, "best_estimator_", None)
     return model if found is None else best_estimator(found)

@@ -140,7 +140,9 @@ def _nearest_file(path: Path) -> str | None:
     return None if near is None else str(path.parent / str(near))
 
 
-def _from_bytes(kind: str, content: bytes, path: Path, trust_pickle: bool, trusted: Sequence[str], classes: Classes) -> Any:
+def _from_bytes(
+    kind: str, content: bytes, path: Path, trust_pickle: bool, trusted: Sequence[str], classes: Classes
+) -> object:
     if kind == "skops":
         return _renamed(_skops(content, path, trusted), classes)
     if kind == "pickle":
@@ -189,7 +191,7 @@ def _catboost(content: bytes, classes: Classes) -> object:
     return CatBoostModel(model, classes=classes)
 
 
-def _skops(content: bytes, path: Path, trusted: Sequence[str]) -> Any:
+def _skops(content: bytes, path: Path, trusted: Sequence[str]) -> object:
     if isinstance(trusted, (str, bytes)) or not all(isinstance(name, str) for name in trusted):
         raise InputError("models.trusted_types", option="trusted", received=trusted)
     skops = import_extra("skops.io", "skops", "A skops file")
@@ -220,7 +222,7 @@ def _check_archive(content: bytes) -> None:
         raise UnsoundError("models.archive_no_schema")
 
 
-def _pickle(content: bytes, path: Path, trust: bool) -> Any:
+def _pickle(content: bytes, path: Path, trust: bool) -> object:
     if trust is not True:
         raise ModelError("models.pickle_not_trusted", option="trust_pickle=True", path=str(path))
     warn("models.pickle_warning", 4, path=path)
@@ -230,7 +232,7 @@ def _pickle(content: bytes, path: Path, trust: bool) -> Any:
 
 
 def _from_import(text: str, found: re.Match[str], classes: Classes) -> LoadedModel:
-    value: Any = _module(found["module"], text)
+    value: object = _module(found["module"], text)
     for name in found["name"].split("."):
         if not hasattr(value, name):
             public = [other for other in dir(value) if not other.startswith("_")]

@@ -84,7 +84,7 @@ def _check_tree(tree: dict[str, Any], features: int, place: int) -> None:
     _check_tree_categories(tree, nodes, ~leaf, place)
 
 
-def _check_tree_categories(tree: dict[str, Any], nodes: int, splits: NDArray[np.bool_], place: int) -> None:
+def _check_tree_categories(tree: dict[str, object], nodes: int, splits: NDArray[np.bool_], place: int) -> None:
     values, at, starts, sizes = (_whole(tree.get(name, [])) for name in CATEGORIES)
     require(len(at) == len(starts) == len(sizes), "categories", place)
     _in_range(at, 0, nodes, "categories_nodes", place)
@@ -124,7 +124,7 @@ def _within(value: Any, low: int, high: int, field: str, tree: int | None = None
     return number
 
 
-def _whole(values: Any) -> Whole:
+def _whole(values: object) -> Whole:
     found = np.asarray(values)
     if found.size == 0:
         return np.zeros(0, dtype=np.int64)

@@ -182,7 +182,7 @@ class _Connection:
         finally:
             self.finished += 1
 
-    def _send_with_retries(self, request: Request) -> Any:
+    def _send_with_retries(self, request: Request) -> object:
         tries = 1 if self._resting() else self.options.retries + 1
         pause = self.options.backoff
         for turn in range(1, tries + 1):
@@ -207,7 +207,7 @@ class _Connection:
             raise RemoteModelError("models.http_not_sent", cause=cause)
         return True
 
-    def _once(self, request: Request) -> Any:
+    def _once(self, request: Request) -> object:
         until = time.monotonic() + self.options.timeout
         try:
             with self.http.stream(request.method, request.url, content=request.body) as response:
@@ -231,7 +231,7 @@ class _Connection:
                 raise _BusyError("models.http_slow", seconds=self.options.timeout)
         return bytes(body)
 
-    def _parse(self, response: "httpx.Response", body: bytes, request: Request) -> Any:
+    def _parse(self, response: "httpx.Response", body: bytes, request: Request) -> object:
         """Return the JSON of a successful response, without NaN or infinities."""
         status, url = response.status_code, address(request.url)
 

@@ -11,7 +11,7 @@ import pandas as pd
 from fasterce.errors import InputError
 from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Request
 from fasterce.models.http.model import HttpModel, cells, texts, to_json
-from fasterce.models.http.responses import Columns, Gives, Reader, Response
+from fasterce.models.http.responses import Columns, Gives, Response, ResponseReader
 from fasterce.options import check_choice
 
 Inputs = Literal["auto", "columns", "matrix"]
@@ -58,7 +58,7 @@ class InferenceModel(HttpModel):
         batch_rows: int = 2_000,
         **connection: Any,
     ) -> None:
-        super().__init__(url, Reader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
+        super().__init__(url, ResponseReader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
         check_choice("inputs", inputs, ("auto", "columns", "matrix"))
         self.inputs = inputs
         self.parameters = None if parameters is None else dict(parameters)
@@ -101,7 +101,7 @@ class InferenceModel(HttpModel):
         body = to_json({name: part for name, part in content.items() if part})
         return Request("POST", f"{self._model}/infer", body, lambda: texts(frame), turn)
 
-    def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response:
+    def _read(self, content: object, frame: pd.DataFrame, request: Request) -> Response:
         if not isinstance(content, dict) or not isinstance(content.get("outputs"), list):
             error = isinstance(content, dict) and "error" in content
             raise RemoteModelError("models.v2_error" if error else "models.v2_no_outputs")
@@ -190,7 +190,7 @@ def _datatype(column: pd.Series) -> str:
     return "BOOL" if pd.api.types.is_bool_dtype(dtype) else "INT64"
 
 
-def _outputs(outputs: list[Any], rows: int) -> Columns:
+def _outputs(outputs: list[object], rows: int) -> Columns:
     """Return every output as a list with one entry per row; data may be flat or nested."""
     found = {}
     for one in outputs:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from fasterce.models.http.client import ConnectionOptions, RemoteModelError, Request
 from fasterce.models.http.model import HttpModel, cells, texts, to_json
-from fasterce.models.http.responses import Columns, Gives, Reader, Response
+from fasterce.models.http.responses import Columns, Gives, Response, ResponseReader
 
 
 class MLflowModel(HttpModel):
@@ -49,7 +49,7 @@ class MLflowModel(HttpModel):
         batch_rows: int = 2_000,
         **connection: Any,
     ) -> None:
-        super().__init__(url, Reader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
+        super().__init__(url, ResponseReader(classes, gives, label, chances), batch_rows, ConnectionOptions(**connection))
         self.params = None if params is None else dict(params)
         start, mark, query = self.url.partition("?")
         self._invocations = f"{start.removesuffix('/').removesuffix('/invocations')}/invocations{mark}{query}"
@@ -60,11 +60,11 @@ class MLflowModel(HttpModel):
         content = {"dataframe_split": table} | ({} if self.params is None else {"params": self.params})
         return Request("POST", self._invocations, to_json(content), lambda: texts(frame))
 
-    def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response:
+    def _read(self, content: object, frame: pd.DataFrame, request: Request) -> Response:
         return self._reader.read(_columns(content), len(frame))
 
 
-def _columns(content: Any) -> Columns:
+def _columns(content: object) -> Columns:
     """Return predictions as named columns; a bare list is one of them."""
     if isinstance(content, dict):
         if "predictions" not in content:

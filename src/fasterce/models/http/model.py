@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from fasterce.data.frames import as_pandas
 from fasterce.errors import InputError
 from fasterce.models.adapters.base import WithClasses, method_if
 from fasterce.models.http.client import Client, ConnectionOptions, RemoteModelError, Request, address, check_url
-from fasterce.models.http.responses import Reader, Response
+from fasterce.models.http.responses import Response, ResponseReader
 from fasterce.typing import Floats, Objects
 
 
@@ -22,7 +22,7 @@ class ResponseModel(WithClasses, ABC):
     `predict_proba` exists unless the responses are known to be labels only.
     """
 
-    def __init__(self, name: str, reader: Reader) -> None:
+    def __init__(self, name: str, reader: ResponseReader) -> None:
         self._name = name
         self._reader = reader
         self._classes = reader.class_array
@@ -74,7 +74,7 @@ class ResponseModel(WithClasses, ABC):
 class HttpModel(ResponseModel):
     """A model evaluated over HTTP, with many rows per request and several requests at once."""
 
-    def __init__(self, url: str, reader: Reader, batch_rows: int, connection: ConnectionOptions) -> None:
+    def __init__(self, url: str, reader: ResponseReader, batch_rows: int, connection: ConnectionOptions) -> None:
         self.url = check_url(url)
         super().__init__(address(url), reader)
         self.batch_rows = batch_rows
@@ -90,7 +90,7 @@ class HttpModel(ResponseModel):
     def _put(self, frame: pd.DataFrame) -> Request: ...
 
     @abstractmethod
-    def _read(self, content: Any, frame: pd.DataFrame, request: Request) -> Response: ...
+    def _read(self, content: object, frame: pd.DataFrame, request: Request) -> Response: ...
 
     def close(self) -> None:
         """Close the connections; they open again when needed."""

@@ -33,7 +33,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ResponseReader:
     """Reads responses. `label` and `chances` are names of their parts, detected where they are None."""
 
     classes: Sequence[Hashable] | None = None
@@ -67,7 +67,7 @@ class Reader:
         read = Response(None, None) if chances is None else self._matrix(chances)
         return Response(None if label is None else self._named(_labels(label)), read.chances, read.names)
 
-    def _chances(self, columns: Columns) -> list[Any] | None:
+    def _chances(self, columns: Columns) -> list[object] | None:
         if self.gives == "labels":
             return None
         if self.chances is not None:
@@ -132,16 +132,16 @@ def _check_there(wanted: Sequence[str], columns: Columns) -> None:
         raise RemoteModelError("models.http_missing_part", expected=missing[0], received=list(columns))
 
 
-def _zipped(columns: Columns, names: Sequence[str]) -> list[Any]:
+def _zipped(columns: Columns, names: Sequence[str]) -> list[object]:
     return list(map(list, zip(*(columns[name] for name in names), strict=True)))
 
 
-def _wide(values: list[Any]) -> bool:
+def _wide(values: list[object]) -> bool:
     """Return whether there are several values per row."""
     return bool(values) and (isinstance(values[0], dict) or (isinstance(values[0], list) and len(values[0]) > 1))
 
 
-def _numbers(values: list[Any]) -> Floats:
+def _numbers(values: list[object]) -> Floats:
     try:
         found = np.asarray(values)
     except ValueError:
@@ -151,7 +151,7 @@ def _numbers(values: list[Any]) -> Floats:
     return found.astype(np.float64)
 
 
-def _labels(values: list[Any]) -> Objects:
+def _labels(values: list[object]) -> Objects:
     flat = [value[0] if isinstance(value, list) and len(value) == 1 else value for value in values]
     kinds = set(map(type, flat))
     if not kinds <= {int, float, bool, str}:

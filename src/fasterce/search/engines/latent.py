@@ -21,6 +21,7 @@ from fasterce.search.evaluator import Candidates, Evaluation, any_of
 from fasterce.search.margin import beyond
 from fasterce.search.pool import LATENT, Pool
 from fasterce.search.proposals.latent import combinations, decoded_movement, frozen_aware_direction, own_directions, walk
+from fasterce.search.propose import different
 from fasterce.search.rounds import Search, for_rows, in_parallel
 from fasterce.typing import Floats, Indices, Mask
 
@@ -138,7 +139,7 @@ def _farther(context: SearchContext, singles: Floats, margin: Floats) -> Search:
     state = context.state
     decoded = context.domain.project(state.codec.decode(state.autoencoder.decode(points)))
     varied = _of_levels(context)
-    groups = [decoded_movement(context, points), _candidates(context, decoded), varied]
+    groups = [decoded_movement(context, points), different(context, decoded), varied]
     evaluations = yield groups
     pool = _reaching(context, groups, evaluations)
     stuck = np.flatnonzero(~any_of(pool.valid))
@@ -165,7 +166,7 @@ def _together(context: SearchContext, singles: Floats, margin: Floats) -> Candid
     rank = np.argsort(np.argsort(-gain, axis=1, kind="stable"), axis=1)
     sizes = np.arange(2, min(MOST_TOGETHER, base.shape[1]) + 1)[:, None]
     chosen = (rank[:, None, :] < sizes) & np.isfinite(gain)[:, None, :]
-    return _candidates(context, np.where(chosen, value[:, None, :], base[:, None, :]))
+    return different(context, np.where(chosen, value[:, None, :], base[:, None, :]))
 
 
 def _straight(context: SearchContext) -> list[Candidates]:
@@ -197,7 +198,7 @@ def _of_combinations(context: SearchContext, count: int) -> list[Candidates]:
     base, walks = context.domain.base[:, None, :], []
     for frozen in combinations(context, count):
         moved = walk(context, frozen_aware_direction(context, frozen)).codes
-        walks.append(_candidates(context, np.where(frozen[:, None, :], base, moved)))
+        walks.append(different(context, np.where(frozen[:, None, :], base, moved)))
     return walks
 
 
@@ -220,12 +221,8 @@ def _single_changes(context: SearchContext, feature: Indices, value: Floats) -> 
     """Return candidates that change one feature (S,) to a value (rows, S) each; those not permitted are closed."""
     codes = np.repeat(context.domain.base[:, None, :], len(feature), axis=1)
     codes[:, np.arange(len(feature)), feature] = value
-    different = value != context.domain.base[:, feature]
-    return Candidates(codes, different & context.domain.legal_values(feature, value))
-
-
-def _candidates(context: SearchContext, codes: Floats) -> Candidates:
-    return Candidates(codes, np.asarray((codes != context.domain.row[:, None, :]).any(axis=2)))
+    changed = value != context.domain.base[:, feature]
+    return Candidates(codes, changed & context.domain.legal_values(feature, value))
 
 
 def _reaching(context: SearchContext, groups: list[Candidates], evaluations: list[Evaluation]) -> Pool:

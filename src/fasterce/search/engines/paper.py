@@ -34,7 +34,7 @@ def closest(context: SearchContext, n: int = 1) -> Search:
     context = context.by_one_hyperplane()
     frozen = ~context.domain.free
     start = on_boundary(context, np.zeros_like(frozen))
-    return (yield from _several(context, _line_search(context, Walk.of(start, context.toward_target, frozen)), n))
+    return (yield from _several(context, _line_search(context, PaperWalk.of(start, context.toward_target, frozen)), n))
 
 
 def realistic(context: SearchContext, n: int = 1) -> Search:
@@ -88,7 +88,7 @@ def within_ranges(state: SearchState, constraints: CompiledConstraints) -> Searc
 
 
 @dataclass(frozen=True)
-class Walk:
+class PaperWalk:
     """Starts and directions (rows, L), which features (rows, features) are reset in decoded rows (None: rows are taken as
     decoded, whatever the constraints), and how far along the first point lies that reaches the target."""
 
@@ -98,15 +98,15 @@ class Walk:
     first: Floats
 
     @classmethod
-    def of(cls, start: Floats, direction: Floats, frozen: Mask | None) -> "Walk":
+    def of(cls, start: Floats, direction: Floats, frozen: Mask | None) -> "PaperWalk":
         return cls(start, direction, frozen, np.full(len(start), np.inf))
 
-    def take(self, rows: Indices) -> "Walk":
+    def take(self, rows: Indices) -> "PaperWalk":
         frozen = None if self.frozen is None else self.frozen[rows]
-        return Walk(self.start[rows], self.direction[rows], frozen, self.first[rows])
+        return PaperWalk(self.start[rows], self.direction[rows], frozen, self.first[rows])
 
 
-def _line_search(context: SearchContext, walk: Walk, begin: int = 0) -> Search:
+def _line_search(context: SearchContext, walk: PaperWalk, begin: int = 0) -> Search:
     """Return the first point that reaches the target, or the first at least `margin` beyond it, and those before it that
     reach the target but break a constraint. Rows without one walk on in the next round."""
     reach = increments(context.paper.step, context.paper.eps_max, context.paper.growth)
@@ -155,14 +155,14 @@ def _changed(context: SearchContext, codes: Floats) -> Mask:
 
 def _orthogonal_walk(context: SearchContext, frozen: Mask) -> Search:
     direction = frozen_aware_direction(context, frozen)
-    return _line_search(context, Walk.of(on_boundary(context, frozen), direction, frozen))
+    return _line_search(context, PaperWalk.of(on_boundary(context, frozen), direction, frozen))
 
 
-def _feature_walk(context: SearchContext, a: int, direction: Floats) -> Walk:
+def _feature_walk(context: SearchContext, a: int, direction: Floats) -> PaperWalk:
     """Return the walk of Algorithm 2: from the intersection of the prediction hyperplane with the contour of `a`."""
     own = np.zeros(context.domain.free.shape, dtype=bool)
     own[:, a] = True
-    return Walk.of(on_boundary(context, own), direction, None)
+    return PaperWalk.of(on_boundary(context, own), direction, None)
 
 
 def _several(context: SearchContext, search: Search, n: int) -> Search:

@@ -16,7 +16,6 @@ from fasterce.serve.messages import Description, Json
 
 OUTPUTS = ("record", "status", "counterfactual")
 VERSION_LETTERS = 12
-DATATYPES = {"numeric": "FP64", "categorical": "BYTES", "time": "BYTES"}
 KEY = needs(EXPLAIN)
 ABOUT_ERRORS = documented(401, 403, 404, body=InferenceProblemBody)
 READY_ERRORS = documented(404, 503, body=InferenceProblemBody)

@@ -25,7 +25,6 @@ Column = Annotated[str, Field(strict=True, max_length=LONGEST_NAME)]
 # Names by which records are found have no control characters: every database accepts them, and every letter shows them.
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Ends = Annotated[list[End], Field(min_length=2, max_length=2)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 # Validation stops at the first error: to report every error of a body of 1 MiB takes many seconds.
 FIRST = Field(fail_fast=True)
 Cells = Annotated[dict[str, Cell], FIRST]

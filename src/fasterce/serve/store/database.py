@@ -85,7 +85,7 @@ class Database:
         """Return the result of a job in a transaction of the reader."""
         return self._run(self.reader, job, wanted, "read")
 
-    def _run(self, engine: Engine, job: Job, wanted: Wanted, operation: str) -> Any:
+    def _run(self, engine: Engine, job: Job, wanted: Wanted, operation: str) -> object:
         """Run a job, and once more if the connection was lost: the same record is stored once. Raises StoreError only."""
         try:
             try:
@@ -99,7 +99,7 @@ class Database:
         except Exception as error:
             raise store_error(self.place, operation, error) from error
 
-    def _run_once(self, engine: Engine, job: Job) -> Any:
+    def _run_once(self, engine: Engine, job: Job) -> object:
         self.check()
         with engine.connect() as connection, self._abortable(connection), connection.begin():
             return job(connection)

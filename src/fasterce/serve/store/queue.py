@@ -28,7 +28,7 @@ class Task:
         """Whether somebody still waits for it."""
         return not self.future.cancelled()
 
-    def run(self, transaction: Callable[[Job, Wanted], Any]) -> None:
+    def run(self, transaction: Callable[[Job, Wanted], object]) -> None:
         """Run the job; on any error the thread continues and the caller is notified."""
         try:
             self.finish(transaction(self.job, self.wanted))
