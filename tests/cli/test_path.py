@@ -222,7 +222,9 @@ def test_decimal_commas_and_thousands_are_read(shop: Path, run: Run) -> None:
     europe = run(*rows, "--rows", "euro.csv", *marks)
     assert europe.exit_code == 0
     assert europe.stdout == run(*rows, "--rows", "plain.csv").stdout
-    assert "invalid_input" in run(*rows, "--rows", "euro.csv").stdout
+    unread = run(*rows, "--rows", "euro.csv").stdout
+    assert "invalid_input" in unread
+    assert "a decimal comma, which --decimal , --thousands . reads" in unread
     assert "1050.5" in run("inspect", "euro.csv", *marks).stdout
     assert run(*rows, "--rows", "euro.csv", "--decimal", ";").exit_code == 3
     assert run(*rows, "--rows", "euro.csv", "--decimal", ",", "--thousands", ",").exit_code == 3

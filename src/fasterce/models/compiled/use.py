@@ -1,4 +1,4 @@
-"""What is compiled in `fit` and on `load`: the model, evaluated instead of it while searching, and the kernels of the search."""
+"""What is compiled in `fit` and on `load`: the model, evaluated in its place while searching, and the search itself."""
 
 import logging
 from typing import Literal
