@@ -17,7 +17,7 @@ from fasterce.typing import Floats
 
 CompileOption = Literal["auto", "never"]
 
-COMPILING = "Compiling the search, once per installation (a minute or two)"
+COMPILING = "Compiling the search, once per installation (about half a minute)"
 
 
 def compile_search(progress: Progress | None = None) -> None:
