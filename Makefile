@@ -59,7 +59,7 @@ coverage: $(VENV)/.dev kernels postgres chromium  ## all tests with coverage; fa
 # What depends on the versions of other libraries: tables, models, training, compiled kernels, files, the command line and the service.
 VERSION_TESTS := tests/test_imports.py tests/test_explainer.py tests/test_explanation.py tests/test_guarantees.py tests/data tests/kernels tests/latent \
 	tests/surrogate tests/viz tests/artifact tests/integrations/test_sklearn.py tests/integrations/test_sklearn_checks.py tests/models/adapters \
-	tests/models/compiled/test_build.py tests/models/compiled/test_session.py tests/cli/test_path.py tests/cli/test_adult_demo.py \
+	tests/models/compiled/test_build.py tests/models/compiled/test_session.py tests/cli/test_path.py tests/cli/test_language.py tests/cli/test_adult_demo.py \
 	tests/serve/test_service_same.py
 
 test-lowest: $(VENV)-lowest/.ready  ## the tests that depend on other libraries, with the lowest version of each dependency

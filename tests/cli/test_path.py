@@ -32,6 +32,13 @@ def test_inspect_writes_a_schema_to_edit_and_does_not_write_over_it(shop: Path, 
     assert "granted, refused" in done.stdout
 
 
+def test_fit_without_a_schema_says_where_the_options_of_its_advice_belong(shop: Path, run: Run) -> None:
+    done = run("fit", "--data", "train.csv", "--model", "model.skops", "--drop", "customer,outcome", "-o", "new.fasterce")
+    assert done.exit_code == 0, done.stderr
+    assert "Add: --increasing age" in done.stderr
+    assert "fasterce inspect … -o schema.yaml; then fit with --schema schema.yaml" in done.stderr
+
+
 def test_several_columns_in_one_word(shop: Path, run: Run) -> None:
     words = ("--drop", "customer,outcome", "--categorical", "age", "--freeze", "age, job", "-o", "other.yaml")
     assert run("inspect", "train.csv", *words).exit_code == 0
@@ -222,7 +229,10 @@ def test_decimal_commas_and_thousands_are_read(shop: Path, run: Run) -> None:
     europe = run(*rows, "--rows", "euro.csv", *marks)
     assert europe.exit_code == 0
     assert europe.stdout == run(*rows, "--rows", "plain.csv").stdout
-    assert "invalid_input" in run(*rows, "--rows", "euro.csv").stdout
+    unread = run(*rows, "--rows", "euro.csv").stdout
+    assert "invalid_input" in unread
+    assert "a decimal comma, which --decimal , --thousands . reads" in unread
+    assert "column reason" in run(*rows, "--rows", "euro.csv", "--out", "euro.out.csv").stderr
     assert "1050.5" in run("inspect", "euro.csv", *marks).stdout
     assert run(*rows, "--rows", "euro.csv", "--decimal", ";").exit_code == 3
     assert run(*rows, "--rows", "euro.csv", "--decimal", ",", "--thousands", ",").exit_code == 3

@@ -27,7 +27,7 @@ from fasterce.fitting.state import FittedState
 from fasterce.latent.runtime import Callables
 from fasterce.models.adapters import adapt
 from fasterce.models.compiled.model import CompiledModel
-from fasterce.models.compiled.use import make
+from fasterce.models.compiled.use import compile_search, make
 from fasterce.models.files.load import LoadedModel, load_model
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import BELOW_AND_ABOVE, Numbers, Predictor, find_scores
@@ -245,6 +245,7 @@ def load(
     manifest = parse(read(where / MANIFEST), where / MANIFEST)
     state = _rebuild(where, manifest, read(where / ARRAYS), own)
     _check_model(model, state, where)
+    compile_search()
     settings = {name: manifest[name] for name in SETTINGS}
     config = state.search.config if manifest["config"] else None
     explainer = FasterCE(model, state.table.schema, autoencoder=autoencoder, config=config, **settings)

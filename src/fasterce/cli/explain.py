@@ -18,7 +18,7 @@ from fasterce.cli.exits import guarded
 from fasterce.cli.loading import Subject, open_explainer, read_rows
 from fasterce.cli.progress import rows_bar
 from fasterce.errors import InputError
-from fasterce.explanation import Explanation
+from fasterce.explanation import INVALID_INPUT, Explanation
 from fasterce.io import formats
 from fasterce.io.atomic import replace_file
 from fasterce.viz import batch
@@ -87,6 +87,8 @@ def explain(
     say(escape(str(summary)))
     if out != STDOUT:
         say(f"Written to {out}.")
+        if summary.statuses.get(INVALID_INPUT):
+            say("Its column reason says what is wrong with the invalid rows.")
 
 
 @guarded

@@ -19,7 +19,7 @@ from fasterce.cli import options
 from fasterce.cli.console import is_quiet, say, show
 from fasterce.cli.exits import guarded
 from fasterce.cli.loading import interval, load, names_of
-from fasterce.data.review import review
+from fasterce.data.review import Advice, review
 from fasterce.data.schema import Schema, infer
 from fasterce.data.schema_io import load_schema, save_schema
 from fasterce.errors import InputError
@@ -111,8 +111,8 @@ def fit(
     loaded = load(model, loading)
     frame = without(io.read_table(rows, schema=declared_schema, **vars(csv)), drop or [])
     columns = infer(frame) if declared_schema is None else declared_schema
-    if declared_schema is None:
-        _say_advice(frame, columns)
+    if declared_schema is None and any(not one.remedy.startswith("Pass:") for one in _say_advice(frame, columns)):
+        say("Add what you need to: fasterce inspect … -o schema.yaml; then fit with --schema schema.yaml.")
     columns = columns.declare(target=_target(wanted), unwanted=unwanted or ())
     explainer = FasterCE(loaded.model, columns, progress=False if is_quiet() else None, **settings).fit(frame)
     if explainer.declared_target is not None:
@@ -123,10 +123,12 @@ def fit(
     say(f"Written to {out}, {'with' if bundled else 'without'} its model.")
 
 
-def _say_advice(frame: pd.DataFrame, schema: Schema, confirmed: Collection[Hashable] = ()) -> None:
-    """Print what to check; `confirmed` are the passthrough columns that were named."""
-    for advice in review(frame, schema, [name for name in schema.passthrough if name not in confirmed]):
+def _say_advice(frame: pd.DataFrame, schema: Schema, confirmed: Collection[Hashable] = ()) -> list[Advice]:
+    """Print what to check, and return it; `confirmed` are the passthrough columns that were named."""
+    found = review(frame, schema, [name for name in schema.passthrough if name not in confirmed])
+    for advice in found:
         say(f"[yellow]Check[/yellow] {escape(str(advice.problem))} {escape(advice.remedy)}")
+    return found
 
 
 def _target(wanted: str | None) -> object:

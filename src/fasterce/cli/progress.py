@@ -21,12 +21,12 @@ Advance = Callable[[int, int | None, int, float], None]
 @contextmanager
 def rows_bar(label: str) -> Iterator[Advance]:
     """Yield a function of the rows done, the rows in all (None if unknown), the rows with a counterfactual, and seconds."""
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
     console = Console(file=sys.stderr)
-    shown = not is_quiet() and console.is_terminal
-    with Progress(
-        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown, transient=True
-    ) as bar:
+    if is_quiet() or not console.is_terminal:
+        yield lambda done, total, found, seconds: None
+        return
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(label, total=None, speed="")
 
         def advance(done: int, total: int | None, found: int, seconds: float) -> None:

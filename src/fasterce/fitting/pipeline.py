@@ -33,7 +33,7 @@ from fasterce.latent.sampling import Samples, sample
 from fasterce.models.adapters import predicts_numbers
 from fasterce.models.compiled.build import NATIVE
 from fasterce.models.compiled.model import CompiledModel
-from fasterce.models.compiled.use import make
+from fasterce.models.compiled.use import compile_search, make
 from fasterce.models.predictions import FAILED, Predictions
 from fasterce.models.predictor import ModelUsage, Predictor, find_scores
 from fasterce.options import FitOptions
@@ -111,6 +111,7 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
         context = FitContext(model, codec, predictor, settings, rng, progress=progress)
         context = with_budget(context, codes)
         evaluated = evaluate_rows(context, context.at_most(codes, context.config.fit.evaluated_rows))
+        compile_search(progress)
         coder = train_autoencoder(context, codec.encode(context.at_most(codes, context.config.fit.training_rows)))
         space = explore(context, evaluated, coder.autoencoder)
         hyperplanes = fit_all_hyperplanes(context, space)

@@ -12,18 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fasterce.data.dtypes import EXACT, Dtype, as_single, is_single
+from fasterce.data.number_text import KNOWN, NumberText
 from fasterce.data.schema import MISSING, Feature
 from fasterce.data.table import Table
 from fasterce.data.value_types import to_numbers
-from fasterce.errors import InputError, Problem
+from fasterce.errors import InputError, Problem, make_problem
 from fasterce.io.delimited import CsvFormat
 from fasterce.typing import Floats, Mask, Objects
 
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 NO_VALUE = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 BOOLEANS = {"true": True, "false": False}
-THOUSANDS = r"[+-]?[0-9]{1,3}([ ,'\u00a0\u202f][0-9]{3})+(\.[0-9]*)?"
-DECIMAL_COMMA = r"[+-]?[0-9.' \u00a0\u202f]*,[0-9]*"
 LONGEST_CELL = 60
 PLAIN = CsvFormat()
 # Characters; a longer integer is read as a float, since no category is as long.
@@ -263,13 +262,21 @@ def _fits(values: Floats, dtype: Dtype, given: pa.Array) -> Mask:
 def _unread_number(given: CellValue, is_number: bool, value: float) -> UnreadCell | float:
     """Return what takes the place of a number that does not fit: the number itself, or its text with a problem."""
     if isinstance(given, str) and not is_number:
-        bare = given.strip()
-        if re.fullmatch(THOUSANDS, bare):
-            return UnreadCell(given, Problem("io.thousands_separator"))
-        return UnreadCell(given, Problem("io.decimal_comma") if re.fullmatch(DECIMAL_COMMA, bare) else None)
+        return UnreadCell(given, _other_marks(given.strip()))
     if abs(value) >= EXACT and np.isfinite(value):
         return UnreadCell(str(given), Problem("io.not_exact"))
     return UnreadCell(given, Problem("io.too_large")) if isinstance(given, str) and np.isinf(value) else float(value)
+
+
+def _other_marks(text: str) -> Problem | None:
+    """Return which options read a number with a decimal comma or thousands separators, None if the text is no number."""
+    ways = [one for one in KNOWN if re.fullmatch(one.pattern, text)]
+    if not ways or not ways[0].options:
+        return None
+    code = "io.decimal_comma" if ways[0].decimal == "," else "io.thousands_separator"
+    # "1,234" can be either.
+    either = NumberText(",") in ways[1:]
+    return make_problem("io.comma" if either else code, options=ways[0].options)
 
 
 def _read_categories(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floats, Objects | None]:
