@@ -160,6 +160,7 @@ def run_fork_server(descriptor: int, target: str, modules: Sequence[str]) -> NoR
         signal.signal(number, signal.SIG_IGN)
     # Garbage collection takes a fifth of the import time and frees almost nothing.
     gc.disable()
+    _postpone("scipy.stats")
     with _without_torch():
         for name in modules:
             with suppress(ImportError):
@@ -175,6 +176,23 @@ def settle_memory() -> None:
     with suppress(OSError, AttributeError):  # another C library than glibc
         ctypes.CDLL(None).malloc_trim(0)
     gc.freeze()
+
+
+def _postpone(name: str) -> None:
+    """Import a module when something of it is used first. scikit-learn imports scipy.stats whatever it is used for, which takes
+    half a second and 30 MB.
+
+    `importlib.util.LazyLoader` does not work: the second `import` statement loads the module.
+    """
+    stand_in = ModuleType(name)
+
+    def load(attribute: str) -> object:
+        if sys.modules.get(name) is stand_in:
+            del sys.modules[name]
+        return getattr(importlib.import_module(name), attribute)
+
+    stand_in.__getattr__ = load  # type: ignore[method-assign]
+    sys.modules[name] = stand_in
 
 
 class _TorchHidden:

@@ -1,7 +1,6 @@
 """Measure the data: typical distances within a class, features that change together, prototypes of each class."""
 
 import numpy as np
-from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 from fasterce.config import LatentConfig
@@ -50,6 +49,8 @@ def linked_groups(codes: Floats, codec: Codec, config: LatentConfig = DEFAULTS) 
     better than the most frequent category does, a category and a number by the share of the variance of its ranks that the
     category explains. Rows with a missing number are left out.
     """
+    from scipy.stats import rankdata  # noqa: PLC0415 - large, and only `fit` needs it
+
     features = codes.shape[1]
     group = np.arange(features)
     if features > config.linked_max_features:

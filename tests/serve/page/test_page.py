@@ -397,6 +397,7 @@ def test_a_key_that_may_only_explain_is_enough(page: Page, with_keys: tuple[str,
     expect(page.locator("#decision")).to_contain_text("Person typed in")
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.get_by_role("combobox", name="Find a person")).to_have_count(0)
+    expect(page.locator("#picker")).to_contain_text("Your access key does not open a list of people.")
     expect(page.get_by_role("button", name="Kept records")).to_have_count(0)
     page.get_by_role("button", name="Keep and print").click()
     page.locator("#keep-now").click()
