@@ -179,8 +179,8 @@ def settle_memory() -> None:
 
 
 def _postpone(name: str) -> None:
-    """Import a module when something of it is used first. scikit-learn imports scipy.stats whatever it is used for, which takes
-    half a second and 30 MB.
+    """Import a module when something of it is used first. scikit-learn imports scipy.stats whatever it is used for, which
+    takes half a second and 30 MB.
 
     `importlib.util.LazyLoader` does not work: the second `import` statement loads the module.
     """
