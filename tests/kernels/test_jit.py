@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
 
-from fasterce.kernels.jit import find_cache
+from fasterce.kernels.jit import compiled, find_cache
 
 SOURCE = Path(__file__).parents[2] / "src"
 # Compiles one kernel, or reads it, and prints how often each happened.
@@ -17,7 +18,7 @@ import numpy as np
 from fasterce.kernels import jit
 from tests.kernels.compiled_twice import doubled
 assert doubled(2.0) == 4.0
-stats = doubled.stats
+stats = doubled.entry.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
@@ -80,3 +81,30 @@ def test_versions_of_numba_have_folders_of_their_own(tmp_path: Path, monkeypatch
     assert find_cache([tmp_path]) == first
     monkeypatch.setattr(numba, "__version__", "0.0.1")
     assert find_cache([tmp_path]) != first
+
+
+@compiled
+def _quadrupled(value: float) -> float:
+    return _scaled(2.0 * value, 1) + _scaled(value, 0)
+
+
+@compiled
+def _scaled(value: float, turn: int) -> float:
+    if value < 0.0:
+        raise ValueError("negative")
+    return value if turn > 0 else 2.0 * value
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_kernel_that_only_kernels_call_is_compiled_once_and_within_its_callers() -> None:
+    assert _quadrupled(3.0) == 12.0
+    called: Any = _scaled
+    assert len(called.signatures) == 1, "numbers in the source are no types of their own"
+    assert not called.entry.signatures
+    assert _scaled(3.0, 1) == 3.0, "Python can call it all the same"
+    assert len(called.entry.signatures) == 1
+
+
+def test_an_error_in_a_kernel_reaches_python() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        _quadrupled(-1.0)

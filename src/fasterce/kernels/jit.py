@@ -9,11 +9,16 @@ from types import FunctionType
 from typing import Self, TypeVar, cast
 
 import numba
+from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 SOURCES = Path(__file__).parent
+OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
 class _Locator:
@@ -109,13 +114,62 @@ def _places() -> list[Path]:
 CACHE_FOLDER = find_cache(_places())
 
 
+class _Library(JITCodeLibrary):
+    """The code of a function for its callers, which link it in, optimise it with their own and translate all of it."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the callers."""
+
+    def _finalize_final_module(self) -> None:
+        """Do not translate: there is nothing to call."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> "_Library":
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Keep no environment: it is for Python objects and printed text, of which kernels have none."""
+
+
+class _CalleeCompiler(Compiler):
+    def define_pipelines(self) -> object:
+        self.state.library = _Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+class Kernel(CPUDispatcher):
+    """A compiled function. Compiled functions that call it contain its code; called from Python, it is compiled by itself.
+
+    Numba optimises and translates every function together with all it calls, which takes minutes where calls are nested
+    deeply. This does it for the functions that Python calls only.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        plain = {"nopython": True, "boundscheck": None, **OPTIONS}
+        no_wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        super().__init__(function, targetoptions={**plain, **no_wrappers}, pipeline_class=_CalleeCompiler)
+        self.entry = numba.njit(**OPTIONS)(function)
+        if CACHE_FOLDER is not None:
+            self.entry._cache = _Cache(function)
+
+    def __call__(self, *arguments: object) -> object:
+        return self.entry(*arguments)
+
+    def get_call_template(self, args: Sequence[types.Type], kws: object) -> object:
+        """Return the function for these types; a number in the source is no type of its own."""
+        return super().get_call_template(tuple(map(types.unliteral, args)), kws)
+
+
 def compiled(function: Function) -> Function:
     """Compile a function with Numba, without the interpreter lock, and keep the result on disk if there is a place for it.
 
     Floating-point operations keep their order (no `fastmath`), so results do not depend on the vector width of the
     processor. There is no `parallel=True`: its threads may not survive a fork.
     """
-    made = numba.njit(nogil=True, error_model="numpy")(function)
-    if CACHE_FOLDER is not None:
-        made._cache = _Cache(function)
-    return cast(Function, made)
+    return function if numba.config.DISABLE_JIT else cast(Function, Kernel(cast(FunctionType, function)))
