@@ -28,7 +28,7 @@ Python name (`Problem.option`); pass `names("cli")` or `names("http")` to `Probl
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from math import inf
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -118,14 +118,14 @@ class Option:
     annotation: Any = None
     default: Any = None
 
-    @property
+    @cached_property
     def choices(self) -> tuple[str, ...]:
         """The names it may be, empty if it is not a choice."""
         annotations = (self.annotation, *get_args(self.annotation))
         literal = next((one for one in annotations if get_origin(one) is Literal), None)
         return get_args(literal)
 
-    @property
+    @cached_property
     def type(self) -> Any:
         """The type of a plain value: str, bool, int or float."""
         return next((one for one in (bool, int, float) if one in (self.annotation, *get_args(self.annotation))), str)

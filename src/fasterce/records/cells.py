@@ -24,7 +24,7 @@ Cell = None | bool | int | float | str | dict[str, str]
 
 def cell(value: Any) -> Cell:
     """Return a plain JSON value, null if it is missing, a date as its text; anything else as {"type": ..., "text": ...}."""
-    if type(value) in PLAIN_TYPES:
+    if type(value) in PLAIN_TYPES or (type(value) is float and math.isfinite(value)):
         return value  # type: ignore[no-any-return]
     value = plain(value)
     if isinstance(value, bool):
@@ -82,6 +82,13 @@ def cells(column: pd.Series) -> list[Cell]:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and column.dtype.itemsize <= 8:
         return [value if math.isfinite(value) else cell(value) for value in column.tolist()]
     return [value if type(value) is str else cell(value) for value in column.tolist()]
+
+
+def rows(table: pd.DataFrame) -> list[tuple[Cell, ...]]:
+    """Return a whole table by rows. The service's tables have columns of objects only, which need not be taken apart."""
+    if {*table.dtypes} == {np.dtype(object)}:
+        return [tuple(map(cell, line)) for line in table.to_numpy()]
+    return list(zip(*(cells(table.iloc[:, j]) for j in range(table.shape[1])), strict=True))
 
 
 def name(value: Hashable) -> Json:

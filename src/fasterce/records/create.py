@@ -17,7 +17,8 @@ from fasterce.explainer import FasterCE
 from fasterce.explanation import MEASURED, Change, Explanation, Infeasibility
 from fasterce.options import PaperOptions
 from fasterce.records import configuration
-from fasterce.records.cells import Cell, cell, cells, converted, name, notes
+from fasterce.records.cells import Cell, cell, converted, name, notes
+from fasterce.records.cells import rows as table_rows
 from fasterce.records.outcomes import Outcomes, outcomes
 from fasterce.records.structure import FIELDS, FORMAT, VERSION, Record
 from fasterce.records.wording import (
@@ -206,7 +207,7 @@ def _rows(explainer: FasterCE, explanation: Explanation, changes: Changes, thres
     found = outcomes(explainer, explanation)
     columns = list(explanation.rows.columns)
     names = [name(column) for column in columns]
-    values = list(zip(*(cells(explanation.rows[column]) for column in columns), strict=True))
+    values = table_rows(explanation.rows)
     counterfactuals = _counterfactuals(explanation, found, changes, columns, values)
     start = np.searchsorted(explanation.arrays.query, np.arange(len(explanation) + 1)).tolist()
     problems = explanation.problems or [()] * len(explanation)

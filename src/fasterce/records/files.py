@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -55,7 +54,8 @@ def _field(name: str, value: Json, shared: SharedText) -> str:
     return shared[id(value)][1]
 
 
-_dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False)
+# One encoder for all: `json.dumps` with options makes one per call.
+_dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from fasterce.config import SearchConfig
 from fasterce.data.codec import Codec
@@ -96,7 +96,7 @@ class NoiseCheck:
             lead = context.targets.take(part).expected(surrogate.outputs_of(codes[part]))
             drop[part] = lead[:, :1] - lead[:, 1:]
         deviation = np.sqrt((drop**2).mean(axis=1))
-        quantile = norm.ppf(min(self.share, config.max_estimated_share))
+        quantile = ndtri(min(self.share, config.max_estimated_share))
         return np.asarray(np.round(config.estimated_slack * quantile * deviation, DIGITS).clip(0.0))
 
     def test(self, codes: Floats, targets: QueryTargets, rows: Indices) -> Held:

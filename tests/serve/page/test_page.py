@@ -397,6 +397,7 @@ def test_a_key_that_may_only_explain_is_enough(page: Page, with_keys: tuple[str,
     expect(page.locator("#decision")).to_contain_text("Person typed in")
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.get_by_role("combobox", name="Find a person")).to_have_count(0)
+    expect(page.locator("#picker")).to_contain_text("Your access key does not open a list of people.")
     expect(page.get_by_role("button", name="Kept records")).to_have_count(0)
     page.get_by_role("button", name="Keep and print").click()
     page.locator("#keep-now").click()
@@ -405,6 +406,20 @@ def test_a_key_that_may_only_explain_is_enough(page: Page, with_keys: tuple[str,
         page.get_by_role("button", name="Save the letter").click()
     expect(page.locator("#letters-written li")).to_contain_text("by explain")
     assert refused == []
+
+
+def test_alternatives_beside_each_other_are_aligned_and_hints_repeat_the_measure(app_page: Page) -> None:
+    cards = app_page.locator("#alternatives .card")
+    tops: dict[int, set[int]] = {}
+    for k in range(cards.count()):
+        card, then = cards.nth(k).bounding_box(), cards.nth(k).locator(".then").bounding_box()
+        assert card is not None
+        assert then is not None
+        tops.setdefault(round(card["y"]), set()).add(round(then["y"]))
+        hint = cards.nth(k).locator(".hint strong")
+        if hint.count():
+            expect(cards.nth(k).locator(".measure-word").last).to_have_text(hint.inner_text().rstrip(". "))
+    assert {len(one) for one in tops.values()} == {1}
 
 
 def test_another_artifact_is_a_switch_away_and_a_number_can_be_wanted(page: Page) -> None:

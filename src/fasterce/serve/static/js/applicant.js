@@ -1,5 +1,5 @@
 // The applicant: a searchable list, or details typed in; and beside them what may change.
-import { applicants } from "./api.js";
+import { applicants, key } from "./api.js";
 import { find, fresh, h, replace } from "./dom.js";
 import { editor, outOfRange } from "./fields.js";
 import { icon } from "./icons.js";
@@ -41,9 +41,11 @@ export function summary(one) {
   return [...numbers, ...words].map(said).join(" · ");
 }
 
+const noList = () => (key.get() ? "Your access key does not open a list of people. Type the details in below. " : "");
+
 export function showPicker(known) {
   const typed = h("button", { class: "quiet", type: "button", id: "new-person", onclick: newApplicant }, icon(known ? "plus" : "back", 16), known ? "Type in a person" : "Start over");
-  replace(find("picker"), known ? combobox() : h("p", { class: "picker-none" }, "Details typed here stay on this page until you keep a record."), typed);
+  replace(find("picker"), known ? combobox() : h("p", { class: "picker-none" }, noList(), "Details typed here stay on this page until you keep a record."), typed);
 }
 
 function combobox() {

@@ -16,7 +16,7 @@ const nameOf = (name) => {
 export function changeLine(change, lockKey) {
   const known = feature(change.feature);
   const by = difference(known, change.from, change.to);
-  return h("li", { class: "change" },
+  return h("li", { class: change.against ? "change is-against" : "change" },
     h("span", { class: "change-name" }, nameOf(change.feature)),
     h("span", { class: "change-values" },
       h("span", { class: "visually-hidden" }, "from "), h("span", { class: "was" }, bare(known, change.from)),
@@ -82,15 +82,15 @@ function card(one, k, record, tryIt, danger = false) {
         meter("Effort", cost),
         meter("Realism", realism(one.nn_ratio, wanted), "choose “Compare” to measure it"),
         meter("Robustness", robust, "choose how safe it must be to measure it"))),
-      robust && !robust.sure && !danger ? unsure(k) : null,
+      robust && !robust.sure && !danger ? unsure(k, robust.word) : null,
       h("div", { class: "card-foot" },
         danger || one.changes.length === features().filter(mayChange).length - state.frozen.size ? null : h("button", { class: "button button-small", type: "button", "data-keep": `only-${k}`, "aria-label": `Only these may change, as in alternative ${letter}`, onclick: onlyThese(one) }, icon("lock", 14), "Only these may change"),
         h("button", { class: "button button-small", type: "button", "data-keep": `try-${k}`, "aria-label": `Try this: alternative ${letter}`, onclick: () => tryIt(one) }, icon("try", 14), "Try this"),
         h("details", { class: "same" }, h("summary", {}, `${same} stay the same`), h("dl", {}, kept.map((each) => h("div", {}, h("dt", {}, labelOf(each)), h("dd", {}, value(each, state.values[each.name])))))))));
 }
 
-function unsure(k) {
-  return h("p", { class: "hint" }, icon("hint", 16), h("span", {}, h("strong", {}, "Fragile. "), "Small differences in the details could undo this. "),
+function unsure(k, word) {
+  return h("p", { class: "hint" }, icon("hint", 16), h("span", {}, h("strong", {}, `${word}. `), "Small differences in the details could undo this. "),
     h("button", { class: "link", type: "button", "data-keep": `safer-${k}`, onclick: () => setTarget({ safe: 0.95 }) }, "Ask for 95 %"));
 }
 

@@ -131,7 +131,7 @@ export function realism(ratio, outcome) {
 
 export function robustness(share) {
   if (share === null || share === undefined) return null;
-  const word = share >= 0.95 ? "Very safe" : share >= SURE ? "Safe" : share >= 0.6 ? "Shaky" : "Fragile";
+  const word = share >= 0.95 ? "Very safe" : share >= SURE ? "Safe" : share >= 0.6 ? "Less safe" : "Fragile";
   return { word, text: share === 1 ? "holds under every small difference tried" : `holds under ${percent(share)} of small differences`, share, sure: share >= SURE };
 }
 
