@@ -57,8 +57,16 @@ def main() -> None:
         secret.write_text(token_hex(16))
     environment = {VARIABLE: secret.read_text()}
     print(f"Open http://127.0.0.1:{options.port} in a browser; Ctrl-C ends it.")
-    common = {"records": records, "retention_days": 30, "environment": environment, "log_level": "warning"}
-    run(Settings(artifacts, port=options.port, **common))
+    run(
+        Settings(
+            artifacts,
+            port=options.port,
+            records=records,
+            retention_days=30,
+            environment=environment,
+            log_level="warning",
+        )
+    )
 
 
 def served(folder: Path, name: str) -> ServedArtifact:
