@@ -1038,14 +1038,10 @@ def search_query(
             place = keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
             if place >= 0:
                 improve(scorer, space, queries, q, work, memory, place, tolerance, effort.rounds)
-    if memory.counts[POOL] == 0 or memory.pool_changes[lowest(memory.pool_cost, memory.counts[POOL])] > 1:
-        memory.counts[KNOWN] = 1
-        for k in range(len(starts)):
-            copy_to(memory.other, starts[k])
-            keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
-        memory.counts[KNOWN] = 0
     if not proven:
         improve_best(scorer, space, queries, q, work, memory, tolerance, effort)
+    if memory.counts[POOL] == 0 or memory.pool_changes[lowest(memory.pool_cost, memory.counts[POOL])] > 1:
+        add_starts(scorer, space, queries, q, work, memory, tolerance, starts, effort)
     tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.tightened + 1, effort.rounds)
     if effort.returned > effort.tightened + 1 and memory.counts[POOL] > 0:
         note_least(memory)
@@ -1074,6 +1070,22 @@ def improve_best(
         improve(scorer, space, queries, q, work, memory, chosen[rank], tolerance, effort.rounds)
     if sparsest >= 0:
         improve(scorer, space, queries, q, work, memory, sparsest, tolerance, effort.rounds)
+
+
+@compiled
+def add_starts(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, starts: Floats,
+    effort: Effort,
+) -> None:  # fmt: skip
+    """Tighten rows that reach the target, and improve those that are then about as cheap as the best candidate."""
+    memory.counts[LEFT] = effort.improvements
+    for k in range(len(starts)):
+        copy_to(memory.other, starts[k])
+        memory.counts[KNOWN] = 1
+        place = keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+        memory.counts[KNOWN] = 0
+        if place >= 0 and memory.pool_cost[place] < PROMISING * memory.best[len(memory.best) - 1]:
+            improve(scorer, space, queries, q, work, memory, place, tolerance, effort.rounds)
 
 
 @compiled
