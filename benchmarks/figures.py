@@ -62,6 +62,62 @@ def _trade_off(ax: Any, part: pd.DataFrame, x: str, y: str, better: tuple[str, s
     plain_axes(ax, "left", "bottom")
 
 
+def near_and_fast(panels: Sequence[tuple[str, pd.DataFrame]], title: str) -> Any:
+    """Distance relative to the nearest known against milliseconds: a panel per distance, a point per system.
+
+    Tables are those of `benchmarks.relative.table` with the columns `title`, `ours`, `exact` and `everywhere`. Bars are the
+    spread over cells. Systems that were asked everywhere are named; the others are hollow and numbered, with a key.
+    """
+    others = list(dict.fromkeys(name for _, points in panels for name in points.loc[~points["everywhere"], "title"]))
+    widths = [6.4] * len(panels) + ([2.9] if others else [])
+    figure = new_figure(sum(widths), 5.4)
+    axes = np.atleast_1d(figure.subplots(1, len(widths), width_ratios=widths))
+    for ax, (name, points) in zip(axes, panels, strict=False):
+        _relative_panel(ax, points, others)
+        ax.set_title(name, loc="left", fontsize=11, color=INK)
+    if others:
+        key = "\n".join(f"{number:>2}  {said}" for number, said in enumerate(others, start=1))
+        axes[-1].text(0.0, 1.0, literal(key), va="top", fontsize=9, color=INK, linespacing=1.5, transform=axes[-1].transAxes)
+        axes[-1].set_axis_off()
+    put_title(figure, title)
+    return figure
+
+
+def _relative_panel(ax: Any, points: pd.DataFrame, others: Sequence[str]) -> None:
+    ax.axhline(1.0, color=TRACK, linewidth=2, zorder=0)
+    colours = np.where(points["exact"], GREY, np.where(points["ours"], BLUE, ORANGE))
+    for (_, at), colour in zip(points.iterrows(), colours, strict=True):
+        x, y, named = at["ms"], at["ratio"], at["everywhere"]
+        if named:
+            across = [[max(x - at["ms_least"], 0.0)], [max(at["ms_most"] - x, 0.0)]]
+            up = [[max(y - at["least"], 0.0)], [max(at["most"] - y, 0.0)]]
+            ax.errorbar(x, y, xerr=across, yerr=up, fmt="none", ecolor=colour, elinewidth=1.4, alpha=0.5, zorder=1)
+            _beside(ax, at["title"], x, y)
+        else:
+            number = f"{others.index(at['title']) + 1}"
+            ax.text(x, y, number, ha="center", va="center", fontsize=7, color=colour, zorder=4)
+        ax.scatter(x, y, s=80 if named else 140, zorder=2, edgecolors=colour, facecolors=colour if named else "white")
+    ax.set(xscale="log", yscale="log", xlim=(points["ms_least"].min() / 1.5, points["ms_most"].max() * 3))
+    for axis, unit in ((ax.xaxis, ""), (ax.yaxis, " ×")):
+        axis.set_major_locator(_one_two_five())
+        axis.set_major_formatter(lambda value, _, unit=unit: f"{value:,g}{unit}")
+        axis.set_minor_formatter(lambda value, _: "")
+    ax.set_xlabel("processor time per explanation, ms (low is better)", color=INK)
+    ax.set_ylabel("distance ÷ distance of the nearest known (low is better)", color=INK)
+    plain_axes(ax, "left", "bottom")
+
+
+def _one_two_five() -> Any:
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415 - an extra, needed only to draw
+
+    return LogLocator(subs=(1, 2, 5))
+
+
+def _beside(ax: Any, name: str, x: float, y: float) -> None:
+    place = {"xytext": (7, 7), "textcoords": "offset points"}
+    ax.annotate(literal(name), (x, y), fontsize=9.5, color=INK, zorder=4, **place)
+
+
 def bars(runs: pd.DataFrame, panels: Sequence[tuple[str, str, bool]], methods: Sequence[str], title: str) -> Any:
     """The paper's figure: a panel a measure, a group a dataset, a bar a method, with the deviation over runs."""
     datasets = list(dict.fromkeys(runs["data"]))
