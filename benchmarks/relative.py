@@ -30,7 +30,8 @@ def with_reference(lines: pd.DataFrame, score: str) -> pd.DataFrame:
     lines = lines.assign(distance=lines[score].where(lines["valid"] == 1))
     by_query = lines.groupby(QUERY)
     lines = lines.assign(reference=by_query["distance"].transform("min"))
-    proven = lines["proven"].fillna(0.0) if score == "gower_l1" and "proven" in lines else pd.Series(0.0, lines.index)
+    known = score == "gower_l1" and "proven" in lines
+    proven = lines["proven"].where(lines["valid"] == 1).fillna(0.0) if known else pd.Series(0.0, lines.index)
     return lines.assign(optimal=proven.groupby([lines[name] for name in QUERY]).transform("max"))
 
 
@@ -121,5 +122,6 @@ def _line(own: Sequence[Cell], generator: np.random.Generator) -> dict[str, floa
 def proven(lines: pd.DataFrame) -> dict[str, tuple[int, int]]:
     """Return by black box for how many queries the nearest counterfactual by gower_l1 is proven, of how many tried."""
     tried = lines[lines["proven"].notna()] if "proven" in lines else lines.iloc[:0]
+    tried = tried.assign(proven=tried["proven"].where(tried["valid"] == 1, 0.0))
     queries = tried.groupby(QUERY, sort=False)["proven"].max().groupby(level="box", sort=False)
     return {str(box): (int(values.sum()), len(values)) for box, values in queries}

@@ -52,7 +52,7 @@ class Entry:
 BOTH = frozenset({IMMUTABLE, RANGES})
 FROZEN = frozenset({IMMUTABLE})
 RANGED = frozenset({RANGES})
-TREES = ("xgboost", "random_forest")
+TREES = ("xgboost",)
 ENTRIES = (
     Entry("fasterce closest", "ours", "closest", constraints=BOTH, batch=True, everywhere=True, package="fasterce"),
     Entry("fasterce closest, euclidean", "ours", "closest-euclidean", constraints=BOTH, everywhere=True, package="fasterce"),

@@ -1,4 +1,4 @@
-"""treecf (PyPI): search in the trees themselves, for a pipeline that ends in XGBoost or a forest.
+"""treecf (PyPI): search in the trees themselves, for a pipeline that ends in XGBoost.
 
 It sees what the trees see: scaled numbers and one-hot columns. Its prices are set so that its distance is gower_l1, its
 numbers keep the schema's range and decimals, and one-hot columns stay one-hot. Rows are given to it encoded; encoding
