@@ -28,12 +28,14 @@ GLANCE = 0.02
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds: to get ready, for one row, and (of processor time) after which no further row is begun. `processes`: how many
-    a system may use up by hanging or dying."""
+    """Seconds: to get ready, for one row, and (of processor time) after which no further row is begun. `slow`: the same for
+    systems slower than 50 ms per row, which are then asked fewer rows. `processes`: how many a system may use up by hanging
+    or dying."""
 
     setup: float = 600.0
     row: float = 60.0
     method: float = 60.0
+    slow: float = 60.0
     processes: int = 3
 
 
@@ -125,6 +127,7 @@ class Interview:
         which = [self.entry.module, self.entry.variant, str(self.folder), str(self._out)]
         seconds = self.limits.method - self.spent
         options = ["--rows", self.rows, "--first", self.next_row, "--seconds", seconds, "--batch", self.batch]
+        options += ["--slow", self.limits.slow]
         return [python, "-m", "benchmarks.rivals.run", *which, *map(str, options)]
 
     def _patience(self, event: str) -> float:
@@ -146,6 +149,7 @@ class Interview:
             self.give_up(word["failure"])
         elif word["event"] == "done":
             self.told.batches, self.told.notes = word["batches"], word["notes"]
+            self.rows = self.next_row if word.get("cut") else self.rows
             while self.next_row < self.rows:
                 self._note(NOT_TRIED, f"out of {self.limits.method:g} s")
 
@@ -153,6 +157,7 @@ class Interview:
         answers, failure, asked = word["answer"] or None, word["error"], word["asked"]
         status = ERROR if failure else ANSWERED if answers else NOTHING
         cost = {name: asked[name] for name in ("calls", "rows", "model")}
+        cost |= {"proven": float(word["proven"])} if word.get("proven") is not None else {}
         self._note(status, failure or ("" if answers else NOTHING), answers, seconds=word["seconds"], **cost)
 
     def _gone(self, error: Exception, ready: bool) -> None:

@@ -114,6 +114,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--train-rows", type=int)
     parser.add_argument("--row-seconds", type=float, help="time-out of one row")
     parser.add_argument("--method-seconds", type=float, help="after which a system begins no further row")
+    parser.add_argument("--slow-seconds", type=float, help="the same for a system slower than 50 ms per row")
     parser.add_argument("--setup-seconds", type=float, help="time-out of getting ready")
     parser.add_argument("--jobs", type=int, default=1, help="black boxes at a time, each on a core of its own")
     parser.add_argument("--claims", type=Path, help=argparse.SUPPRESS)
@@ -138,7 +139,9 @@ def plan_of(options: argparse.Namespace) -> Plan:
         given["methods"] = tuple(entry for name in options.methods for entry in named(name))
         given["sparing"] = False
     limits = {
-        name: value for name in ("row", "method", "setup") if (value := getattr(options, f"{name}_seconds")) is not None
+        name: value
+        for name in ("row", "method", "slow", "setup")
+        if (value := getattr(options, f"{name}_seconds")) is not None
     }
     return replace(
         plan,

@@ -10,6 +10,8 @@ from fasterce.viz.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, lite
 
 LABEL = 8
 SURE = 95.0
+# Distances relative to the nearest known below which a point lies at the bottom of the picture.
+BOTTOM = 1.1
 PALETTE = (BLUE, QUIET_BLUE, "#56B4E9", ORANGE, "#E69F00", "#CC79A7", "#009E73", "#8C6D31", INK, GREY, "#B0B7BF")
 
 
@@ -60,6 +62,66 @@ def _trade_off(ax: Any, part: pd.DataFrame, x: str, y: str, better: tuple[str, s
         ax.set_xscale("log")
     ax.margins(0.12)
     plain_axes(ax, "left", "bottom")
+
+
+def near_and_fast(panels: Sequence[tuple[str, pd.DataFrame]], title: str) -> Any:
+    """Distance relative to the nearest known against milliseconds: a panel per distance, a point per system.
+
+    Tables are those of `benchmarks.relative.table` with the columns `title`, `ours`, `exact` and `everywhere`. Bars are the
+    spread over cells. Systems of all datasets are named; the others are hollow and numbered, with a key.
+    """
+    others = list(dict.fromkeys(name for _, points in panels for name in points.loc[~points["everywhere"], "title"]))
+    widths = [6.4] * len(panels) + ([2.9] if others else [])
+    figure = new_figure(sum(widths), 6.0)
+    axes = np.atleast_1d(figure.subplots(1, len(widths), width_ratios=widths))
+    for ax, (name, points) in zip(axes, panels, strict=False):
+        _relative_panel(ax, points, others)
+        ax.set_title(name, loc="left", fontsize=11, color=INK)
+    if others:
+        key = "\n".join(f"{number:>2}  {said}" for number, said in enumerate(others, start=1))
+        axes[-1].text(0.0, 1.0, literal(key), va="top", fontsize=9, color=INK, linespacing=1.5, transform=axes[-1].transAxes)
+        axes[-1].set_axis_off()
+    put_title(figure, title)
+    return figure
+
+
+def _relative_panel(ax: Any, points: pd.DataFrame, others: Sequence[str]) -> None:
+    ax.axhline(1.0, color=TRACK, linewidth=2, zorder=0)
+    colours = np.where(points["exact"], GREY, np.where(points["ours"], BLUE, ORANGE))
+    for (_, at), colour in zip(points.iterrows(), colours, strict=True):
+        x, y, named = at["ms"], at["ratio"], at["everywhere"]
+        if named:
+            across = [[max(x - at["ms_least"], 0.0)], [max(at["ms_most"] - x, 0.0)]]
+            up = [[max(y - at["least"], 0.0)], [max(at["most"] - y, 0.0)]]
+            ax.errorbar(x, y, xerr=across, yerr=up, fmt="none", ecolor=colour, elinewidth=1.4, alpha=0.5, zorder=1)
+            _label(ax, at["title"], x, y, centred=at["ours"])
+        else:
+            number = f"{others.index(at['title']) + 1}"
+            ax.text(x, y, number, ha="center", va="center", fontsize=7, color=colour, zorder=4)
+        ax.scatter(x, y, s=80 if named else 140, zorder=2, edgecolors=colour, facecolors=colour if named else "white")
+    ax.set(xscale="log", yscale="log", xlim=(points["ms"].min() / 2, points["ms"].max() * 2))
+    ax.set_ylim(bottom=0.8)
+    for axis, unit, steps in ((ax.xaxis, "", (1,)), (ax.yaxis, " ×", (1, 2, 5))):
+        axis.set_major_locator(_ticks(steps))
+        axis.set_major_formatter(lambda value, _, unit=unit: f"{value:,g}{unit}")
+        axis.set_minor_formatter(lambda value, _: "")
+    ax.set_xlabel("processor time per explanation, ms (low is better)", color=INK)
+    ax.set_ylabel("distance ÷ distance of the nearest known (low is better)", color=INK)
+    plain_axes(ax, "left", "bottom")
+
+
+def _ticks(steps: tuple[int, ...]) -> Any:
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415 - an extra, needed only to draw
+
+    return LogLocator(subs=steps)
+
+
+def _label(ax: Any, name: str, x: float, y: float, *, centred: bool) -> None:
+    """Write a name beside a point, or below it if the point is at the bottom."""
+    low = y < BOTTOM
+    place: dict[str, Any] = {"xytext": (0 if low or centred else 7, -16 if low else 7), "textcoords": "offset points"}
+    place["ha"] = "center" if centred else "left"
+    ax.annotate(literal(name), (x, y), fontsize=9.5, color=INK, zorder=5, **place)
 
 
 def bars(runs: pd.DataFrame, panels: Sequence[tuple[str, str, bool]], methods: Sequence[str], title: str) -> Any:

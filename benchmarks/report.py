@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks import figures, measuring, ranking, summary
+from benchmarks import figures, measuring, ranking, relative, summary
 from benchmarks.asking import NOT_TRIED, TIMEOUT
 from benchmarks.page import Block, Grid, Picture, Section, Text, as_html, as_markdown
 from benchmarks.plan import Plan
+from benchmarks.rivals.catalogue import ENTRIES
+from benchmarks.setting import BUNDLED
 from benchmarks.store import Cell
 from benchmarks.store import write as write_whole
 from benchmarks.summary import Results
@@ -24,6 +26,7 @@ HEADER = {
     "success": "success %",
     "n_changed": "features",
     "gower_l1": "gower_l1",
+    "euclidean": "euclidean",
     "l2": "L2",
     "linf": "L∞",
     "proximity": "proximity",
@@ -32,6 +35,7 @@ HEADER = {
     "ynn": "yNN %",
     "robust": "robust %",
     "recourse": "recourse %",
+    "usage": "queries",
     "ms": "ms (10 – 90 %)",
     "ratio": "× ours",
     "batch": "ms in a batch",
@@ -41,7 +45,7 @@ HEADER = {
     "rows": "rows asked",
     "note": "note",
 }
-COST = ("ms", "ratio", "batch", "setup", "inside", "calls", "rows", "note")
+COST = ("usage", "ms", "ratio", "batch", "setup", "inside", "calls", "rows", "note")
 QUALITY = tuple(name for name in HEADER if name not in COST)
 FORMS = {
     "diversity": "{:.3f}",
@@ -49,11 +53,14 @@ FORMS = {
     "answers": "{:.1f}",
     "n_changed": "{:.2f}",
     "gower_l1": "{:.3f}",
+    "euclidean": "{:.3f}",
     "l2": "{:.3f}",
     "linf": "{:.3f}",
     "proximity": "{:.2f}",
     "nn_ratio": "{:.2f}",
 }
+# Measures that are given with a 95 % interval of their mean.
+WITH_INTERVAL = ("n_changed", "gower_l1", "euclidean", "nn_ratio")
 SUPERLATIVES = {
     "gower_l1": "nearest",
     "n_changed": "fewest features",
@@ -70,6 +77,21 @@ ABOUT_RANKS = (
     "confidence (bootstrap over rows). Bold: the first, and all whom Wilcoxon's test with Holm's correction does not tell "
     "from it. Rows of the same black box are related, so read the tests as optimistic."
 )
+ABOUT_SUMMARY = (
+    "The distance of each system divided by that of the nearest counterfactual known: the ratio of means over the queries of "
+    "one dataset and black box (a cell) that the system answers validly, then the geometric mean over cells. In brackets its "
+    "95 % interval (bootstrap over queries), then the 10 and 90 % quantiles of the cells. The nearest known is the best "
+    "valid answer of all systems of this run. *÷ proven optimum*: the same ratio over the queries for which treecf or the "
+    "MILP proves the nearest counterfactual by gower_l1. *within 1 %*: the share of answers at most 1 % farther than the "
+    "nearest known. *ms*: the geometric mean over cells of the median processor time per explanation. A hollow point of "
+    "the picture is of the bundled datasets only."
+)
+# Distances, and the systems that are left out of each because they minimise the other one.
+DISTANCES = {
+    "gower_l1": ("ours-closest-euclidean",),
+    "euclidean": ("ours-closest", "ours-sparse", "treecf-exact", "treecf-genetic", "milp-exact"),
+}
+EXACT = ("treecf-exact", "milp-exact")
 TRADE_OFFS = (
     ("gower_l1", "nn_ratio", ("gower_l1", "distance to real rows, nn_ratio"), ("low", "low"), False, "Near and real"),
     (
@@ -124,28 +146,106 @@ def glance(results: Results, about: dict[str, Any], quick: bool) -> Iterator[Blo
         f"{int((lines['status'] == TIMEOUT).sum()):,} of them timed out. "
         f"`{about['command']}`"
     )
+    yield from summarised(results)
     for sentence in reading(results):
         yield Text(sentence)
     yield Text(
-        "gower_l1 / ms of one explanation, medians over runs; in brackets the share of rows with a valid answer where it is "
-        "not all."
+        "gower_l1 / ms of one explanation, medians over runs; in brackets the share of the rows tried that have a valid "
+        "answer, where it is not all."
     )
-    yield overview(results)
+    yield from overview(results)
 
 
-def overview(results: Results) -> Grid:
-    """Everybody on everything: how near and how fast, a column a black box."""
-    settings = results.settings("free")
-    boxes = [summary.per_run(results.part(question="free", data=data, box=box)).groupby("method") for data, box in settings]
-    rows = [
-        [results.title(name), *(near_and_fast(own.get_group(name)) if name in own.groups else "" for own in boxes)]
-        for name in results.part(question="free")["method"].unique()
+def summarised(results: Results) -> Iterator[Block]:
+    """Every system over all datasets and black boxes, as one picture and a table per distance."""
+    free = summary.came_to_answer(results.part(question="free"))
+    panels = [(name, points) for name in DISTANCES if name in free and len(points := relative_points(results, free, name))]
+    if not panels:
+        return
+    drawn = figures.near_and_fast(panels, how_many(free))
+    yield Picture("summary", drawn, "Distance relative to the nearest known against milliseconds, a point per system")
+    shares = ", ".join(f"{box} {count:,} of {tried:,}" for box, (count, tried) in relative.proven(free).items())
+    yield Text(ABOUT_SUMMARY + (f" Proven to be the nearest by gower_l1, of the queries tried: {shares}." if shares else ""))
+    for name, points in panels:
+        yield Grid([name, *SUMMARY_HEADER], [summary_line(at) for _, at in points.iterrows()])
+
+
+def how_many(free: pd.DataFrame) -> str:
+    settings = free[["data", "box"]].drop_duplicates()
+    kinds = counted(settings["box"].nunique(), "kind")
+    return (
+        f"How near, how fast: {counted(settings['data'].nunique(), 'dataset')}, {kinds} of model, {len(free):,} explanations"
+    )
+
+
+SUMMARY_HEADER = (
+    "cells",
+    "queries",
+    "valid %",
+    "÷ nearest known",
+    "10 – 90 % of cells",
+    "÷ proven optimum",
+    "within 1 %",
+    "ms",
+)
+
+
+def relative_points(results: Results, free: pd.DataFrame, name: str) -> pd.DataFrame:
+    points = relative.table(relative.cells(free, name)).drop(index=list(DISTANCES[name]), errors="ignore")
+    everywhere = {entry.name for entry in ENTRIES if entry.everywhere}
+    return points.assign(
+        title=[results.title(method) for method in points.index],
+        ours=points.index.str.startswith("ours-"),
+        exact=points.index.isin(EXACT),
+        everywhere=points.index.isin(everywhere),
+    )
+
+
+def summary_line(at: pd.Series) -> list[str]:
+    return [
+        at["title"],
+        f"{at['cells']:.0f}",
+        f"{at['queries']:,.0f}",
+        percent(at["valid"]),
+        f"{ratio(at['ratio'])} ({ratio(at['low'])} – {ratio(at['high'])})",
+        f"{ratio(at['least'])} – {ratio(at['most'])}",
+        "" if np.isnan(at["to_optimum"]) else ratio(at["to_optimum"]),
+        f"{at['near']:.0f} %",
+        three_digits(at["ms"]),
     ]
-    return Grid(["system", *(f"{data}, {box}" for data, box in settings)], rows)
+
+
+def percent(value: float) -> str:
+    """Return a percentage that is 100 only if all are."""
+    return "100" if value == 100 else f"{min(value, 99.9):.1f}"
+
+
+def ratio(value: float) -> str:
+    return f"{value:.3f}" if value < 2 else f"{value:.1f}"
+
+
+def overview(results: Results) -> Iterator[Grid]:
+    """Everybody on everything: how near and how fast, a table per dataset, a column per black box."""
+    settings = results.settings("free")
+    for name in dict.fromkeys(data for data, _ in settings):
+        boxes = {
+            f"{data}, {box}": summary.per_run(results.part(question="free", data=data, box=box)).groupby("method")
+            for data, box in settings
+            if data == name
+        }
+        rows = [
+            [
+                results.title(method),
+                *(near_and_fast(own.get_group(method)) if method in own.groups else "" for own in boxes.values()),
+            ]
+            for method in results.part(question="free", data=name)["method"].unique()
+        ]
+        yield Grid(["system", *boxes], rows)
 
 
 def near_and_fast(runs: pd.DataFrame) -> str:
-    valid, near, ms = runs[["valid", "gower_l1", "ms"]].median()
+    valid, tried, near, ms = runs[["valid", "tried", "gower_l1", "ms"]].median()
+    valid = 100 * valid / tried if tried else 0.0
     if valid == 0 or np.isnan(near):
         return "– (0 %)"
     return f"{near:.3f} / {three_digits(ms)}" + ("" if valid >= 99.95 else f" ({valid:.0f} %)")
@@ -176,7 +276,8 @@ def setting_blocks(results: Results, data: str, box: str) -> Iterator[Block]:
         yield Text(
             f"Balanced accuracy of the black box on test rows {100 * facts['accuracy']:.0f} %, {facts['training_rows']:,} "
             f"training rows, {facts['refused']:,} rows refused. Shares are of all rows asked, failures included; the other "
-            "means are over valid answers: medians over runs, lowest – highest in brackets."
+            "means are over valid answers; in brackets the 95 % interval of the mean (bootstrap over rows) of features, "
+            "gower_l1, euclidean and nn_ratio, and the lowest and highest run of the others."
         )
     yield main_table(results, data, box, "free", QUALITY)
     yield main_table(results, data, box, "free", COST)
@@ -206,6 +307,7 @@ def main_table(results: Results, data: str, box: str, question: str, columns: Se
 def cell(name: str, runs: pd.DataFrame, lines: pd.DataFrame, about: pd.DataFrame) -> str:
     special = {
         "runs": lambda: f"{len(runs)}",
+        **{score: lambda score=score: with_interval(lines, score) for score in WITH_INTERVAL},
         "ms": lambda: milliseconds(lines["seconds"]),
         "setup": lambda: measuring.spread(list(pd.to_numeric(about["setup"], errors="coerce")), "{:.1f}"),
         "note": lambda: note(about),
@@ -213,6 +315,15 @@ def cell(name: str, runs: pd.DataFrame, lines: pd.DataFrame, about: pd.DataFrame
         "ratio": lambda: measuring.spread(list(runs["ratio"]), "{:.2f}" if runs["ratio"].max() < 10 else "{:.0f}"),
     }
     return special[name]() if name in special else measuring.spread(list(runs[name]), FORMS.get(name, "{:.0f}"))
+
+
+def with_interval(lines: pd.DataFrame, score: str) -> str:
+    """Return the mean over valid answers and where it lies with 95 % confidence."""
+    mean, (low, high) = lines[score].mean(), summary.interval(lines[score])
+    if np.isnan(mean):
+        return ""
+    said, *ends = (FORMS[score].format(value) for value in (mean, low, high))
+    return said if np.isnan(low) or ends[0] == ends[1] else f"{said} ({' – '.join(ends)})"
 
 
 def note(about: pd.DataFrame) -> str:
@@ -245,15 +356,21 @@ def batches(about: pd.DataFrame) -> list[float]:
     ]
 
 
+def shown_settings(results: Results) -> list[tuple[str, str]]:
+    """Return the bundled datasets with their black boxes, which have pictures of their own; all if none is bundled."""
+    settings = results.settings("free")
+    return [setting for setting in settings if setting[0] in BUNDLED] or settings
+
+
 def trade_offs(results: Results) -> Iterator[Section]:
     blocks: list[Block] = []
-    for box in dict.fromkeys(box for _, box in results.settings("free")):
+    for box in dict.fromkeys(box for _, box in shown_settings(results)):
         parts = [
             summary.per_run(results.part(question="free", data=data, box=box))
             .groupby("method", sort=False)
             .mean(numeric_only=True)
             .assign(data=data)
-            for data, other in results.settings("free")
+            for data, other in shown_settings(results)
             if other == box
         ]
         points = pd.concat(parts).reset_index()
@@ -331,7 +448,7 @@ def several(results: Results) -> Iterator[Section]:
 
 def agreements(results: Results) -> Iterator[Section]:
     blocks: list[Block] = []
-    for data, box in results.settings("free"):
+    for data, box in shown_settings(results):
         shares = summary.agreement(summary.came_to_answer(results.part(question="free", data=data, box=box)))
         if len(shares) > 1:
             named = shares.rename(index=results.title, columns=results.title)
@@ -373,8 +490,9 @@ def measured(about: dict[str, Any], plan: Plan) -> Iterator[Block]:
     yield Text(
         f"The first {plan.rows} refused rows (test rows first) for everybody, one at a time in a process of their own, "
         f"after one that does not count. {limits.row:g} s a row, then the process is killed and a fresh one goes on "
-        f"({limits.processes} at most); no row is begun after {limits.method:g} s of processor time; {limits.setup:g} s to "
-        "get ready, counted apart as set-up. Every row without a valid answer counts as invalid. Realism is measured against "
+        f"({limits.processes} at most); no row is begun after {limits.method:g} s of processor time, or {limits.slow:g} s by "
+        f"a system slower than 50 ms per row, which has fewer rows then; {limits.setup:g} s to get ready, counted apart as "
+        "set-up. Every row without a valid answer counts as invalid. Realism is measured against "
         f"{plan.crowd:,} training rows drawn once. Times are processor times; read them as ratios within one run. What is "
         "not fair, and how it was handled: benchmarks/README.md."
     )

@@ -16,10 +16,11 @@ CROWD = 4000
 # Shakes nobody has seen: the seed of the setting is what robust answers were found with.
 FRESH = 10_000
 MEASURED = (
-    *("n_changed", "gower_l1", "l2", "linf", "proximity", "undivided"),
+    *("n_changed", "gower_l1", "euclidean", "l2", "linf", "proximity", "undivided"),
     *("nn_ratio", "inlier", "ynn", "violations", "robust", "recourse"),
 )
-COSTS = ("seconds", "model", "calls", "rows")
+# `proven`: whether a system with a proof has proven that nothing is nearer by gower_l1.
+COSTS = ("seconds", "model", "calls", "rows", "proven")
 NOT_FLIPPED = "does not flip the model"
 
 
@@ -120,6 +121,7 @@ class Judge:
         found: dict[str, Callable[[], Any]] = {
             "n_changed": lambda: metrics.features_changed(scale, before, after),
             "gower_l1": lambda: norms["l1"],
+            "euclidean": lambda: euclidean(scale, before, after),
             "l2": lambda: norms["l2"],
             "linf": lambda: norms["linf"],
             "proximity": lambda: metrics.proximity(scale, before, after),
@@ -131,6 +133,16 @@ class Judge:
             "recourse": lambda: metrics.robustness(model, scale, after, target, rows=before, seed=seed),
         }
         return {name: found[name]() for name in self.measured if name in found}
+
+
+def euclidean(scale: metrics.Scale, before: pd.DataFrame, after: pd.DataFrame) -> np.ndarray:
+    """Return the Euclidean norm of |change| / standard deviation, and 1 per changed category."""
+    codec = scale.codec
+    change = np.abs(scale.codes(after) - scale.codes(before))
+    spread = np.where(codec.profile.std > 0, codec.profile.std, 1.0)
+    change[:, codec.numeric] /= spread[codec.numeric]
+    change[:, codec.categorical] = change[:, codec.categorical] > 0
+    return np.asarray(np.sqrt((change**2).sum(axis=1)))
 
 
 def undivided_proximity(scale: metrics.Scale, before: pd.DataFrame, after: pd.DataFrame) -> np.ndarray:

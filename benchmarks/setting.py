@@ -11,23 +11,33 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.class_weight import compute_sample_weight
-from xgboost import XGBClassifier
+from xgboost import XGBClassifier, XGBRegressor
 
+from benchmarks.at_least import AtLeast
+from benchmarks.yardstick import tables
+from benchmarks.yardstick.worlds import encoder
 from fasterce import Schema, datasets
-from fasterce.cli.adult_demo import balanced, preprocessing
+from fasterce.cli.adult_demo import balanced
 
-DATASETS = ("adult", "german_credit", "lending_club")
+BUNDLED = ("adult", "german_credit", "lending_club")
+FROM_PACKAGES = (
+    *("default", "orange_juice", "caravan", "carseats", "bikeshare"),
+    *("titanic", "staff", "apartments", "penguins"),
+)
+DATASETS = BUNDLED + FROM_PACKAGES
 BOXES = ("mlp", "xgboost", "random_forest", "logistic")
 WANTED = 1
 MOST_ROUNDS = 20
+# Of the numbers a regression predicts, the quantile a counterfactual has to reach.
+HIGH = 0.6
 # Share of the rows below which a class is rare.
 RARE = 0.1
 # Few loans went bad: only a network held back learns from them (the grid of `benchmarks.paper`, by validation).
@@ -51,7 +61,7 @@ QUESTIONS = {question.name: question for question in (FREE, FROZEN, SEVERAL)}
 @dataclass(frozen=True)
 class Setting:
     """`rows` are distinct rows that the model does not give `wanted`, test data first; labels are 1 for the favourable
-    outcome and 0."""
+    outcome and 0. Of a regression, the favourable outcome is a prediction of at least `low`."""
 
     data: str
     box: str
@@ -122,30 +132,36 @@ def _at_most(train_rows: int | None, rows: int) -> int | None:
 
 
 def prepare(name: str, box: str, seed: int, train_rows: int | None = None) -> Setting:
-    data = datasets.load(name)
-    y = (data.y == data.wanted).astype(int)
+    source = tables.load(name)
+    size, stratify = _at_most(train_rows, len(source.y)), None if source.regression else source.y
     X_train, X_test, y_train, y_test = train_test_split(
-        data.X, y, test_size=0.2, train_size=_at_most(train_rows, len(y)), random_state=seed, stratify=y
+        source.X, source.y, test_size=0.2, train_size=size, random_state=seed, stratify=stratify
     )
-    model = make_pipeline(preprocessing(), classifier(box, seed, name))
+    model: Any = make_pipeline(encoder(source.schema), (regressor if source.regression else classifier)(box, seed, name))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if box == "mlp":
+        if source.regression:
+            model = AtLeast(
+                model.fit(X_train, y_train), float(np.round(np.quantile(y_train, HIGH), 2)), float(np.std(y_train))
+            )
+            y_train, y_test = ((y >= model.low).astype(int) for y in (y_train, y_test))
+        elif box == "mlp":
             model.fit(X_train, y_train, mlpclassifier__sample_weight=class_weights(y_train))
         else:
             model.fit(*balanced(X_train, y_train))
     refused = pd.concat([X[model.predict(X) != WANTED] for X in (X_test, X_train)]).drop_duplicates()
+    declared = datasets.load(name).schema if name in BUNDLED else source.schema
     return Setting(
         data=name,
         box=box,
         seed=seed,
-        schema=data.schema.unconstrained(),
+        schema=source.schema,
         model=model,
         X_train=X_train.reset_index(drop=True),
         y_train=y_train.reset_index(drop=True),
         rows=refused.reset_index(drop=True),
-        decimals={f.name: f.decimals for f in data.schema.features if f.numeric},
-        immutable=tuple(f.name for f in data.schema.features if not f.mutable),
+        decimals={f.name: f.decimals for f in source.schema.features if f.numeric},
+        immutable=tuple(f.name for f in declared.features if not f.mutable),
         accuracy=float(balanced_accuracy_score(y_test, model.predict(X_test))),
     )
 
@@ -163,3 +179,13 @@ def classifier(box: str, seed: int, data: str = "") -> Any:
     if box == "random_forest":
         return RandomForestClassifier(100, min_samples_leaf=3, random_state=seed)
     return LogisticRegression(max_iter=1000)
+
+
+def regressor(box: str, seed: int, data: str = "") -> Any:
+    if box == "mlp":
+        return MLPRegressor(hidden_layer_sizes=(64, 32), random_state=seed, **PERCEPTRON.get(data, {"max_iter": 200}))
+    if box == "xgboost":
+        return XGBRegressor(n_estimators=100, max_depth=6, learning_rate=0.1, random_state=seed)
+    if box == "random_forest":
+        return RandomForestRegressor(100, min_samples_leaf=3, random_state=seed)
+    return Ridge()

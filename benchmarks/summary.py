@@ -14,7 +14,7 @@ from fasterce import metrics
 REFERENCE = "ours-closest"
 PERCENT = ("valid", "success", "inlier", "ynn", "robust", "recourse")
 MEANS = (
-    *("valid", "success", "n_changed", "gower_l1", "l2", "linf", "proximity", "nn_ratio", "inlier", "ynn"),
+    *("valid", "success", "n_changed", "gower_l1", "euclidean", "l2", "linf", "proximity", "nn_ratio", "inlier", "ynn"),
     *("robust", "recourse", "violations", "calls", "rows", "answers", "diversity"),
 )
 RESAMPLES = 1000

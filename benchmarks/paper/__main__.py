@@ -21,7 +21,7 @@ from benchmarks.bench import ended_as_interrupted
 from benchmarks.paper import report
 from benchmarks.paper.plan import PARTS, RIVALS, PaperPlan
 from benchmarks.paper.run import PaperRun
-from benchmarks.setting import DATASETS
+from benchmarks.setting import BUNDLED
 from benchmarks.store import Store
 
 HERE = Path(__file__).parents[1]
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="little data, two runs, a few minutes")
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS)
+    parser.add_argument("--datasets", nargs="+", choices=BUNDLED)
     parser.add_argument("--parts", nargs="+", choices=PARTS, help="experiments to run, all by default")
     parser.add_argument("--rivals", nargs="*", choices=list(RIVALS))
     parser.add_argument("--seeds", nargs="+", type=int)

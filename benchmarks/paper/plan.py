@@ -10,7 +10,7 @@ from benchmarks.measuring import package_versions
 from benchmarks.paper.networks import TARGETS
 from benchmarks.plan import HARNESS, HERE, package_sources
 from benchmarks.rivals.catalogue import find
-from benchmarks.setting import DATASETS
+from benchmarks.setting import BUNDLED
 from benchmarks.store import Key, digest, fingerprint
 
 BOX = "mlp"
@@ -62,7 +62,7 @@ class PaperPlan:
     slow_limits   the same for slow rivals (ICEGP), which are run for one target only
     """
 
-    datasets: tuple[str, ...] = DATASETS
+    datasets: tuple[str, ...] = BUNDLED
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     rivals: tuple[str, ...] = tuple(RIVALS)
     parts: tuple[str, ...] = PARTS

@@ -21,6 +21,7 @@ class Entry:
     constraints : which of the constraints in the problem's spec it is given and keeps to; the rest it knows nothing of.
     batch : it has a call for many rows at once (`explain_batch`), timed apart.
     costly : minutes a black box, so that a whole run asks it only the paper's question about the paper's black box.
+    everywhere : asked about every dataset by a whole run; the others only about the bundled ones.
     package : the distribution whose version is reported; none for what is written here.
     """
 
@@ -32,6 +33,7 @@ class Entry:
     constraints: frozenset[str] = frozenset()
     batch: bool = False
     costly: bool = False
+    everywhere: bool = False
     package: str = ""
 
     @property
@@ -52,14 +54,15 @@ FROZEN = frozenset({IMMUTABLE})
 RANGED = frozenset({RANGES})
 TREES = ("xgboost",)
 ENTRIES = (
-    Entry("fasterce closest", "ours", "closest", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("fasterce closest", "ours", "closest", constraints=BOTH, batch=True, everywhere=True, package="fasterce"),
+    Entry("fasterce closest, euclidean", "ours", "closest-euclidean", constraints=BOTH, everywhere=True, package="fasterce"),
     Entry("fasterce closest, not compiled", "ours", "closest-untwinned", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("fasterce sparse", "ours", "sparse", constraints=BOTH, batch=True, package="fasterce"),
+    Entry("fasterce sparse", "ours", "sparse", constraints=BOTH, batch=True, everywhere=True, package="fasterce"),
     Entry("fasterce realistic", "ours", "realistic", constraints=BOTH, batch=True, package="fasterce"),
     Entry("fasterce robust", "ours", "robust", constraints=BOTH, batch=True, package="fasterce"),
-    Entry("NICE sparsity", "nice", "sparsity", package="NICEx"),
+    Entry("NICE sparsity", "nice", "sparsity", everywhere=True, package="NICEx"),
     Entry("NICE plausibility", "nice", "plausibility", package="NICEx"),
-    Entry("DiCE random", "dice", "random", constraints=BOTH, package="dice-ml"),
+    Entry("DiCE random", "dice", "random", constraints=BOTH, everywhere=True, package="dice-ml"),
     Entry("DiCE genetic", "dice", "genetic", constraints=BOTH, package="dice-ml"),
     Entry("DiCE kdtree", "dice", "kdtree", constraints=BOTH, package="dice-ml"),
     Entry("CERTIFAI (our version)", "certifai", "genetic", asks="labels", constraints=BOTH),
@@ -74,7 +77,8 @@ ENTRIES = (
     Entry("jax-relax VanillaCF", "relax", "vanilla", SMOOTH, "gradients", FROZEN, batch=True, package="jax-relax"),
     Entry("jax-relax GrowingSphere", "relax", "sphere", boxes=SMOOTH, constraints=FROZEN, package="jax-relax"),
     Entry("treecf genetic", "treecf", "genetic", boxes=TREES, asks="trees", constraints=BOTH, batch=True, package="treecf"),
-    Entry("treecf exact, 2 s a row", "treecf", "exact", boxes=TREES, asks="trees", constraints=BOTH, package="treecf"),
+    Entry("treecf exact, 2 s a row", "treecf", "exact", TREES, "trees", BOTH, everywhere=True, package="treecf"),
+    Entry("MILP from closest, 2 s a row", "milp", "exact", SMOOTH, "gradients", everywhere=True),
     Entry("exhaustive: 1 feature, all values", "exhaustive", "one", asks="labels", constraints=BOTH),
     Entry("exhaustive: 1 feature, 2 on a grid", "exhaustive", "two", asks="labels", constraints=BOTH),
 )

