@@ -26,8 +26,8 @@ LEAST = 1e-9
 POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT, WORST, FEATURE, EDIT, KNOWN = range(10)
 # Shares of a change that are kept when it is traded for another change.
 SHARES = (0.5, 0.75, 0.9)
-# Reducing a change is not tried if it saves less than this share of the cost.
-LEAST_TRADE = 0.005
+# A change is not reduced by one unit if that saves less than this share of the cost.
+LEAST_UNIT = 0.005
 # A candidate this many times as dear as the best may become cheaper once its numbers are at the boundary.
 PROMISING = 1.2
 # One this many times as dear once they are there may become cheaper if another change is reduced.
@@ -857,12 +857,33 @@ def try_from_state(
 
 @compiled
 def traded_value(space: Space, queries: Queries, q: int, j: int, value: float, turn: int) -> float:
-    """Return a smaller change of number j, to be completed by another: one unit of its precision less, then less and less."""
+    """Return a smaller change of number j, to be completed by another: a share of it, or at last one unit of its precision
+    less."""
     base = queries.base[q, j]
-    if turn > 0:
-        return at_precision(space, queries, q, j, base + SHARES[turn - 1] * (value - base))
+    if turn < len(SHARES):
+        return at_precision(space, queries, q, j, base + SHARES[turn] * (value - base))
     unit = space.step[j] if space.step[j] > 0.0 else 1.0 / space.scale[j]
     return at_precision(space, queries, q, j, value - unit if value > base else value + unit)
+
+
+@compiled
+def trade(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, j: int,
+    turn: int, best: float, rounds: int,
+) -> int:  # fmt: skip
+    """Reduce number j of `memory.start` and complete it by the cheapest change of another feature; return where the result
+    is, -1 if it is not cheaper than the best."""
+    start, base = memory.start[j], queries.base[q, j]
+    copy_to(memory.state, memory.start)
+    memory.state[j] = traded_value(space, queries, q, j, start, turn)
+    inside = min(start, base) < memory.state[j] < max(start, base)
+    own = queries.row[q, j]
+    saved = change_cost(space, j, start, own) - change_cost(space, j, memory.state[j], own)
+    complete_row(queries.links, q, memory.state)
+    worth = turn < len(SHARES) or saved > LEAST_UNIT * best
+    if not inside or not worth or memory.counts[LEFT] <= 0 or not first_seen(memory, memory.state):
+        return -1
+    return try_from_state(scorer, space, queries, q, work, memory, tolerance, j, best, rounds)
 
 
 @compiled
@@ -871,36 +892,34 @@ def improve(
     rounds: int,
 ) -> int:  # fmt: skip
     """Replace one change of a candidate after another by the cheapest change of any feature, or reduce a number and complete
-    it by the cheapest change; return where the result is."""
-    row, base = queries.row[q], queries.base[q]
+    it by the cheapest change; return where the result is.
+
+    Units of numbers are traded last: such steps are small.
+    """
+    row, base, start = queries.row[q], queries.base[q], memory.start
     better = place
     memory.counts[KNOWN] = memory.pool_known[place]
     while better >= 0:
         place, better = better, -1
-        start, best = memory.start, memory.pool_cost[place]
+        best = memory.pool_cost[place]
         copy_to(start, memory.pool_codes[place])
         several = changes_of(start, row) > 1
-        for j in range(len(base)):
-            if start[j] == base[j] or better >= 0 or memory.counts[LEFT] <= 0:
-                continue
-            if queries.links.linked[j] and not queries.free[q, j]:
-                continue
-            copy_to(memory.state, start)
-            memory.state[j] = base[j]
-            complete_row(queries.links, q, memory.state)
-            if several and first_seen(memory, memory.state):
-                better = try_from_state(scorer, space, queries, q, work, memory, tolerance, -1, best, rounds)
-            if scorer.kind == TREES or not space.numeric[j] or start[j] == MISSING or base[j] == MISSING:
-                continue
-            for turn in range(len(SHARES) + 1 if several else 1):
+        for units in range(0 if several else 1, 2):
+            for j in range(len(base)):
+                if start[j] == base[j] or better >= 0 or memory.counts[LEFT] <= 0:
+                    continue
+                if queries.links.linked[j] and not queries.free[q, j]:
+                    continue
                 copy_to(memory.state, start)
-                memory.state[j] = traded_value(space, queries, q, j, start[j], turn)
-                inside = min(start[j], base[j]) < memory.state[j] < max(start[j], base[j])
-                saved = change_cost(space, j, start[j], row[j]) - change_cost(space, j, memory.state[j], row[j])
+                memory.state[j] = base[j]
                 complete_row(queries.links, q, memory.state)
-                worth = better < 0 and inside and memory.counts[LEFT] > 0 and saved > LEAST_TRADE * best
-                if worth and first_seen(memory, memory.state):
-                    better = try_from_state(scorer, space, queries, q, work, memory, tolerance, j, best, rounds)
+                if units == 0 and first_seen(memory, memory.state):
+                    better = try_from_state(scorer, space, queries, q, work, memory, tolerance, -1, best, rounds)
+                if scorer.kind == TREES or not space.numeric[j] or start[j] == MISSING or base[j] == MISSING:
+                    continue
+                for turn in range(units * len(SHARES), len(SHARES) + units):
+                    if better < 0:
+                        better = trade(scorer, space, queries, q, work, memory, tolerance, j, turn, best, rounds)
     memory.counts[KNOWN] = 0
     return place
 
@@ -1055,21 +1074,19 @@ def search_query(
 def improve_best(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
 ) -> None:
-    """Improve the cheapest candidates, and the cheapest of those with the fewest changes."""
-    count = memory.counts[POOL]
-    order = memory.order
-    sort_order(memory.pool_expected, count, order)
-    fewest, sparsest = len(memory.state) + 1, -1
-    for k in order[:count]:
-        if memory.pool_changes[k] < fewest:
-            fewest, sparsest = memory.pool_changes[k], k
+    """Improve the cheapest candidates, and the cheapest of those with the fewest changes, once they are tight."""
+    if memory.counts[POOL] == 0:
+        return
+    tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.improved, effort.rounds)
+    count, order, sparsest = memory.counts[POOL], memory.order, sparsest_of(memory)
+    sort_order(memory.pool_cost, count, order)
     best = min(count, effort.improved)
     chosen = memory.chosen
     copy_to(chosen, order[:best])
     for rank in range(best):
-        improve(scorer, space, queries, q, work, memory, chosen[rank], tolerance, effort.rounds)
-    if sparsest >= 0:
-        improve(scorer, space, queries, q, work, memory, sparsest, tolerance, effort.rounds)
+        if memory.pool_cost[chosen[rank]] < math.inf:
+            improve(scorer, space, queries, q, work, memory, chosen[rank], tolerance, effort.rounds)
+    improve(scorer, space, queries, q, work, memory, sparsest, tolerance, effort.rounds)
 
 
 @compiled
