@@ -894,7 +894,7 @@ def improve(
     """Replace one change of a candidate after another by the cheapest change of any feature, or reduce a number and complete
     it by the cheapest change; return where the result is.
 
-    Units of numbers are traded last: such steps are small.
+    Units of numbers are traded last, since such steps are small, and only with an exact scorer.
     """
     row, base, start = queries.row[q], queries.base[q], memory.start
     better = place
@@ -904,7 +904,7 @@ def improve(
         best = memory.pool_cost[place]
         copy_to(start, memory.pool_codes[place])
         several = changes_of(start, row) > 1
-        for units in range(0 if several else 1, 2):
+        for units in range(0 if several else 1, 2 if scorer.exact else 1):
             for j in range(len(base)):
                 if start[j] == base[j] or better >= 0 or memory.counts[LEFT] <= 0:
                     continue
@@ -1074,19 +1074,24 @@ def search_query(
 def improve_best(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
 ) -> None:
-    """Improve the cheapest candidates, and the cheapest of those with the fewest changes, once they are tight."""
-    if memory.counts[POOL] == 0:
-        return
-    tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.improved, effort.rounds)
-    count, order, sparsest = memory.counts[POOL], memory.order, sparsest_of(memory)
-    sort_order(memory.pool_cost, count, order)
+    """Improve the cheapest candidates, and the cheapest of those with the fewest changes; with an exact scorer once they are
+    tight."""
+    if scorer.exact and memory.counts[POOL] > 0:
+        tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.improved, effort.rounds)
+    count, order = memory.counts[POOL], memory.order
+    sort_order(memory.pool_expected, count, order)
+    fewest, sparsest = len(memory.state) + 1, -1
+    for k in order[:count]:
+        if memory.pool_changes[k] < fewest and memory.pool_expected[k] < math.inf:
+            fewest, sparsest = memory.pool_changes[k], k
     best = min(count, effort.improved)
     chosen = memory.chosen
     copy_to(chosen, order[:best])
     for rank in range(best):
         if memory.pool_cost[chosen[rank]] < math.inf:
             improve(scorer, space, queries, q, work, memory, chosen[rank], tolerance, effort.rounds)
-    improve(scorer, space, queries, q, work, memory, sparsest, tolerance, effort.rounds)
+    if sparsest >= 0:
+        improve(scorer, space, queries, q, work, memory, sparsest, tolerance, effort.rounds)
 
 
 @compiled
