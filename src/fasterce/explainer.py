@@ -426,10 +426,13 @@ class FasterCE(Transforming, BaseEstimator):
         arrays = run_search(ledger, verifier, plan=plan)
         infeasible = infeasibility.diagnose(ledger, verifier, plan, run_search, started)
         found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
-        held = plan.constraints
-        in_force = (*(one.text for one in held.active), *(one.text for one in held.definitions))
-        described = replace(found, options=options.values(), cut_short=plan.clock.ran_out, model=model_name(self.model))
-        found = replace(described, constraints=in_force)
+        found = replace(
+            found,
+            options=options.values(),
+            cut_short=plan.clock.ran_out,
+            model=model_name(self.model),
+            constraints=plan.constraints.texts,
+        )
         return self._with_chances(found, predictor, compiled)
 
     def _with_chances(self, found: Explanation, predictor: Predictor, compiled: CompiledModel | None) -> Explanation:
@@ -443,7 +446,7 @@ class FasterCE(Transforming, BaseEstimator):
             scores = compiled.evaluate(arrays.codes).scores
             values = None if scores is None else np.exp(scores)
         elif values is None and found.options["budget"] is None and not found.cut_short:
-            frame = predictor.table.as_returned(found.rows.iloc[arrays.query], arrays.before, arrays.codes)
+            frame = predictor.table.as_returned(found.rows, arrays.query, arrays.before, arrays.codes)
             values = predictor.verify(frame, raw=True).values
         return found if values is None else replace(found, arrays=arrays.with_chances(values), usage=predictor.usage)
 

@@ -586,7 +586,8 @@ class Explanation:
         )
 
     def _typed(self, positions: NDArray[np.intp]) -> pd.DataFrame:
-        part = self.rows.iloc[self.arrays.query[positions]]
+        query = self.arrays.query[positions]
+        part = self.rows if np.array_equal(query, np.arange(len(self.rows))) else self.rows.iloc[query]
         return self.table.rewrite(part, self.arrays.before[positions], self.arrays.codes[positions])
 
     def summary(self) -> dict[str, Any]:

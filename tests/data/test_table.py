@@ -524,7 +524,7 @@ def test_what_is_returned_keeps_gaps_beside_finer_numbers() -> None:
     table = table_like(pd.DataFrame({"a": pd.Series([0.1, np.nan, 3.0], dtype="float32")}))
     query = pd.DataFrame({"a": [0.1, np.nan, 3.0]})
     codes = table.read(query).codes
-    seen = table.as_returned(query, codes, codes)["a"]
+    seen = table.as_returned(query, np.arange(len(query)), codes, codes)["a"]
     assert seen.iloc[0] == 0.1, "the query holds it more precisely"
     assert np.isnan(seen.iloc[1])
 

@@ -86,9 +86,9 @@ class Filter:
         readable = np.ones(len(batch), dtype=bool)
         readable[list(reading.problems)] = False
         part, names = batch.take(readable), {name.text for name in filters.names_of(self.of_model) if name.from_model}
-        predicted, failed = _predict(
-            predictor, predictor.table.as_returned(part.frame, *[reading.codes[readable]] * 2), names, self.position
-        )
+        codes = reading.codes[readable]
+        frame = predictor.table.as_returned(part.frame, np.arange(len(part)), codes, codes)
+        predicted, failed = _predict(predictor, frame, names, self.position)
 
         def column(name: ColumnName) -> pa.Array:
             return predicted[name.text] if name.from_model else part.column(name.text)

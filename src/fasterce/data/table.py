@@ -164,7 +164,7 @@ class Table:
         if self._cells is None:
             return None
         place = {name: k for k, name in enumerate(frame.columns)}
-        cells = frame.to_numpy(dtype=object)
+        cells = _cells_of(frame)
         codes = np.empty((len(frame), len(self.schema)))
         for j, cell in enumerate(self._cells):
             for i, value in enumerate(cells[:, place[cell.name]].tolist()):
@@ -184,6 +184,9 @@ class Table:
 
     def frame(self, codes: Floats) -> pd.DataFrame:
         """Return the rows as the model saw them in training: same columns, order and dtypes."""
+        if self._only_dtype is not None:
+            values = np.where(codes == MISSING, np.nan, codes) if self._only_dtype.kind == "f" else codes
+            return pd.DataFrame(values.astype(self._only_dtype), columns=self._names)
         columns: dict[Hashable, Column | pd.Series] = {}
         for j, name in enumerate(self.schema.names):
             values = self.column(j, codes[:, j])
@@ -191,6 +194,17 @@ class Table:
             columns[name] = pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
         columns |= {one.name: one.column(len(codes)) for one in self.passthrough}
         return pd.DataFrame({name: columns[name] for name in self.columns or self.schema.names}, copy=False)
+
+    @cached_property
+    def _names(self) -> pd.Index:
+        return pd.Index(self.schema.names)
+
+    @cached_property
+    def _only_dtype(self) -> "np.dtype[Any] | None":
+        """The NumPy dtype of all columns, if they are numbers of the same dtype: one array holds them all."""
+        plain = all(feature.numeric and feature.value_type == value_types.NUMBER for feature in self.schema.features)
+        only = self.dtypes[0] if plain and len(set(self.dtypes)) == 1 and not self.passthrough else None
+        return only if isinstance(only, np.dtype) and only.kind in "iuf" else None
 
     def native(self, frame: pd.DataFrame) -> Any:
         """Return a pandas frame as the kind of table the model saw in training."""
@@ -277,10 +291,16 @@ class Table:
                 return converted.rename(column.name)
         return merged.rename(column.name)
 
-    def as_returned(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
+    def as_returned(self, rows: pd.DataFrame, places: Indices, before: Floats, after: Floats) -> pd.DataFrame:
         """Return the model's frame of rewritten rows, with their own passthrough values; unchanged numbers and times that
-        the query holds more precisely are kept."""
+        the query holds more precisely are kept.
+
+        `places` are the positions of the queries in `rows`, `before` their codes.
+        """
         frame = self.frame(after)
+        if not self.passthrough and not self._finer:
+            return frame
+        rows = rows.iloc[places]
         for one in self.passthrough:
             if one.name in rows.columns:
                 frame[one.name] = _as_dtype(rows[one.name], one.dtype)
@@ -454,6 +474,13 @@ def check_columns(X: pd.DataFrame, schema: Schema, option: str, required: Sequen
     if extra:
         fields = {"option": option, "column": extra[0], "expected": schema.names, "extra": extra}
         raise InputError("data.extra_column", **fields, suggestion=suggestion(extra[0], schema.names))
+
+
+def _cells_of(frame: pd.DataFrame) -> Objects:
+    """Return all cells; of a single row with columns of several types a Series is read faster."""
+    if len(frame) == 1 and (row := frame.iloc[0]).dtype == np.dtype(object):
+        return np.asarray(row.to_numpy()[None])
+    return np.asarray(frame.to_numpy(dtype=object))
 
 
 def _typical(column: pd.Series) -> object:

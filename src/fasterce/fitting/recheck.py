@@ -191,8 +191,7 @@ class Verdicts:
     def confirmed(self, lines: Indices, codes: Floats) -> tuple[Mask, Mask]:
         """Return whether `codes`, as they would be returned for the rows of these lines, reach the target, and whether the
         model returned a prediction."""
-        rows = self.issued.rows.iloc[self.issued.query[lines]]
-        frame = self.predictor.table.as_returned(rows, self.before[lines], codes)
+        frame = self.predictor.table.as_returned(self.issued.rows, self.issued.query[lines], self.before[lines], codes)
         predictions = self.predictor.verify(frame, self.target.raw)
         return self.target.confirmed(self.goal, predictions, lines), predictions.classes != FAILED
 

@@ -227,7 +227,7 @@ class Predictor:
             Whether the probabilities or numbers decide, not the labels.
         """
         found = None if self.direct is None or len(after) == 0 else self._verify_directly(self.direct, after, raw)
-        return self.verify(self.table.as_returned(rows.iloc[places], before, after), raw) if found is None else found
+        return self.verify(self.table.as_returned(rows, places, before, after), raw) if found is None else found
 
     def _verify_directly(self, direct: DirectFunction, codes: Floats, raw: bool) -> Predictions | None:
         """Return labels with the probabilities of the same run; None if the model fails on a row, which frames find."""

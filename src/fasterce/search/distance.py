@@ -139,9 +139,11 @@ class Distance:
     def _between(self, codes: Floats, row: Floats) -> Floats:
         change = np.abs(codes - row)
         price = change * self.weight + (change > 0) * self.flat
+        changed = np.asarray((change > 0).reshape(-1, change.shape[-1]).any(axis=0))
         for curve in self.curves:
-            j = curve.feature
-            price[..., j] = np.abs(curve.at(codes[..., j]) - curve.at(row[..., j]))
+            if changed[curve.feature]:
+                j = curve.feature
+                price[..., j] = np.abs(curve.at(codes[..., j]) - curve.at(row[..., j]))
         return np.asarray(price)
 
     def shrinkable(self, codes: Floats, row: Floats) -> Floats:

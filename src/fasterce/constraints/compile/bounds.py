@@ -36,16 +36,8 @@ class FeatureBounds:
     transitions: Mask | None = None
     ranks: Floats | None = None
 
-    def bounds(self, codes: Floats, seen: tuple[float, float]) -> tuple[Floats, Floats]:
-        """Return the bounds of each query; an inferred range widens for a query outside it, a declared one does not."""
-        # A missing value is NaN here, which bounds nothing: it may be filled with any value of the data.
-        codes = np.where(self.is_missing(codes), np.nan, codes) if self.feature.nullable else codes
-        low = np.fmin(seen[0], codes) if self.low is None else np.full_like(codes, self.low)
-        high = np.fmax(seen[1], codes) if self.high is None else np.full_like(codes, self.high)
-        if self.up:
-            low = np.fmax(low, codes)
-        if self.down:
-            high = np.fmin(high, codes)
+    def near(self, codes: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return bounds narrowed to what is near the value of each query; NaN, a missing value, narrows nothing."""
         for near in self.nears:
             up, down = _reach(near, codes)
             low, high = np.fmax(low, tidy(codes - down)), np.fmin(high, tidy(codes + up))
@@ -68,6 +60,55 @@ class FeatureBounds:
         if self.feature.integer:
             return np.asarray(np.ceil(low) <= np.floor(high))
         return np.asarray(low <= high)
+
+
+class BoundArrays:
+    """The bounds of all features as arrays (features,), for many queries at once.
+
+    `seen` are the ranges of the data (features, 2).
+    """
+
+    def __init__(self, bounds: Sequence[FeatureBounds], seen: Sequence[tuple[float, float]]) -> None:
+        features = [one.feature for one in bounds]
+        self.each = bounds
+        self.seen = np.array(seen, dtype=np.float64).reshape(-1, 2).T
+        self.low = np.array([np.nan if one.low is None else one.low for one in bounds])
+        self.high = np.array([np.nan if one.high is None else one.high for one in bounds])
+        self.up, self.down = np.array([one.up for one in bounds]), np.array([one.down for one in bounds])
+        self.frozen = np.array([one.frozen for one in bounds])
+        self.from_row = np.array([one.from_row for one in bounds])
+        self.numeric = np.array([feature.numeric for feature in features])
+        self.integer = np.array([feature.numeric and feature.integer for feature in features])
+        self.missing_code = np.array([feature.missing_code if feature.nullable else np.nan for feature in features])
+        self.step = np.array([one.step for one in bounds])
+        self.near = [j for j, one in enumerate(bounds) if one.nears]
+        self.required = [j for j, one in enumerate(bounds) if one.required]
+        self.allowed = {j: one.allowed for j, one in enumerate(bounds) if not one.feature.numeric}
+        self.transitions = {j: one.transitions for j, one in enumerate(bounds) if one.transitions is not None}
+
+    def of(self, codes: Floats) -> tuple[Floats, Floats]:
+        """Return the bounds of each query (rows, features); an inferred range widens for a query outside it, a declared one
+        does not."""
+        # A missing value is NaN here, which bounds nothing: it may be filled with any value of the data.
+        known = np.where(codes == self.missing_code, np.nan, codes)
+        low = np.where(np.isnan(self.low), np.fmin(self.seen[0], known), self.low)
+        high = np.where(np.isnan(self.high), np.fmax(self.seen[1], known), self.high)
+        low = np.where(self.up, np.fmax(low, known), low)
+        high = np.where(self.down, np.fmin(high, known), high)
+        for j in self.near:
+            low[:, j], high[:, j] = self.each[j].near(known[:, j], low[:, j], high[:, j])
+        return low, high
+
+    def anchors(self, codes: Floats) -> Floats:
+        """Return where the grid of each query begins (rows, features)."""
+        return np.where(self.from_row & (codes != self.missing_code), codes, 0.0)
+
+    def possible(self, low: Floats, high: Floats, anchor: Floats) -> Mask:
+        """Return whether there is a value of the feature's precision and grid between these bounds (rows, features)."""
+        found = np.where(self.integer, np.ceil(low) <= np.floor(high), low <= high)
+        for j in map(int, np.flatnonzero(self.step)):
+            found[:, j] = self.each[j].possible(low[:, j], high[:, j], anchor[:, j])
+        return np.asarray(found | ~self.numeric)
 
 
 def _reach(near: Near, codes: Floats) -> tuple[Floats, Floats]:

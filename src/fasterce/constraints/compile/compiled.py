@@ -7,16 +7,18 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fasterce.constraints.compile.active import ActiveConstraint, PermittedRange, collect
 from fasterce.constraints.compile.binding import bind, repaired
-from fasterce.constraints.compile.bounds import FeatureBounds, feature_bounds
+from fasterce.constraints.compile.bounds import BoundArrays, FeatureBounds, feature_bounds
 from fasterce.constraints.compile.dependencies import Dependencies, Dependency
 from fasterce.constraints.compile.domain import Domain, MissingValues
 from fasterce.constraints.objects import AtMost, Constraint, Derived, Require
 from fasterce.constraints.validate import find
 from fasterce.data.codec import Codec
 from fasterce.data.dtypes import is_single
+from fasterce.data.schema import Feature
 from fasterce.data.table import Table
 from fasterce.errors import InputError, Problem
 from fasterce.typing import Floats, Mask
@@ -103,6 +105,42 @@ class CompiledConstraints:
         """The constraints on each feature by itself."""
         return feature_bounds(self.table, self.active, self.definitions)
 
+    def arrays(self, only_active: bool = False) -> BoundArrays:
+        """Return the constraints on each feature as arrays; with `only_active` without the range of the data."""
+        return self._arrays_of_active if only_active else self._arrays
+
+    @cached_property
+    def _arrays(self) -> BoundArrays:
+        return BoundArrays(self.bounds, [self._seen(j, one.feature) for j, one in enumerate(self.bounds)])
+
+    @cached_property
+    def _arrays_of_active(self) -> BoundArrays:
+        unbounded = (-np.inf, np.inf)
+        return BoundArrays(self.bounds, [unbounded if b.feature.numeric else self._seen(0, b.feature) for b in self.bounds])
+
+    def _seen(self, j: int, feature: Feature) -> tuple[float, float]:
+        """Return the range of the data; a declared range replaces it in the schema."""
+        if not feature.numeric:
+            return 0.0, float(len(feature.categories) - 1)
+        if feature.declared:
+            return float(self.codec.profile.low[j]), float(self.codec.profile.high[j])
+        return feature.lower, feature.upper
+
+    @cached_property
+    def decimals(self) -> NDArray[np.int64]:
+        """The decimals of each feature."""
+        return np.array([feature.decimals for feature in self.table.schema.features], dtype=np.int64)
+
+    @cached_property
+    def single(self) -> Mask:
+        """Which columns hold 32-bit floats."""
+        return np.array([is_single(dtype) for dtype in self.table.dtypes])
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """All constraints as text."""
+        return (*(one.text for one in self.active), *(one.text for one in self.definitions))
+
     @cached_property
     def dependencies(self) -> tuple[tuple[Dependency, ActiveConstraint | None], ...]:
         """The constraints between features; None stands for a derived column."""
@@ -153,47 +191,32 @@ class DomainBuilder:
 
     def _with_bounds(self) -> Domain:
         """Bound every feature by itself, and move the query within its bounds."""
-        codes, shape = self.codes, self.codes.shape
-        lower, upper, base, anchor = codes.copy(), codes.copy(), codes.copy(), np.zeros(shape)
-        outside, free = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool)
+        codes, arrays = self.codes, self.constraints.arrays(self.only_active)
+        base, outside = codes.copy(), np.zeros(codes.shape, dtype=bool)
         driven = {dependency.out for dependency, _ in self.dependencies if dependency.drives}
-        for j, bounds in enumerate(self.constraints.bounds):
-            lower[:, j], upper[:, j] = bounds.bounds(codes[:, j], self._seen(j, bounds))
-            anchor[:, j] = np.where(bounds.is_missing(codes[:, j]), 0.0, codes[:, j]) if bounds.from_row else 0.0
-            free[:, j] = not bounds.frozen
-            if bounds.feature.numeric and not self.only_active:
-                free[:, j] &= bounds.possible(lower[:, j], upper[:, j], anchor[:, j])
+        lower, upper = arrays.of(codes)
+        anchor, free = arrays.anchors(codes), np.broadcast_to(~arrays.frozen, codes.shape).copy()
+        if not self.only_active:
+            free &= arrays.possible(lower, upper, anchor)
         domain = self._domain(base, free, lower, upper, anchor)
-        for j, bounds in enumerate(self.constraints.bounds):
-            if bounds.required:
-                moved, out, possible = self._moved(domain, j, bounds)
-                out &= ~bounds.is_missing(codes[:, j])
-                # A feature that follows from others is moved by them.
-                stuck = out & bounds.frozen if j in driven else out & ~(possible & (not bounds.frozen))
-                outside[:, j] = out
-                base[:, j] = np.where(out & ~stuck & (j not in driven), moved, base[:, j])
-                for row in map(int, np.flatnonzero(stuck)):
-                    fields = {"column": bounds.feature.name, "received": self.constraints.table.value(j, codes[row, j])}
-                    self.blocked.setdefault(row, Problem("constraints.outside_permitted_range", **fields))
+        for j in arrays.required:
+            bounds = arrays.each[j]
+            moved, out, possible = self._moved(domain, j, bounds)
+            out &= ~bounds.is_missing(codes[:, j])
+            # A feature that follows from others is moved by them.
+            stuck = out & bounds.frozen if j in driven else out & ~(possible & (not bounds.frozen))
+            outside[:, j] = out
+            base[:, j] = np.where(out & ~stuck & (j not in driven), moved, base[:, j])
+            for row in map(int, np.flatnonzero(stuck)):
+                fields = {"column": bounds.feature.name, "received": self.constraints.table.value(j, codes[row, j])}
+                self.blocked.setdefault(row, Problem("constraints.outside_permitted_range", **fields))
         row_legal = None if not outside.any() else ~outside
         return replace(domain, row_legal=row_legal, base_legal=None if row_legal is None else row_legal | (base != codes))
 
-    def _seen(self, j: int, bounds: FeatureBounds) -> tuple[float, float]:
-        """Return the range of the data; a declared range replaces it in the schema."""
-        if not bounds.feature.numeric:
-            return 0.0, float(len(bounds.feature.categories) - 1)
-        if self.only_active:
-            return -np.inf, np.inf
-        if bounds.feature.declared:
-            profile = self.constraints.codec.profile
-            return float(profile.low[j]), float(profile.high[j])
-        return bounds.feature.lower, bounds.feature.upper
-
     def _domain(self, base: Floats, free: Mask, lower: Floats, upper: Floats, anchor: Floats) -> Domain:
-        found, features = self.constraints.bounds, self.schema.features
-        step = np.array([bounds.step for bounds in found])
-        counts = [one.constraint.k for one in self.constraints.active if isinstance(one.constraint, AtMost)]
-        whole = np.array([f.numeric and f.integer and not self.only_active for f in features])
+        arrays, constraints = self.constraints.arrays(self.only_active), self.constraints
+        counts = [one.constraint.k for one in constraints.active if isinstance(one.constraint, AtMost)]
+        gridded = bool(arrays.step.any())
         driven = [dependency.out for dependency, _ in self.dependencies if dependency.drives and dependency.out is not None]
         editable = free.copy()
         editable[:, driven] = False
@@ -203,17 +226,17 @@ class DomainBuilder:
             free=editable,
             lower=lower,
             upper=upper,
-            allowed={j: bounds.allowed for j, bounds in enumerate(found) if not bounds.feature.numeric},
-            decimals=np.array([f.decimals for f in features], dtype=np.int64),
-            integer=whole,
-            single=np.array([is_single(dtype) for dtype in self.constraints.table.dtypes]),
-            numeric=self.constraints.codec.numeric,
-            step=step if step.any() else None,
-            anchor=anchor if step.any() else None,
-            transitions={j: bounds.transitions for j, bounds in enumerate(found) if bounds.transitions is not None},
+            allowed=arrays.allowed,
+            decimals=constraints.decimals,
+            integer=arrays.integer & (not self.only_active),
+            single=constraints.single,
+            numeric=constraints.codec.numeric,
+            step=arrays.step if gridded else None,
+            anchor=anchor if gridded else None,
+            transitions=arrays.transitions,
             movable=free if driven else None,
             most_changes=min(counts) if counts else None,
-            counted=~np.isin(np.arange(len(features)), list(self.constraints.derived)) if counts else None,
+            counted=~np.isin(np.arange(base.shape[1]), list(constraints.derived)) if counts else None,
             missing=self._missing_values(),
         )
 
