@@ -10,8 +10,11 @@ from fasterce.viz.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, lite
 
 LABEL = 8
 SURE = 95.0
-# Distances relative to the nearest known below which a point lies at the bottom of the picture.
-BOTTOM = 1.1
+# Where a label may be, in points from its point, best first; and the width of a letter of it.
+PLACES = ((8, 10), (8, -10), (-8, 10), (-8, -10), (0, 14), (0, -14), (8, -22), (-8, -22))
+LETTER = 5.2
+# Distance in points from which a line leads to the label.
+LED_TO = 20
 PALETTE = (BLUE, QUIET_BLUE, "#56B4E9", ORANGE, "#E69F00", "#CC79A7", "#009E73", "#8C6D31", INK, GREY, "#B0B7BF")
 
 
@@ -94,13 +97,13 @@ def _relative_panel(ax: Any, points: pd.DataFrame, others: Sequence[str]) -> Non
             across = [[max(x - at["ms_least"], 0.0)], [max(at["ms_most"] - x, 0.0)]]
             up = [[max(y - at["least"], 0.0)], [max(at["most"] - y, 0.0)]]
             ax.errorbar(x, y, xerr=across, yerr=up, fmt="none", ecolor=colour, elinewidth=1.4, alpha=0.5, zorder=1)
-            _label(ax, at["title"], x, y, centred=at["ours"])
         else:
             number = f"{others.index(at['title']) + 1}"
             ax.text(x, y, number, ha="center", va="center", fontsize=7, color=colour, zorder=4)
         ax.scatter(x, y, s=80 if named else 140, zorder=2, edgecolors=colour, facecolors=colour if named else "white")
     ax.set(xscale="log", yscale="log", xlim=(points["ms"].min() / 2, points["ms"].max() * 2))
-    ax.set_ylim(bottom=0.8)
+    ax.set_ylim(bottom=0.6)
+    _name_points(ax, points)
     for axis, unit, steps in ((ax.xaxis, "", (1,)), (ax.yaxis, " ×", (1, 2, 5))):
         axis.set_major_locator(_ticks(steps))
         axis.set_major_formatter(lambda value, _, unit=unit: f"{value:,g}{unit}")
@@ -116,12 +119,42 @@ def _ticks(steps: tuple[int, ...]) -> Any:
     return LogLocator(subs=steps)
 
 
-def _label(ax: Any, name: str, x: float, y: float, *, centred: bool) -> None:
-    """Write a name beside a point, or below it if the point is at the bottom."""
-    low = y < BOTTOM
-    place: dict[str, Any] = {"xytext": (0 if low or centred else 7, -16 if low else 7), "textcoords": "offset points"}
-    place["ha"] = "center" if centred else "left"
-    ax.annotate(literal(name), (x, y), fontsize=9.5, color=INK, zorder=5, **place)
+def _name_points(ax: Any, points: pd.DataFrame) -> None:
+    """Write the names of the systems of all datasets beside their points: of the places around a point, the freest."""
+    drawn, *ends = (
+        [tuple(at) for at in ax.transData.transform(points[pair].to_numpy(dtype=float))]
+        for pair in (["ms", "ratio"], ["ms_least", "least"], ["ms_most", "most"])
+    )
+    per_point = ax.figure.dpi / 72
+    taken = [(x - 7 * per_point, y - 7 * per_point, x + 7 * per_point, y + 7 * per_point) for x, y in drawn]
+    for (x, y), (left, bottom), (right, top), named in zip(drawn, *ends, points["everywhere"], strict=True):
+        taken += [(left, y - 1, right, y + 1), (x - 1, bottom, x + 1, top)] if named else []
+    for (x, y), (_, at) in zip(drawn, points.iterrows(), strict=True):
+        if at["everywhere"]:
+            width = LETTER * len(at["title"])
+            boxes = {place: _box(x, y, place, width, per_point) for place in PLACES}
+            place = min(PLACES, key=lambda one: sum(_overlap(boxes[one], other) for other in taken))
+            taken.append(boxes[place])
+            across, up = place
+            label: dict[str, Any] = {"xytext": place, "textcoords": "offset points", "va": "center", "fontsize": 9.5}
+            if abs(up) >= LED_TO:
+                label["arrowprops"] = {"arrowstyle": "-", "color": GREY, "linewidth": 0.8}
+            label["ha"] = "center" if across == 0 else "left" if across > 0 else "right"
+            ax.annotate(literal(at["title"]), (at["ms"], at["ratio"]), color=INK, zorder=5, **label)
+
+
+def _box(x: float, y: float, place: tuple[int, int], width: float, per_point: float) -> tuple[float, float, float, float]:
+    """Return left, bottom, right and top of a label, in pixels."""
+    across, up = place
+    left = x + per_point * (across - width / 2 if across == 0 else across if across > 0 else across - width)
+    middle = y + per_point * up
+    return (left, middle - 6 * per_point, left + per_point * width, middle + 6 * per_point)
+
+
+def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> float:
+    """Return the common area of two boxes."""
+    width, height = (min(one[k + 2], other[k + 2]) - max(one[k], other[k]) for k in (0, 1))
+    return max(width, 0.0) * max(height, 0.0)
 
 
 def bars(runs: pd.DataFrame, panels: Sequence[tuple[str, str, bool]], methods: Sequence[str], title: str) -> Any:
