@@ -14,7 +14,7 @@ def test_the_page_runs_and_its_columns_are_described(capsys: pytest.CaptureFixtu
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, object] = {}
     exec(compile(code, "docs/batch.md", "exec"), names)
-    assert "200 rows in 1 shards" in capsys.readouterr().out
+    assert "200 rows in 1 shard," in capsys.readouterr().out
     assert "files.md#what-comes-out" in page
     table = files.split("## What comes out")[1].split("## What goes in")[0]
     told = set(re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))))

@@ -14,7 +14,7 @@ from fasterce.explanation import ALREADY_TARGET, INVALID_INPUT
 from fasterce.typing import JsonObject
 from fasterce.viz import html, templates
 from fasterce.viz.batch import NOTICE
-from fasterce.viz.formatting import cut, measure, number, percent, text
+from fasterce.viz.formatting import counted, cut, measure, number, percent, text
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class BatchReport:
     def __str__(self) -> str:
         summary = self.counts.summary
         counts = ", ".join(f"{count:,} {word}" for word, count in summary.statuses.items()) or "none explained"
-        text = f"{self.rows:,} rows in {self.shards:,} shards, {self.seconds:,.1f} s: {counts}"
+        text = f"{counted(self.rows, 'row')} in {counted(self.shards, 'shard')}, {self.seconds:,.1f} s: {counts}"
         text += f"; {self.counts.filtered:,} filtered out" if self.counts.filtered else ""
         text += f"; {self.resumed:,} shards were there already" if self.resumed else ""
         lost = sum(failure.rows for failure in self.failed)

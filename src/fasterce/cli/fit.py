@@ -119,7 +119,10 @@ def fit(
         say(f"Wanted: {explainer.declared_target}")
     bundled = bundle and can_bundle(loaded)
     explainer.save(out, loaded if bundled else None)
-    say(escape(str(replace(explainer.report_, advice=[]) if declared_schema is None else explainer.report_)))
+    if declared_schema is not None and explainer.report_.advice:
+        _say_advice(frame, columns, columns.passthrough)
+        say(f"These are options of fasterce inspect; or set the entries of the columns in {schema}, whose head lists them.")
+    say(escape(str(replace(explainer.report_, advice=[]))))
     say(f"Written to {out}, {'with' if bundled else 'without'} its model.")
 
 
