@@ -1,9 +1,8 @@
 """What a person can actually do, on three datasets: `make show-constraints`.
 
-The models of `make show`, explained with constraints a case worker would set. Counterfactuals are checked by code that
-shares nothing with the library (`tests/constraints/checker.py`), and robust ones with fresh noise on all numbers; for rows
-without one, the relaxation that would help must have been evaluated by the model. Times are ratios to the same call without
-constraints, measured in turn. Prints Markdown.
+The models of `make show`, explained with constraints a case worker would set, and with the defaults of `FasterCE`.
+Counterfactuals are checked by code that shares nothing with the library (`tests/constraints/checker.py`), and with fresh
+noise on all numbers. Times are ratios to the same call without constraints, measured in turn. Prints Markdown.
 """
 
 import argparse
@@ -42,7 +41,7 @@ from fasterce.constraints import (
 )
 
 REPEATS = 3
-DRAWS = 200
+DRAWS = 50
 CONSTRAINTS: dict[str, list[Constraint]] = {
     "adult": [
         Frozen("race", "sex", "native_country", "marital_status", "relationship", "fnlwgt"),
@@ -90,19 +89,19 @@ FREE = {"no constraints": {}, "no constraints, n = 5": {"n": 5}, "no constraints
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", default=list(CONSTRAINTS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     lines = pd.DataFrame([line for name in arguments.datasets for seed in arguments.seeds for line in measure(name, seed)])
     print(markdown(lines, ("data", "call"), COLUMNS))
-    totals = f"{int(lines['answers'].sum()):,} answers, {int(lines['violations'].sum())} violations"
-    print(f"\n{len(arguments.seeds)} seeds; {totals}; {machine()}")
+    totals = f"{int(lines['counterfactuals'].sum()):,} counterfactuals, {int(lines['violations'].sum())} violations"
+    print(f"\nSeeds {arguments.seeds}; {totals}; {machine()}")
 
 
 def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
     data, X_train, X_test, model = trained(name, seed)
     rows = refused(model, data.wanted, X_test, X_train)
-    explainer = FasterCE(model, data.schema.unconstrained(), random_state=seed, compile="never").fit(X_train)
+    explainer = FasterCE(model, data.schema.unconstrained(), random_state=seed, progress=False).fit(X_train)
     scale = metrics.Scale.of(X_train)
     calls = [(label, [], options) for label, options in FREE.items()]
     calls += [(label, CONSTRAINTS[name], options) for label, options in CALLS.items()]
@@ -117,7 +116,7 @@ def measure(name: str, seed: int) -> Iterator[dict[str, Any]]:
             "rows": len(rows),
             "found %": 100 * found.mean(),
             "diagnosed %": 100 * np.mean([bool(one.unlocked) for one in infeasible]) if infeasible else np.nan,
-            "answers": len(result.arrays),
+            "counterfactuals": len(result.arrays),
             "violations": broken(result, constraints, explainer),
             "valid %": 100 * np.mean(model.predict(rows[found]) != model.predict(after)),
             "options": len(result.arrays) / max(found.sum(), 1),
