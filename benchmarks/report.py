@@ -42,7 +42,7 @@ HEADER = {
     "setup": "set-up s",
     "inside": "in model %",
     "calls": "calls",
-    "rows": "rows asked",
+    "rows": "model rows",
     "note": "note",
 }
 COST = ("usage", "ms", "ratio", "batch", "setup", "inside", "calls", "rows", "note")
@@ -73,7 +73,7 @@ ABOUT_TRADE_OFFS = (
 )
 ABOUT_RANKS = (
     "Every row is a block: all systems are ranked on it, 1 is best, and who has no valid answer shares the last place. Only "
-    "rows that all were asked about, over all datasets of the black box. In brackets where the mean rank lies with 95 % "
+    "queries that all systems were given, over all datasets of the black box. In brackets where the mean rank lies with 95 % "
     "confidence (bootstrap over rows). Bold: the first, and all whom Wilcoxon's test with Holm's correction does not tell "
     "from it. Rows of the same black box are related, so read the tests as optimistic."
 )
@@ -142,7 +142,7 @@ def glance(results: Results, about: dict[str, Any], quick: bool) -> Iterator[Blo
     free = lines[lines["question"] == "free"]
     yield Text(
         f"{counted(free['method'].nunique(), 'system')}, {counted(free['data'].nunique(), 'dataset')}, "
-        f"{counted(free['box'].nunique(), 'kind')} of black box, {len(lines):,} answers asked for, "
+        f"{counted(free['box'].nunique(), 'kind')} of black box, {len(lines):,} explanations, "
         f"{int((lines['status'] == TIMEOUT).sum()):,} of them timed out. "
         f"`{about['command']}`"
     )
@@ -275,7 +275,7 @@ def setting_blocks(results: Results, data: str, box: str) -> Iterator[Block]:
     if facts:
         yield Text(
             f"Balanced accuracy of the black box on test rows {100 * facts['accuracy']:.0f} %, {facts['training_rows']:,} "
-            f"training rows, {facts['refused']:,} rows refused. Shares are of all rows asked, failures included; the other "
+            f"training rows, {facts['refused']:,} rows refused. Shares are of all queries, failures included; the other "
             "means are over valid answers; in brackets the 95 % interval of the mean (bootstrap over rows) of features, "
             "gower_l1, euclidean and nn_ratio, and the lowest and highest run of the others."
         )
@@ -428,7 +428,7 @@ def frozen(results: Results) -> Iterator[Section]:
         ]
         said = (
             "The dataset's immutable columns (gender, race, age of an account …) must not change. *success*: valid and no "
-            "limit broken. Systems that take no such constraint are asked all the same and break it."
+            "limit broken. Systems that take no such constraint are run all the same and break it."
         )
         yield "With columns frozen", [Text(said), *grids]
 
@@ -467,7 +467,7 @@ def failed(results: Results) -> Iterator[Block]:
     gone = lines.groupby("method")["status"].agg(lambda status: (status == NOT_TRIED).all())
     for method in gone[gone].index:
         why = lines.loc[lines["method"] == method, "reason"].iloc[0]
-        yield Text(f"**{results.title(method)}** was asked nothing: {why}")
+        yield Text(f"**{results.title(method)}** was not run: {why}")
     found = summary.failures(lines[~lines["method"].isin(gone[gone].index)])
     rows = [
         [results.title(one.method), one.data, one.box, one.question, f"{one.rows}", one.why] for one in found.itertuples()
@@ -498,6 +498,6 @@ def measured(about: dict[str, Any], plan: Plan) -> Iterator[Block]:
     )
     costly = [entry.title for entry in plan.methods if entry.costly]
     if plan.sparing and costly:
-        yield Text(f"{', '.join(costly)} take minutes a black box: they were asked the free question about the MLP only.")
+        yield Text(f"{', '.join(costly)} take minutes a black box: they ran on the free question and the MLP only.")
     if about["made_anew"]:
         yield Text(f"{len(about['made_anew'])} cells had been made by other code, versions or options and were made anew.")

@@ -37,11 +37,11 @@ class Rival:
         return result
 
     def notes(self) -> list[str]:
-        """What was asked of the twin instead of the black box: it is in no count of ours."""
+        """Rows evaluated with the compiled model instead of the black box; they are in no count of ours."""
         if not self.twins:
             return ["not compiled"]
         rows = sum(compiled.rows for compiled in self.twins) / len(self.twins)
-        return [f"and {rows:.0f} rows of a twin that agrees {self.twins[0].agreement:.2%}"]
+        return [f"and {rows:.0f} rows of a compiled model that agrees {self.twins[0].agreement:.2%}"]
 
     def explain_batch(self, rows: pd.DataFrame) -> Any:
         return self.explainer.explain(rows, target=target(self.problem), **self.options)

@@ -66,7 +66,7 @@ def test_the_page_needs_nothing_else_and_names_everybody(out: Path) -> None:
 def test_the_same_stands_in_markdown_with_its_pictures(out: Path) -> None:
     text = (out / "report.md").read_text(encoding="utf-8")
     assert "| NICE sparsity | 1 | 100 | 100 |" in text
-    assert "rows of a twin that agrees" in text
+    assert "rows of a compiled model that agrees" in text
     pictures = [part.split(")")[0] for part in text.split("](")[1:]]
     assert pictures
     assert all((out / picture).exists() for picture in pictures)
