@@ -39,6 +39,15 @@ def test_fit_without_a_schema_says_where_the_options_of_its_advice_belong(shop: 
     assert "fasterce inspect … -o schema.yaml; then fit with --schema schema.yaml" in done.stderr
 
 
+def test_fit_with_a_schema_names_options_not_python_in_its_advice(shop: Path, run: Run) -> None:
+    assert run("inspect", "train.csv", "--drop", "customer,outcome", "-o", "free.yaml").exit_code == 0
+    done = run("fit", "--data", "train.csv", "--schema", "free.yaml", "--model", "model.skops", "-o", "new.fasterce")
+    assert done.exit_code == 0, done.stderr
+    assert "Add: --increasing age" in done.stderr
+    assert "set the entries of the columns in free.yaml" in done.stderr.replace("\n", " ")
+    assert "increasing=['age']" not in done.stderr
+
+
 def test_several_columns_in_one_word(shop: Path, run: Run) -> None:
     words = ("--drop", "customer,outcome", "--categorical", "age", "--freeze", "age, job", "-o", "other.yaml")
     assert run("inspect", "train.csv", *words).exit_code == 0
