@@ -153,6 +153,6 @@ def test_all_that_is_public_is_in_the_reference(pages: dict[Path, Page]) -> None
 
 def test_the_site_and_the_readme_tell_the_same_figures() -> None:
     readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/performance.md"))
-    rivals = [line for line in page[page.index("## Beside others") :].splitlines() if line.startswith("|")]
+    rivals = [line for line in page[page.index("## Compared with others") :].splitlines() if line.startswith("|")]
     assert len(rivals) > 5
     assert [line for line in rivals if line not in readme] == []
