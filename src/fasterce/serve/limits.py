@@ -50,8 +50,8 @@ class FairShare:
         if not self.is_full:
             return True
         connections = self.held.get(client, {})
-        count = len(connections.keys() | {connection})
-        part = self.limit / len(self.held.keys() | {client}) / count
+        count = len(connections) + (connection not in connections)
+        part = self.limit / (len(self.held) + (client not in self.held)) / count
         # A part must be worth a row: otherwise any number of connections could hold one each.
         return connections.get(connection, 0.0) < part and (part >= 1.0 or count == 1)
 

@@ -37,6 +37,8 @@ EXPECTED_TYPES: Mapping[str, str] = {
 }
 # Where a value may be of several types, pydantic adds the type it tried to the location.
 TYPES = ("bool", "int", "float", "str", "constrained-", "list[", "tuple[", "dict[", "literal[", "function-")
+# How requests call the options that the text of a problem names.
+OPTION_NAMES = names("http")
 Fields = Sequence[tuple[str, str]]
 
 
@@ -101,7 +103,7 @@ class HTTPProblem(FasterCEError):
 
     @property
     def message(self) -> str:
-        return self.problem.text(names=names("http"))
+        return self.problem.text(names=OPTION_NAMES)
 
     def response(self, path: str, request_id: str) -> Response:
         """Return the response: in our shape, or in that of the inference protocols under their paths."""

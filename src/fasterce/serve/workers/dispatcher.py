@@ -1,7 +1,7 @@
 """Give requests to workers, in batches, and return each response before its deadline or say why there is none."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 
 from fasterce.errors import Problem, make_problem
@@ -158,17 +158,19 @@ class Dispatcher:
         left = pending.request.until - monotonic()
         if left <= 0:
             raise DeadlineExceeded("serve.deadline_exceeded")
-        rows = self._queue.rows + self._running_rows
-        wait = self._expected_wait(pending)
-        if not self.permits(pending.request.client, pending.request.queue) or (rows and wait > MAX_WAIT_SHARE * left):
+        rows, longest = self._queue.rows + self._running_rows, MAX_WAIT_SHARE * left
+        permitted = self.permits(pending.request.client, pending.request.queue)
+        if permitted and (not rows or self._wait(pending, self._queue.rows_with(pending)) <= longest):
+            return
+        wait = self._wait(pending, self._queue.rows_before(pending))
+        if not permitted or wait > longest:
             raise Overloaded("serve.overloaded", min(max(wait, LEAST_RETRY), MOST_RETRY), rows=rows)
 
-    def _expected_wait(self, pending: PendingRequest) -> float:
-        """Return the seconds until a request would be explained."""
+    def _wait(self, pending: PendingRequest, before: Mapping[str, float]) -> float:
+        """Return the seconds until a request would be explained, after these rows by options, its own among them."""
         self._latency.of(pending)
         running = sum(self._usual_seconds(batch) for batch in self._batches.values())
-        queued = self._latency.total(self._queue.rows_before(pending))
-        return (running + queued) / self.settings.workers
+        return (running + self._latency.total(before)) / self.settings.workers
 
     def _usual_seconds(self, batch: Sequence[Piece]) -> float:
         return self._latency.of(batch[0].pending).predict(sum(one.rows for one in batch))

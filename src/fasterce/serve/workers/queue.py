@@ -3,8 +3,8 @@ is, and how long a batch takes."""
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -180,6 +180,8 @@ class RequestQueue:
         self.gather_seconds = gather_seconds
         self.clock = clock
         self._pieces: dict[str, deque[Piece]] = {}
+        # Queued rows by options.
+        self._rows: Counter[str] = Counter()
         # Cost given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
         self._given: dict[str, float] = {}
         self._level = 0.0
@@ -198,7 +200,11 @@ class RequestQueue:
 
     @property
     def rows(self) -> int:
-        return sum(piece.rows for piece in self)
+        return self._rows.total()
+
+    def rows_with(self, pending: PendingRequest) -> dict[str, float]:
+        """Return all queued rows, by options, and those of a request: no more are explained before it is done."""
+        return {**self._rows, pending.options: self._rows[pending.options] + float(pending.rows)}
 
     def rows_before(self, pending: PendingRequest) -> dict[str, float]:
         """Return the rows, by options, that are explained before a request would be, and its own. Another queue is given at
@@ -214,11 +220,13 @@ class RequestQueue:
 
     def add(self, pending: PendingRequest) -> None:
         self._of(pending.request.queue).append(Piece(pending, 0, pending.rows, since=self.clock(), run=pending.run))
+        self._rows[pending.options] += pending.rows
 
     def add_again(self, piece: Piece) -> None:
         """Queue a piece again, before all others of its queue, which is given back what it cost."""
         queue = piece.pending.request.queue
         self._of(queue).appendleft(piece)
+        self._rows[piece.pending.options] += piece.rows
         self._given[queue] -= piece.cost
 
     def _of(self, queue: str) -> deque[Piece]:
@@ -237,7 +245,18 @@ class RequestQueue:
     def drop(self, pending: PendingRequest) -> None:
         """Remove what is still queued of a request."""
         queue = pending.request.queue
-        self._keep(queue, deque(one for one in self._pieces.get(queue, ()) if one.pending is not pending))
+        pieces = self._pieces.get(queue, ())
+        left = deque(one for one in pieces if one.pending is not pending)
+        if len(left) < len(pieces):
+            self._leave(one for one in pieces if one.pending is pending)
+            self._keep(queue, left)
+
+    def _leave(self, pieces: Iterable[Piece]) -> None:
+        """Count pieces that are no longer queued."""
+        for piece in pieces:
+            self._rows[piece.pending.options] -= piece.rows
+            if not self._rows[piece.pending.options]:
+                del self._rows[piece.pending.options]
 
     def note_load(self, rows: int) -> None:
         """Note how many rows are queued or running: as many may come again once these are done."""
@@ -295,6 +314,7 @@ class RequestQueue:
                 else:
                     left.append(piece)
             self._keep(other, left)
+        self._leave(batch)
         self._last = {piece.pending.request.queue for piece in batch}
         self._used |= dict.fromkeys(self._last, now)
         for piece in batch:
@@ -321,7 +341,7 @@ class RequestQueue:
 
     def clear(self) -> list[Piece]:
         """Remove and return all that is queued."""
-        left, self._pieces = list(self), {}
+        left, self._pieces, self._rows = list(self), {}, Counter()
         return left
 
 
