@@ -93,7 +93,7 @@ class Simulation:
         if pause > 0:
             self._at(self.now + pause, "dispatch")
             return
-        self.running = self.queue.take(lambda pending: self.latency.most_rows(pending, self.queue.is_shared))
+        self.running = self.queue.take(lambda pending: self.latency.most_rows(pending, self.queue.is_shared), self.latency.predict)
         client = self.clients[self.running[0].pending.request.queue]
         rows = sum(piece.rows for piece in self.running)
         seconds = (client.fixed + client.per_row * rows) * self.random.uniform(0.7, 1.3)

@@ -35,7 +35,7 @@ def queue(*given: PendingRequest, most_batch: int = 8) -> RequestQueue:
 
 
 def take(asked: RequestQueue, most_rows: int = 1000) -> list[Piece]:
-    return asked.take(lambda _: most_rows)
+    return asked.take(lambda _: most_rows, lambda pending, rows: rows * pending.row_cost)
 
 
 def taken(asked: RequestQueue, most_rows: int = 1000) -> list[PendingRequest]:

@@ -173,7 +173,7 @@ class Dispatcher:
         return (running + self._latency.total(before)) / self.settings.workers
 
     def _usual_seconds(self, batch: Sequence[Piece]) -> float:
-        return self._latency.of(batch[0].pending).predict(sum(one.rows for one in batch))
+        return self._latency.predict(batch[0].pending, sum(one.rows for one in batch))
 
     def _most_rows(self, pending: PendingRequest) -> int:
         return self._latency.most_rows(pending, self._queue.is_shared)
@@ -228,7 +228,7 @@ class Dispatcher:
             if pause > 0:
                 self._timer = asyncio.get_running_loop().call_later(pause, self._dispatch)
                 return
-            self._start(self._pool.take(), self._queue.take(self._most_rows))
+            self._start(self._pool.take(), self._queue.take(self._most_rows, self._latency.predict))
 
     def _start(self, worker: WorkerConnection, batch: list[Piece]) -> None:
         self._batches[worker] = batch

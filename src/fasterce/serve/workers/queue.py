@@ -113,6 +113,8 @@ class Piece:
         When it was queued, on the monotonic clock.
     run : int
         How often the request had been started again when the piece was made.
+    charge : float
+        Seconds its queue was charged when it was taken.
     """
 
     pending: PendingRequest
@@ -122,6 +124,7 @@ class Piece:
     attempts: int = 0
     since: float = field(default_factory=monotonic)
     run: int = 0
+    charge: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -162,7 +165,7 @@ class Piece:
 
 
 class RequestQueue:
-    """Requests in queues that take turns: the one that was given the least is next. A batch is its first request, or a piece
+    """Requests in queues that take turns: the one that was given the least time is next. A batch is its first request, or a piece
     of it, and those of all queues that can share with it.
 
     Parameters
@@ -182,7 +185,7 @@ class RequestQueue:
         self._pieces: dict[str, deque[Piece]] = {}
         # Queued rows by options.
         self._rows: Counter[str] = Counter()
-        # Cost given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
+        # Seconds given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
         self._given: dict[str, float] = {}
         self._level = 0.0
         # Queues of the last batch, and when the last batch of each queue was taken.
@@ -223,15 +226,15 @@ class RequestQueue:
         self._rows[pending.options] += pending.rows
 
     def add_again(self, piece: Piece) -> None:
-        """Queue a piece again, before all others of its queue, which is given back what it cost."""
+        """Queue a piece again, before all others of its queue, which is given back the time."""
         queue = piece.pending.request.queue
         self._of(queue).appendleft(piece)
         self._rows[piece.pending.options] += piece.rows
-        self._given[queue] -= piece.cost
+        self._given[queue] -= piece.charge
 
     def _of(self, queue: str) -> deque[Piece]:
         if queue not in self._pieces:
-            self._given = {one: cost for one, cost in self._given.items() if one in self._pieces or cost > self._level}
+            self._given = {one: time for one, time in self._given.items() if one in self._pieces or time > self._level}
             self._given[queue] = max(self._given.get(queue, 0.0), self._level)
             self._pieces[queue] = deque()
         return self._pieces[queue]
@@ -291,13 +294,17 @@ class RequestQueue:
         """Return the queue that was given the least."""
         return min(self._pieces, key=self._given.__getitem__)
 
-    def take(self, most_rows: Callable[[PendingRequest], int]) -> list[Piece]:
-        """Remove and return the next batch.
+    def take(
+        self, most_rows: Callable[[PendingRequest], int], seconds: Callable[[PendingRequest, int], float]
+    ) -> list[Piece]:
+        """Remove and return the next batch, whose queues are charged their parts of its time.
 
         Parameters
         ----------
         most_rows : callable
             Returns how many rows with the options of a request a batch may have.
+        seconds : callable
+            Returns how long a batch of some rows with the options of a request is expected to take.
         """
         now = self.clock()
         queue = self._next()
@@ -317,8 +324,10 @@ class RequestQueue:
         self._leave(batch)
         self._last = {piece.pending.request.queue for piece in batch}
         self._used |= dict.fromkeys(self._last, now)
+        each = seconds(batch[0].pending, rows) / rows
         for piece in batch:
-            self._given[piece.pending.request.queue] += piece.cost
+            piece.charge = each * piece.rows
+            self._given[piece.pending.request.queue] += piece.charge
         return batch
 
     @property
@@ -439,6 +448,10 @@ class LatencyModels:
         elif pending.rows > (rows := model.piece_rows(seconds)):
             rows = model.piece_rows(PIECE_SHARE * seconds)
         return min(rows, self.most_batch)
+
+    def predict(self, pending: PendingRequest, rows: int) -> float:
+        """Return the expected seconds of a call with rows with the options of a request."""
+        return self.of(pending).predict(rows)
 
     def total(self, rows: Mapping[str, float]) -> float:
         """Return the seconds of batches with these rows, by options."""
