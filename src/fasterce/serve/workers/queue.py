@@ -165,8 +165,8 @@ class Piece:
 
 
 class RequestQueue:
-    """Requests in queues that take turns: the one that was given the least time is next. A batch is its first request, or a piece
-    of it, and those of all queues that can share with it.
+    """Requests in queues that take turns: the one that was given the least time is next. A batch is its first request, or a
+    piece of it, and those of all queues that can share with it.
 
     Parameters
     ----------
