@@ -58,6 +58,7 @@ class Dispatcher:
         self._pool = WorkerPool(settings, self._dispatch, server)
         self._tasks: set[asyncio.Task[None]] = set()
         self._batches: dict[WorkerConnection, list[Piece]] = {}
+        self._rows: dict[WorkerConnection, int] = {}
         self._latency = LatencyModels(settings.most_batch, settings.piece_ms / 1e3)
         self._share = FairShare(settings.most_waiting)
         self._timer: asyncio.TimerHandle | None = None
@@ -92,7 +93,7 @@ class Dispatcher:
 
     @property
     def _running_rows(self) -> int:
-        return sum(one.rows for batch in self._batches.values() for one in batch)
+        return sum(self._rows.values())
 
     def names(self) -> list[str]:
         """Return the names of the artifacts served, the default first."""
@@ -169,7 +170,7 @@ class Dispatcher:
     def _wait(self, pending: PendingRequest, before: Mapping[str, float]) -> float:
         """Return the seconds until a request would be explained, after these rows by options, its own among them."""
         self._latency.of(pending)
-        running = sum(self._usual_seconds(batch) for batch in self._batches.values())
+        running = sum(self._latency.predict(batch[0].pending, self._rows[one]) for one, batch in self._batches.items())
         return (running + self._latency.total(before)) / self.settings.workers
 
     def _usual_seconds(self, batch: Sequence[Piece]) -> float:
@@ -231,7 +232,7 @@ class Dispatcher:
             self._start(self._pool.take(), self._queue.take(self._most_rows, self._latency.predict))
 
     def _start(self, worker: WorkerConnection, batch: list[Piece]) -> None:
-        self._batches[worker] = batch
+        self._batches[worker], self._rows[worker] = batch, sum(one.rows for one in batch)
         task = asyncio.get_running_loop().create_task(self._run(worker, batch))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -261,7 +262,7 @@ class Dispatcher:
                 _fail(piece.pending, WorkerLost("serve.worker_reply_invalid"))
         finally:
             self._queue.note_done(self._queue.rows + self._running_rows, monotonic() - began)
-            del self._batches[worker]
+            del self._batches[worker], self._rows[worker]
             self._pool.give_back(worker)
             self._dispatch()
 

@@ -41,6 +41,8 @@ LARGE_COST = 8.0
 SHARED_SECONDS, ALONE_FACTOR = 5.0, 4.0
 # Smallest number of seconds per row.
 LEAST_SLOPE = 1e-6
+# Queues remembered beyond twice those with requests.
+MOST_GONE = 100
 # Options for which a model of the latency is kept.
 MOST_MODELS = 100
 
@@ -234,7 +236,8 @@ class RequestQueue:
 
     def _of(self, queue: str) -> deque[Piece]:
         if queue not in self._pieces:
-            self._given = {one: time for one, time in self._given.items() if one in self._pieces or time > self._level}
+            if len(self._given) > MOST_GONE + 2 * len(self._pieces):
+                self._given = {one: time for one, time in self._given.items() if one in self._pieces or time > self._level}
             self._given[queue] = max(self._given.get(queue, 0.0), self._level)
             self._pieces[queue] = deque()
         return self._pieces[queue]
