@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -10,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 class ConnectionLimits:
     """The open connections. If there are too many, in all or of one address, the oldest is closed that has never sent an
-    accepted request; if there is none, the new one.
+    accepted request; if there is none, one without a request; if there is none, the new one.
 
     Parameters
     ----------
@@ -37,8 +38,9 @@ class ConnectionLimits:
         self.by_address[address] += 1
 
     def _oldest(self, address: str | None, new: "Connection") -> "Connection":
-        strangers = (one for one, where in self.strangers.items() if address in (None, where))
-        return next((one for one in strangers if not one.transport.is_closing()), new)
+        idle = (item for item in self.open.items() if item[0].is_idle)
+        found = (one for one, where in chain(self.strangers.items(), idle) if address in (None, where))
+        return next((one for one in found if not one.transport.is_closing()), new)
 
     def accept(self, connection: "Connection") -> None:
         """Note that a connection has sent an accepted request."""
@@ -76,6 +78,12 @@ class Connection(HttpToolsProtocol):
         self._start_head()
         if self.limits is not None:
             self.limits.add(self)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its last request is done and the next one has not begun."""
+        done = self.cycle is not None and self.cycle.response_complete
+        return done and self._head_bytes is None and not self._in_body
 
     def accept(self) -> None:
         """Note that a request of it was accepted: by its key, if there are keys."""
