@@ -17,10 +17,11 @@ def cost(**options: Any) -> float:
 
 def test_what_a_row_costs() -> None:
     assert cost() == cost(n=1, method="sparse", robust=None) == 1
-    assert cost(method="all") == 3
-    assert cost(n=5) == 2
-    assert cost(robust=0.9) == 2
-    assert cost(method="all", n=5, robust=1.0) == 12
+    assert cost(method="all") == 5
+    assert cost(method="realistic") == 4
+    assert [cost(n=n) for n in (2, 4, 64)] == [2, 3, 7]
+    assert cost(robust=0.9) == 4
+    assert cost(method="all", n=4, robust=1.0) == 18
 
 
 def test_one_alone_may_have_all_and_a_second_its_half() -> None:

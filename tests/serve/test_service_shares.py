@@ -181,6 +181,21 @@ def test_strangers_are_cut_off_when_there_are_too_many(folder: Path, tmp_path: P
                 connection.close()
 
 
+def test_a_probe_gets_in_where_clients_hold_all_connections(folder: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, f"moody={folder}", "--most-connections", 20) as service:
+        idle = [HTTPConnection("127.0.0.1", service.port) for _ in range(20)]
+        for one in idle:
+            one.request("GET", "/v1/schema")
+            assert one.getresponse().read()
+        assert service.stranger.get("/v2/health/live").status_code == 200
+        assert service.afresh(row()).status_code == 200
+        # The other ones are still served on the connections they have.
+        idle[-1].request("GET", "/v1/schema")
+        assert idle[-1].getresponse().status == 200
+        for one in idle:
+            one.close()
+
+
 @pytest.mark.parametrize("options", [{}, {"n": 10, "method": "all"}], ids=["default", "all, n=10"])
 def test_single_rows_beside_one_with_very_large_requests(keyed: tuple[Service, list[str]], options: dict[str, Any]) -> None:
     """Nobody is refused, and single rows are answered while the large request waits; how soon, `workers/test_fairness.py`

@@ -211,12 +211,20 @@ class Writer:
     def limits(self) -> list[str]:
         """The limits of this request, in words; those of the schema are policy and are left out."""
         own = [one for one in self.record["constraints"]["constraints"] if one["source"] != "schema"]
-        return [self.limit(one["constraint"], one["text"]) for one in own]
+        frozen = [one["constraint"]["features"] for one in own if one["constraint"]["constraint"] == "frozen"]
+        kept = list(dict.fromkeys(name for names in frozen for name in names))
+        if len(kept) < 2:
+            return [self.limit(one["constraint"], one["text"]) for one in own]
+        together = self._stay(kept)
+        rest = [one for one in own if one["constraint"]["constraint"] != "frozen"]
+        return [together, *(self.limit(one["constraint"], one["text"]) for one in rest)]
 
     def limit(self, constraint: Record, text: str) -> str:
         """Return a constraint in words; one that has no words of its own by its text, with the labels of its columns."""
         kind = constraint.get("constraint", "")
-        if kind in ("frozen", "only_up", "only_down"):
+        if kind == "frozen":
+            return self._stay(constraint["features"])
+        if kind in ("only_up", "only_down"):
             return self.fill(kind, feature=self.listed(map(self.feature, constraint["features"])))
         name = constraint.get("feature")
         if kind == "range":
@@ -234,6 +242,10 @@ class Writer:
         for column in sorted(map(str, self.wording.get("features", {})), key=len, reverse=True):
             text = self.feature(column).join(re.split(rf"\b{re.escape(column)}\b", text))
         return text
+
+    def _stay(self, names: Sequence[Json]) -> str:
+        features = self.listed(map(self.feature, names))
+        return self.fill("frozen_several", features=features) if len(names) > 1 else self.fill("frozen", feature=features)
 
     def _near(self, constraint: Record, name: Json) -> Iterable[str]:
         for way in ("up", "down", "by", "percent"):

@@ -132,7 +132,7 @@ class Settings:
     most_rows: int = 256
     most_body: int = 1 << 20
     most_n: int = LARGEST_N
-    most_cost: int = 4096
+    most_cost: int = 8192
     most_connections: int = 768
     most_connections_per_address: int = 512
     proxies: tuple[str, ...] = ()

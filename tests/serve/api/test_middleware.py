@@ -223,6 +223,8 @@ def test_the_origin_of_whatever_changes_something_is_checked(client, make_client
         ("/v1/artifacts", "GET, HEAD"),
         ("/v2/models/credit/infer", "POST"),
         ("/v2/health/live", "GET, HEAD"),
+        ("/", "GET, HEAD"),
+        ("/page/icon.svg", "GET, HEAD"),
     ],
 )
 def test_a_wrong_method_is_told_the_right_ones(client, path, allowed):

@@ -93,12 +93,15 @@ class Simulation:
         if pause > 0:
             self._at(self.now + pause, "dispatch")
             return
-        self.running = self.queue.take(lambda pending: self.latency.most_rows(pending, self.queue.is_shared))
+        self.running = self.queue.take(self._most_rows, self.latency.predict)
         client = self.clients[self.running[0].pending.request.queue]
         rows = sum(piece.rows for piece in self.running)
         seconds = (client.fixed + client.per_row * rows) * self.random.uniform(0.7, 1.3)
         self.pieces.append((client.name, rows, seconds))
         self._at(self.now + seconds, "done", seconds)
+
+    def _most_rows(self, pending: PendingRequest) -> int:
+        return self.latency.most_rows(pending, self.queue.is_shared)
 
     def _done(self, seconds: float) -> None:
         batch, rows = self.running, self._rows()

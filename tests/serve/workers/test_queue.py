@@ -35,7 +35,7 @@ def queue(*given: PendingRequest, most_batch: int = 8) -> RequestQueue:
 
 
 def take(asked: RequestQueue, most_rows: int = 1000) -> list[Piece]:
-    return asked.take(lambda _: most_rows)
+    return asked.take(lambda _: most_rows, lambda pending, rows: rows * pending.row_cost)
 
 
 def taken(asked: RequestQueue, most_rows: int = 1000) -> list[PendingRequest]:
@@ -116,7 +116,7 @@ def test_what_comes_before_a_request(loop: asyncio.AbstractEventLoop) -> None:
     """All of its own client, and of another no more than this one is given."""
     large, own = waiting(loop, 1000, client="large", n=1), waiting(loop, 3, client="small", n=2)
     asked, new = queue(large, own), waiting(loop, 1, client="small", n=2)
-    assert asked.rows_before(new) == {new.options: 4.0, large.options: pytest.approx(4 * 1.25)}
+    assert asked.rows_before(new) == {new.options: 4.0, large.options: pytest.approx(4 * new.row_cost)}
 
 
 def test_a_piece_keeps_the_labels_of_its_rows_and_gets_its_part_of_the_time(loop: asyncio.AbstractEventLoop) -> None:

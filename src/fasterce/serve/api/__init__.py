@@ -32,6 +32,8 @@ def create_app(state: AppState) -> FastAPI:
         redoc_url=None,
         # A redirect would repeat the host name that a client claims.
         redirect_slashes=False,
+        # It would see the values of requests. Versions without it ignore this.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.service = state
     app.router.route_class = ServiceRoute

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -10,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 class ConnectionLimits:
     """The open connections. If there are too many, in all or of one address, the oldest is closed that has never sent an
-    accepted request; if there is none, the new one.
+    accepted request; if there is none, one without a request; if there is none, the new one.
 
     Parameters
     ----------
@@ -22,6 +23,8 @@ class ConnectionLimits:
     def __init__(self, total: int, per_address: int, proxies: Sequence[str] = ()) -> None:
         self.total, self.per_address, self.proxies = total, per_address, frozenset(proxies)
         self.open: dict[Connection, str] = {}
+        # Those that have never sent an accepted request, the oldest first.
+        self.strangers: dict[Connection, str] = {}
         self.by_address: Counter[str] = Counter()
         self.closed = 0
 
@@ -31,15 +34,21 @@ class ConnectionLimits:
         if too_many or len(self.open) >= self.total:
             self.closed += 1
             self._oldest(address if too_many else None, connection).transport.abort()
-        self.open[connection] = address
+        self.open[connection] = self.strangers[connection] = address
         self.by_address[address] += 1
 
     def _oldest(self, address: str | None, new: "Connection") -> "Connection":
-        strangers = (one for one, where in self.open.items() if not one.accepted and address in (None, where))
-        return next((one for one in strangers if not one.transport.is_closing()), new)
+        idle = (item for item in self.open.items() if item[0].is_idle)
+        found = (one for one, where in chain(self.strangers.items(), idle) if address in (None, where))
+        return next((one for one in found if not one.transport.is_closing()), new)
+
+    def accept(self, connection: "Connection") -> None:
+        """Note that a connection has sent an accepted request."""
+        self.strangers.pop(connection, None)
 
     def remove(self, connection: "Connection") -> None:
         address = self.open.pop(connection, None)
+        self.strangers.pop(connection, None)
         if address is not None:
             self.by_address[address] -= 1
             if not self.by_address[address]:
@@ -50,7 +59,7 @@ class Connection(HttpToolsProtocol):
     """uvicorn's protocol with limits.
 
     `head_seconds` and `max_head` are for the head of a request, in seconds and bytes; `rest_seconds` for the rest of a body
-    whose request has been responded to. `accepted` says whether a request was accepted: by its key, if there are keys.
+    whose request has been responded to.
     """
 
     head_seconds = 10.0
@@ -60,7 +69,6 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, limits: ConnectionLimits | None = None, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.limits = limits
-        self.accepted = False
         self._in_body = False
         self._head_bytes: int | None = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -70,6 +78,17 @@ class Connection(HttpToolsProtocol):
         self._start_head()
         if self.limits is not None:
             self.limits.add(self)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its last request is done and the next one has not begun."""
+        done = self.cycle is not None and self.cycle.response_complete
+        return done and self._head_bytes is None and not self._in_body
+
+    def accept(self) -> None:
+        """Note that a request of it was accepted: by its key, if there are keys."""
+        if self.limits is not None:
+            self.limits.accept(self)
 
     def data_received(self, data: bytes) -> None:
         if self._head_bytes is not None:

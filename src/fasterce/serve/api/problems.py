@@ -37,6 +37,8 @@ EXPECTED_TYPES: Mapping[str, str] = {
 }
 # Where a value may be of several types, pydantic adds the type it tried to the location.
 TYPES = ("bool", "int", "float", "str", "constrained-", "list[", "tuple[", "dict[", "literal[", "function-")
+# How requests call the options that the text of a problem names.
+OPTION_NAMES = names("http")
 Fields = Sequence[tuple[str, str]]
 
 
@@ -101,7 +103,7 @@ class HTTPProblem(FasterCEError):
 
     @property
     def message(self) -> str:
-        return self.problem.text(names=names("http"))
+        return self.problem.text(names=OPTION_NAMES)
 
     def response(self, path: str, request_id: str) -> Response:
         """Return the response: in our shape, or in that of the inference protocols under their paths."""
@@ -134,7 +136,8 @@ def respond(request: Request, error: Exception) -> Response:
     found = http_problem(error)
     if found.status == 405:
         routes = matching_routes(request.scope)
-        methods = {method for route in routes for method in getattr(route, "methods", None) or ()}
+        # What is not a route of the interface is a file of the page.
+        methods = {method for route in routes for method in getattr(route, "methods", None) or ()} or {"GET"}
         found.headers["Allow"] = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
     state = request.scope["state"]
     state["refused"] = found.code
@@ -192,7 +195,9 @@ def combined(errors: Sequence[Mapping[str, Json]]) -> str:
         elif error["type"] in EXPECTED_TYPES:
             expected[text(f"type_{EXPECTED_TYPES[error['type']]}").rstrip(".")] = None
         elif error["type"] == "string_pattern_mismatch":
-            return text("control_characters")
+            return text("header_characters" if error["loc"][0] == "header" else "control_characters")
+        elif error["type"] == "uuid_parsing":
+            return text("not_a_uuid")
         else:
             return str(error.get("ctx", {}).get("error") or error["msg"]).rstrip(".") + "."
     *types, last = expected

@@ -72,7 +72,7 @@ def identify(request: Request, state: AppState, alternatives: list[list[str]]) -
     request.state.client = client
     connection = request.scope["state"].get("connection")
     if connection is not None:
-        connection.accepted = True
+        connection.accept()
     return client, request.state.queue
 
 

@@ -1,7 +1,7 @@
 """Give requests to workers, in batches, and return each response before its deadline or say why there is none."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 
 from fasterce.errors import Problem, make_problem
@@ -58,6 +58,7 @@ class Dispatcher:
         self._pool = WorkerPool(settings, self._dispatch, server)
         self._tasks: set[asyncio.Task[None]] = set()
         self._batches: dict[WorkerConnection, list[Piece]] = {}
+        self._rows: dict[WorkerConnection, int] = {}
         self._latency = LatencyModels(settings.most_batch, settings.piece_ms / 1e3)
         self._share = FairShare(settings.most_waiting)
         self._timer: asyncio.TimerHandle | None = None
@@ -92,7 +93,7 @@ class Dispatcher:
 
     @property
     def _running_rows(self) -> int:
-        return sum(one.rows for batch in self._batches.values() for one in batch)
+        return sum(self._rows.values())
 
     def names(self) -> list[str]:
         """Return the names of the artifacts served, the default first."""
@@ -158,20 +159,22 @@ class Dispatcher:
         left = pending.request.until - monotonic()
         if left <= 0:
             raise DeadlineExceeded("serve.deadline_exceeded")
-        rows = self._queue.rows + self._running_rows
-        wait = self._expected_wait(pending)
-        if not self.permits(pending.request.client, pending.request.queue) or (rows and wait > MAX_WAIT_SHARE * left):
+        rows, longest = self._queue.rows + self._running_rows, MAX_WAIT_SHARE * left
+        permitted = self.permits(pending.request.client, pending.request.queue)
+        if permitted and (not rows or self._wait(pending, self._queue.rows_with(pending)) <= longest):
+            return
+        wait = self._wait(pending, self._queue.rows_before(pending))
+        if not permitted or wait > longest:
             raise Overloaded("serve.overloaded", min(max(wait, LEAST_RETRY), MOST_RETRY), rows=rows)
 
-    def _expected_wait(self, pending: PendingRequest) -> float:
-        """Return the seconds until a request would be explained."""
+    def _wait(self, pending: PendingRequest, before: Mapping[str, float]) -> float:
+        """Return the seconds until a request would be explained, after these rows by options, its own among them."""
         self._latency.of(pending)
-        running = sum(self._usual_seconds(batch) for batch in self._batches.values())
-        queued = self._latency.total(self._queue.rows_before(pending))
-        return (running + queued) / self.settings.workers
+        running = sum(self._latency.predict(batch[0].pending, self._rows[one]) for one, batch in self._batches.items())
+        return (running + self._latency.total(before)) / self.settings.workers
 
     def _usual_seconds(self, batch: Sequence[Piece]) -> float:
-        return self._latency.of(batch[0].pending).predict(sum(one.rows for one in batch))
+        return self._latency.predict(batch[0].pending, sum(one.rows for one in batch))
 
     def _most_rows(self, pending: PendingRequest) -> int:
         return self._latency.most_rows(pending, self._queue.is_shared)
@@ -226,10 +229,10 @@ class Dispatcher:
             if pause > 0:
                 self._timer = asyncio.get_running_loop().call_later(pause, self._dispatch)
                 return
-            self._start(self._pool.take(), self._queue.take(self._most_rows))
+            self._start(self._pool.take(), self._queue.take(self._most_rows, self._latency.predict))
 
     def _start(self, worker: WorkerConnection, batch: list[Piece]) -> None:
-        self._batches[worker] = batch
+        self._batches[worker], self._rows[worker] = batch, sum(one.rows for one in batch)
         task = asyncio.get_running_loop().create_task(self._run(worker, batch))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -259,7 +262,7 @@ class Dispatcher:
                 _fail(piece.pending, WorkerLost("serve.worker_reply_invalid"))
         finally:
             self._queue.note_done(self._queue.rows + self._running_rows, monotonic() - began)
-            del self._batches[worker]
+            del self._batches[worker], self._rows[worker]
             self._pool.give_back(worker)
             self._dispatch()
 

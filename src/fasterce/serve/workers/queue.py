@@ -3,8 +3,8 @@ is, and how long a batch takes."""
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -41,6 +41,8 @@ LARGE_COST = 8.0
 SHARED_SECONDS, ALONE_FACTOR = 5.0, 4.0
 # Smallest number of seconds per row.
 LEAST_SLOPE = 1e-6
+# Queues remembered beyond twice those with requests.
+MOST_GONE = 100
 # Options for which a model of the latency is kept.
 MOST_MODELS = 100
 
@@ -113,6 +115,8 @@ class Piece:
         When it was queued, on the monotonic clock.
     run : int
         How often the request had been started again when the piece was made.
+    charge : float
+        Seconds its queue was charged when it was taken.
     """
 
     pending: PendingRequest
@@ -122,6 +126,7 @@ class Piece:
     attempts: int = 0
     since: float = field(default_factory=monotonic)
     run: int = 0
+    charge: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -162,8 +167,8 @@ class Piece:
 
 
 class RequestQueue:
-    """Requests in queues that take turns: the one that was given the least is next. A batch is its first request, or a piece
-    of it, and those of all queues that can share with it.
+    """Requests in queues that take turns: the one that was given the least time is next. A batch is its first request, or a
+    piece of it, and those of all queues that can share with it.
 
     Parameters
     ----------
@@ -180,7 +185,9 @@ class RequestQueue:
         self.gather_seconds = gather_seconds
         self.clock = clock
         self._pieces: dict[str, deque[Piece]] = {}
-        # Cost given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
+        # Queued rows by options.
+        self._rows: Counter[str] = Counter()
+        # Seconds given to each queue so far, and to the one whose turn was last, before it: a new one starts there.
         self._given: dict[str, float] = {}
         self._level = 0.0
         # Queues of the last batch, and when the last batch of each queue was taken.
@@ -198,7 +205,11 @@ class RequestQueue:
 
     @property
     def rows(self) -> int:
-        return sum(piece.rows for piece in self)
+        return self._rows.total()
+
+    def rows_with(self, pending: PendingRequest) -> dict[str, float]:
+        """Return all queued rows, by options, and those of a request: no more are explained before it is done."""
+        return {**self._rows, pending.options: self._rows[pending.options] + float(pending.rows)}
 
     def rows_before(self, pending: PendingRequest) -> dict[str, float]:
         """Return the rows, by options, that are explained before a request would be, and its own. Another queue is given at
@@ -214,16 +225,19 @@ class RequestQueue:
 
     def add(self, pending: PendingRequest) -> None:
         self._of(pending.request.queue).append(Piece(pending, 0, pending.rows, since=self.clock(), run=pending.run))
+        self._rows[pending.options] += pending.rows
 
     def add_again(self, piece: Piece) -> None:
-        """Queue a piece again, before all others of its queue, which is given back what it cost."""
+        """Queue a piece again, before all others of its queue, which is given back the time."""
         queue = piece.pending.request.queue
         self._of(queue).appendleft(piece)
-        self._given[queue] -= piece.cost
+        self._rows[piece.pending.options] += piece.rows
+        self._given[queue] -= piece.charge
 
     def _of(self, queue: str) -> deque[Piece]:
         if queue not in self._pieces:
-            self._given = {one: cost for one, cost in self._given.items() if one in self._pieces or cost > self._level}
+            if len(self._given) > MOST_GONE + 2 * len(self._pieces):
+                self._given = {one: time for one, time in self._given.items() if one in self._pieces or time > self._level}
             self._given[queue] = max(self._given.get(queue, 0.0), self._level)
             self._pieces[queue] = deque()
         return self._pieces[queue]
@@ -237,7 +251,18 @@ class RequestQueue:
     def drop(self, pending: PendingRequest) -> None:
         """Remove what is still queued of a request."""
         queue = pending.request.queue
-        self._keep(queue, deque(one for one in self._pieces.get(queue, ()) if one.pending is not pending))
+        pieces = self._pieces.get(queue, ())
+        left = deque(one for one in pieces if one.pending is not pending)
+        if len(left) < len(pieces):
+            self._leave(one for one in pieces if one.pending is pending)
+            self._keep(queue, left)
+
+    def _leave(self, pieces: Iterable[Piece]) -> None:
+        """Count pieces that are no longer queued."""
+        for piece in pieces:
+            self._rows[piece.pending.options] -= piece.rows
+            if not self._rows[piece.pending.options]:
+                del self._rows[piece.pending.options]
 
     def note_load(self, rows: int) -> None:
         """Note how many rows are queued or running: as many may come again once these are done."""
@@ -272,13 +297,17 @@ class RequestQueue:
         """Return the queue that was given the least."""
         return min(self._pieces, key=self._given.__getitem__)
 
-    def take(self, most_rows: Callable[[PendingRequest], int]) -> list[Piece]:
-        """Remove and return the next batch.
+    def take(
+        self, most_rows: Callable[[PendingRequest], int], seconds: Callable[[PendingRequest, int], float]
+    ) -> list[Piece]:
+        """Remove and return the next batch, whose queues are charged their parts of its time.
 
         Parameters
         ----------
         most_rows : callable
             Returns how many rows with the options of a request a batch may have.
+        seconds : callable
+            Returns how long a batch of some rows with the options of a request is expected to take.
         """
         now = self.clock()
         queue = self._next()
@@ -295,10 +324,13 @@ class RequestQueue:
                 else:
                     left.append(piece)
             self._keep(other, left)
+        self._leave(batch)
         self._last = {piece.pending.request.queue for piece in batch}
         self._used |= dict.fromkeys(self._last, now)
+        each = seconds(batch[0].pending, rows) / rows
         for piece in batch:
-            self._given[piece.pending.request.queue] += piece.cost
+            piece.charge = each * piece.rows
+            self._given[piece.pending.request.queue] += piece.charge
         return batch
 
     @property
@@ -321,7 +353,7 @@ class RequestQueue:
 
     def clear(self) -> list[Piece]:
         """Remove and return all that is queued."""
-        left, self._pieces = list(self), {}
+        left, self._pieces, self._rows = list(self), {}, Counter()
         return left
 
 
@@ -419,6 +451,10 @@ class LatencyModels:
         elif pending.rows > (rows := model.piece_rows(seconds)):
             rows = model.piece_rows(PIECE_SHARE * seconds)
         return min(rows, self.most_batch)
+
+    def predict(self, pending: PendingRequest, rows: int) -> float:
+        """Return the expected seconds of a call with rows with the options of a request."""
+        return self.of(pending).predict(rows)
 
     def total(self, rows: Mapping[str, float]) -> float:
         """Return the seconds of batches with these rows, by options."""

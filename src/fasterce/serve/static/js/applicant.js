@@ -35,9 +35,11 @@ export async function findApplicants(text, first = 0, size = SHOWN, signal = und
 export function summary(one) {
   const row = one.values;
   const telling = features().filter((feature) => row[feature.name] !== undefined && row[feature.name] !== null);
-  const numbers = telling.filter((feature) => feature.kind === "numeric").slice(0, 2);
+  const numeric = telling.filter((feature) => feature.kind === "numeric" && row[feature.name] !== 0);
+  const numbers = [...numeric.filter((feature) => feature.unit), ...numeric.filter((feature) => !feature.unit)].slice(0, 2);
   const words = telling.filter((feature) => feature.kind !== "numeric").slice(0, 1);
-  const said = (feature) => (feature.kind === "numeric" ? `${labelOf(feature)}: ${value(feature, row[feature.name])}` : value(feature, row[feature.name]));
+  // A number with a unit needs no label.
+  const said = (feature) => (feature.kind === "numeric" && !feature.unit ? `${labelOf(feature)}: ` : "") + value(feature, row[feature.name]);
   return [...numbers, ...words].map(said).join(" · ");
 }
 
@@ -88,7 +90,7 @@ function combobox() {
         h("li", { role: "option", id: `${list}-${k}`, "aria-selected": "false", onmousedown: (event) => event.preventDefault(), onclick: () => choose(one) },
           h("span", { class: "option-name" }, String(one.id)), h("span", { class: "option-about" }, summary(one))));
       const more = (response?.total ?? 0) - found.length;
-      options.replaceChildren(...lines, found.length ? (more > 0 ? h("li", { class: "option-more", role: "presentation" }, `${count(more, "more person", "more people")}: type to narrow down`) : "") : h("li", { class: "option-more", role: "presentation" }, "Nobody of that name"));
+      options.replaceChildren(...lines, found.length ? (more > 0 ? h("li", { class: "option-more", role: "presentation" }, `${count(more, "more person", "more people")}: type to narrow down`) : "") : h("li", { class: "option-more", role: "presentation" }, "Nobody found: try a number or another detail"));
       options.hidden = false;
       at = -1;
       input.setAttribute("aria-expanded", "true");

@@ -3,7 +3,7 @@ import { find, h, replace } from "./dom.js";
 import { gauge, reading } from "./gauge.js";
 import { icon } from "./icons.js";
 import { newApplicant, chooseApplicant, showFaults, summary } from "./applicant.js";
-import { edited, on, state } from "./state.js";
+import { details, edited, on, state } from "./state.js";
 import { amount, count, outcome, percent } from "./format.js";
 
 export const targetText = (record) => {
@@ -55,7 +55,7 @@ export function showDecision({ keep, whatif, records }) {
   replace(
     find("decision"),
     h("div", { class: "decision-words" },
-      h("p", { class: "eyebrow" }, who, n && !state.person?.typed ? h("span", { class: "tag tag-warn" }, `${count(n, "detail")} edited`) : null,
+      h("p", { class: "eyebrow" }, who, editedTag(n),
         h("span", { class: "tag tag-warn", id: "not-used", hidden: true }, "The detail marked as wrong is not used")),
       h("h1", { id: "decision-heading", class: reached ? "is-reached" : "" }, icon(mark, 34), h("span", { class: "visually-hidden" }, "Decision: "), h("span", { class: "decision-name" }, name)),
       h("p", { class: "lead" }, sentence(record, read)),
@@ -66,6 +66,13 @@ export function showDecision({ keep, whatif, records }) {
     read ? h("div", { class: "decision-gauge" }, gauge(read), read.needed ? h("p", { class: "gauge-note" }, h("span", { class: "tick-key", "aria-hidden": "true" }), read.needed) : null) : null,
   );
   showFaults();
+}
+
+// A person who is typed in begins as a typical one, whose decision must not be taken for theirs.
+function editedTag(n) {
+  const typed = state.person?.typed, all = details().length;
+  const said = !typed ? (n ? `${count(n, "detail")} edited` : "") : n === 0 ? "Typical details: replace them by the person’s" : n < all ? `${n} of ${count(all, "detail")} changed, the others are typical` : "";
+  return said ? h("span", { class: "tag tag-warn" }, said) : null;
 }
 
 function sentence(record, read) {

@@ -5,7 +5,7 @@ import { state } from "./state.js";
 import { amount, LETTERS, outcome, percent } from "./format.js";
 
 const RADIUS = 84, MIDDLE = [110, 104];
-const LONG_LABEL = 22;
+const LONG_LABEL = 18;
 
 const point = (share, radius) => {
   const angle = Math.PI * (1 - Math.min(Math.max(share, 0), 1));

@@ -9,6 +9,8 @@ import { count, labelOf, outcome, plain, readable, value, when } from "./format.
 
 const STATUS = { found: "alternatives found", already_target: "has the outcome wanted", none_found: "no alternative", stopped: "stopped", model_error: "the model failed", invalid_input: "details not usable" };
 
+const titleOf = (name) => state.artifacts.find((one) => one.name === name)?.title ?? name;
+
 export function showRecords() {
   const dialog = find("records"), subjects = state.schema.records?.subjects;
   const who = subjects ? field("Person", { id: "records-subject", value: state.person?.id ?? "" }) : null;
@@ -57,7 +59,7 @@ function showList(list, found, again, ofPerson) {
       compare.disabled = chosen.size !== 2;
     });
     return h("li", { class: "kept-row" }, box,
-      h("div", {}, h("p", { class: "option-name" }, when(one.time)), h("p", { class: "option-about" }, [one.decision ? `decision ${one.decision}` : null, one.artifact, STATUS[one.status] ?? one.status].filter(Boolean).join(" · "))),
+      h("div", {}, h("p", { class: "option-name" }, when(one.time)), h("p", { class: "option-about" }, [one.decision ? `decision ${one.decision}` : null, titleOf(one.artifact), STATUS[one.status] ?? one.status].filter(Boolean).join(" · "))),
       h("button", { class: "button button-small", type: "button", "aria-label": `Open the record of ${when(one.time)}`, onclick: () => open(list, one.id) }, icon("print", 15), "Open"));
   });
   replace(list, h("p", { class: "section-note" }, count(found.length, "record")), h("ul", { class: "kept-list" }, rows), h("div", { class: "actions" }, compare, ofPerson && state.schema.may.erase_records ? eraser(list, found, again) : null));

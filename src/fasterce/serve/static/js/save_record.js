@@ -22,7 +22,7 @@ export function keep() {
   const subject = records?.subjects ? field("Person", { id: "subject", value: state.person?.id ?? "", required: needs("subjects"), about: "Stored as a pseudonym only; the person’s records are found by it." }) : null;
   const row = field("Row or application", { id: "row", value: state.person?.id ?? "", required: needs("row_ids") });
   const decision = field("Decision number", { id: "decision-number", required: needs("decision_ids") });
-  const by = field("Who set the limits", { id: "by", value: sessionStorage.getItem(BY) ?? "", required: needs("constraints_by"), about: limitCount() ? `${count(limitCount(), "limit")} set on this page.` : "No limit is set on this page; those of the schema are policy." });
+  const by = field("Who set the limits", { id: "by", value: sessionStorage.getItem(BY) ?? "", required: needs("constraints_by"), about: limitCount() ? `${count(limitCount(), "limit")} set on this page.` : "You have set no limits. Those set by policy always apply." });
   const n = edited().length;
   const form = h("form", { method: "dialog", id: "keep-form" },
     head("Keep this explanation", dialog),
