@@ -12,7 +12,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
-from fasterce.pseudonyms import VARIABLE
+from fasterce.records.pseudonyms import VARIABLE
 from fasterce.serve.run import run
 from fasterce.serve.settings import ServedArtifact, Settings
 

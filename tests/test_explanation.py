@@ -11,6 +11,7 @@ from pandas.testing import assert_frame_equal, assert_index_equal
 from sklearn.linear_model import LogisticRegression
 
 from fasterce import FasterCE
+from fasterce.config import Config
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
 from fasterce.explanation import Change, CounterfactualArrays, Explanation
@@ -236,7 +237,7 @@ def test_predictions_of_verification_are_kept() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=300), "y": rng.normal(size=300)})
     model = LogisticRegression().fit(frame, np.where(frame["x"] + frame["y"] > 0, "yes", "no"))
-    explainer = FasterCE(model, autoencoder=(lambda m: m, lambda z: z), progress=False).fit(frame)
+    explainer = FasterCE(model, autoencoder=(lambda m: m, lambda z: z), progress=False, config=Config.fast()).fit(frame)
     result = explainer.explain(frame.head(5))
     arrays = result.arrays
     assert [explainer.classes_[k] for k in arrays.predicted] == model.predict(result.to_frame()[["x", "y"]]).tolist()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning:fasterce")
 ROWS = 500
 MAY_GO = ["debt", "job"]
 METHODS = ("closest", "sparse", "realistic")
-CONFIG = Config(
-    surrogate=SurrogateConfig(edited_rows_per_feature=500, min_edited_rows=2_500, steps_per_feature=20, min_steps=120)
+CONFIG = replace(
+    Config.fast(),
+    surrogate=SurrogateConfig(edited_rows_per_feature=500, min_edited_rows=2_500, steps_per_feature=20, min_steps=120),
 )
 
 

@@ -2,20 +2,18 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fasterce.io import schema
+from tests.docs.pages import run_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "files.md"
 
 
 def test_the_page_about_files_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = PAGE.read_text()
-    names: dict[str, Any] = {"__name__": "files_page"}
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(block, "files.md", "exec"), names)
+    names = run_page("files.md")
     answers = names["answers"]
     assert answers["row"].nunique() == len(names["training"]) == sum(names["sizes"]) == 60
     assert answers["id"].tolist() == (answers["row"] + 1000).tolist()

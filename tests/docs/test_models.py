@@ -1,24 +1,20 @@
 """What docs/models.md shows must run as it stands, and give what it says."""
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.docs.pages import run_page
+
 for needed in ("xgboost", "torch", "skl2onnx", "onnxruntime"):
     pytest.importorskip(needed)
-
-PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 def test_the_page_about_models_runs(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "models"}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(compile(block, "models.md", "exec"), names)
+    names = run_page("models.md")
     shown = capsys.readouterr().out
     assert "onnx sha256:" in shown
     assert "must return the same prediction for a row alone and in a batch" in shown

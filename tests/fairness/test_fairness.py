@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 from fasterce.data.table import Table
 from fasterce.errors import FasterCEError, InputError, NotFittedError
 from fasterce.explanation import CounterfactualArrays, Explanation
@@ -50,7 +51,7 @@ def three(frame: pd.DataFrame) -> np.ndarray:
 def fitted(model: Any) -> FasterCE:
     training = people()
     schema = Schema.infer(training, immutable=["sex"])
-    return FasterCE(model, schema, autoencoder=IDENTITY, progress=False, compile="never").fit(training)
+    return FasterCE(model, schema, autoencoder=IDENTITY, progress=False, compile="never", config=Config.fast()).fit(training)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +168,9 @@ def test_an_attribute_the_latent_space_does_not_hold_is_never_telling() -> None:
         return np.column_stack([latent[:, :3], odd, ~odd, latent[:, 3:]])
 
     dropped = (lambda matrix: np.delete(matrix, [3, 4], axis=1), decode)
-    explainer = FasterCE(unfair, Schema.infer(training), autoencoder=dropped, progress=False, compile="never").fit(training)
+    explainer = FasterCE(
+        unfair, Schema.infer(training), autoencoder=dropped, progress=False, compile="never", config=Config.fast()
+    ).fit(training)
     result = angles(explainer, ["sex"])
     assert (result.frame["fit"] < 0.2).all()
     assert not result.frame["telling"].any()

@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from fasterce import FasterCE, load
 from fasterce.artifact import arrays
 from fasterce.artifact.arrays import arrays_of
+from fasterce.config import Config
 from fasterce.errors import ArtifactError, ModelError
 from tests.changing import people, schema, truth
 
@@ -42,7 +43,13 @@ MODELS = {"function": points, "linear": regression(LinearRegression()), "boosted
 @pytest.fixture(scope="module", params=MODELS)
 def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     model, keep = MODELS[request.param], request.param != "linear"
-    settings = {"progress": False, "autoencoder": SAME, "task": "regression", "keep_rows": keep}
+    settings: dict[str, Any] = {
+        "progress": False,
+        "autoencoder": SAME,
+        "task": "regression",
+        "keep_rows": keep,
+        "config": Config.fast(),
+    }
     folder = tmp_path_factory.mktemp("numbers") / "saved"
     FasterCE(model, schema(START), **settings).fit(START).save(folder)
     return folder, model

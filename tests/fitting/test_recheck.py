@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from fasterce import Explanation, FasterCE
+from fasterce.config import Config
 from fasterce.errors import InputError, NotFittedError
 from fasterce.fitting.recheck import Rechecked
 from tests.changing import people, pipeline, schema, strict, truth
@@ -25,7 +26,7 @@ def lenient(frame: pd.DataFrame) -> Any:
 
 @pytest.fixture(scope="module")
 def explainer() -> FasterCE:
-    return FasterCE(truth, schema(START), progress=False, compile="never").fit(START)
+    return FasterCE(truth, schema(START), progress=False, compile="never", config=Config.fast()).fit(START)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def test_both_classes_wanted_in_one_explanation(explainer: FasterCE) -> None:
 
 def test_after_an_update_with_the_new_model_it_is_the_explainers_own() -> None:
     old, new = pipeline(START), pipeline(people(600, 3, shift=-1.0), 70.0)
-    explainer = FasterCE(old, schema(START), progress=False).fit(START)
+    explainer = FasterCE(old, schema(START), progress=False, config=Config.fast()).fit(START)
     rows = START[old.predict(START) == "no"].head(30)
     before = explainer.explain(rows, target="yes")
     explainer.update(people(200, 3, shift=-1.0), model=new)

@@ -20,12 +20,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 from fasterce.data.frames import as_kind
 from fasterce.errors import InputError
 from tests.samples import people
 
 IDENTITY = (np.asarray, np.asarray)
-SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "compile": "never"}
+SETTINGS: dict[str, Any] = {"autoencoder": IDENTITY, "progress": False, "compile": "never", "config": Config.fast()}
 
 
 def fitted_model(data: pd.DataFrame) -> Pipeline:
@@ -161,7 +162,7 @@ def test_tags_and_looks(explainer: FasterCE) -> None:
 
 @pytest.mark.parametrize("compiled", ["never", "auto"])
 def test_a_fitted_explainer_is_pickled_by_those_who_want_that(model: Pipeline, data: pd.DataFrame, compiled: Any) -> None:
-    fitted = FasterCE(model, autoencoder=IDENTITY, progress=False, compile=compiled).fit(data)
+    fitted = FasterCE(model, autoencoder=IDENTITY, progress=False, compile=compiled, config=Config.fast()).fit(data)
     file = io.BytesIO()
     joblib.dump(fitted, file)
     file.seek(0)

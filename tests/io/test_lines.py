@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 from fasterce.io import explain_chunk, schema
 
 
@@ -82,7 +83,7 @@ def test_targets_and_predictions_are_of_the_models_own_type() -> None:
     def identity(matrix: Any) -> Any:
         return matrix
 
-    settings: dict[str, Any] = {"autoencoder": (identity, identity), "progress": False}
+    settings: dict[str, Any] = {"autoencoder": (identity, identity), "progress": False, "config": Config.fast()}
     classes = FasterCE(three, Schema.infer(frame), **settings).fit(frame)
     numbers = FasterCE(number, Schema.infer(frame), task="regression", **settings).fit(frame)
     named = explain_chunk(classes, frame.iloc[:2], {"target": 2})

@@ -2,11 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fasterce import records
+from tests.docs.pages import run_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "records.md"
 
@@ -15,10 +15,7 @@ def test_the_page_about_records_runs(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = PAGE.read_text(encoding="utf-8")
-    names: dict[str, Any] = {"__name__": "page"}
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, "records.md", "exec"), names)
+    names = run_page("records.md")
     for record in names["kept"]:
         records.validate(record)
     assert names["again"].same

@@ -1,5 +1,6 @@
 """People and models to make records of."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from fasterce import FasterCE, Schema
 from fasterce.config import Config, SurrogateConfig
 
 SAME = (lambda matrix: matrix, lambda latent: latent)
-CONFIG = Config(
-    surrogate=SurrogateConfig(edited_rows_per_feature=500, min_edited_rows=2_500, steps_per_feature=20, min_steps=120)
+CONFIG = replace(
+    Config.fast(),
+    surrogate=SurrogateConfig(edited_rows_per_feature=500, min_edited_rows=2_500, steps_per_feature=20, min_steps=120),
 )
 NUMBERS = ["age", "income", "debt"]
 

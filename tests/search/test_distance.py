@@ -285,7 +285,7 @@ def explainer() -> FasterCE:
         return (frame["age"] / 20 + frame["pay"] / 10 > 8.5).to_numpy()
 
     same = (lambda matrix: matrix, lambda latent: latent)
-    return FasterCE(model, autoencoder=same, progress=False, compile="never").fit(TRAINING)
+    return FasterCE(model, autoencoder=same, progress=False, compile="never", config=Config.fast()).fit(TRAINING)
 
 
 def test_a_column_with_a_factor_is_changed_less_often(explainer: FasterCE) -> None:

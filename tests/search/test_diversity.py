@@ -84,13 +84,16 @@ def test_options_are_different_needed_and_true(world: tuple[FasterCE, pd.DataFra
     said = result.reason.to_numpy() != ""
     assert said[count.to_numpy() < n].all(), "fewer is said"
     assert (Score().predict(lines) == 1).all()
-    for query, options in lines.groupby("query"):
+    for _, options in lines.groupby("query"):
         assert len({tuple(names) for names in options["changed"]}) == len(options)
-        for _, option in options.iterrows():
-            for name in option["changed"] if method == "closest" else ():
-                undone = option[list(rows.columns)].to_frame().T.infer_objects()
-                undone[name] = rows.loc[query, name]
-                assert Score().predict(undone.astype(rows.dtypes.to_dict()))[0] == 0, "every change is needed"
+    if method == "closest":
+        undone = [
+            option[list(rows.columns)].where(rows.columns != name, rows.loc[option["query"]])
+            for _, option in lines.iterrows()
+            for name in option["changed"]
+        ]
+        assert len(undone) >= len(lines)
+        assert (Score().predict(pd.DataFrame(undone).astype(rows.dtypes.to_dict())) == 0).all(), "every change is needed"
 
 
 def test_the_same_counterfactual_is_not_shown_twice(world: tuple[FasterCE, pd.DataFrame]) -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from fasterce import FasterCE, Schema
+from fasterce.config import Config
 from fasterce.data.table import Table
 from fasterce.errors import InputError
 from fasterce.models.predictor import Predictor
@@ -64,7 +65,9 @@ class Scored:
 
 
 def fitted(model: Any, **options: Any) -> FasterCE:
-    return FasterCE(model, autoencoder=SAME, progress=False, compile="never", **options).fit(people(600))
+    return FasterCE(model, autoencoder=SAME, progress=False, compile="never", config=Config.fast(), **options).fit(
+        people(600)
+    )
 
 
 @pytest.fixture(scope="module", params=["auto", "never"])
@@ -167,7 +170,7 @@ def odd() -> tuple[FasterCE, pd.DataFrame]:
     gap = np.diff(above).argmax()
     training = training[~((points(training) > 0) & (points(training) <= above[gap] + 0.2))]
     model.threshold = float(above[gap] + 0.1)
-    explainer = FasterCE(model, autoencoder=SAME, progress=False, compile="never").fit(training)
+    explainer = FasterCE(model, autoencoder=SAME, progress=False, compile="never", config=Config.fast()).fit(training)
     assert explainer.state_.use_scores, "on the training rows the scores say what the labels say"
     many = people(6000, seed=3)
     between = many[(points(many) > 0) & (points(many) <= model.threshold)].head(6)

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fasterce import FasterCE, load
+from fasterce.config import Config
 from fasterce.errors import ArtifactError, InputError, ModelError
 from tests.samples import people
 
@@ -49,7 +50,7 @@ def classifier(kind: str, y: np.ndarray) -> Any:
 
 
 def explaining(model: Any, **options: Any) -> FasterCE:
-    return FasterCE(model, autoencoder=SAME, progress=False, **options).fit(X)
+    return FasterCE(model, autoencoder=SAME, progress=False, config=Config.fast(), **options).fit(X)
 
 
 @cache
@@ -321,7 +322,7 @@ def test_the_task_is_what_the_model_says_or_the_caller() -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "function"])
 def test_a_saved_regression_explainer_returns_the_same(kind: str, tmp_path: Path) -> None:
-    explainer = FasterCE(numbers(kind).model, progress=False, task="regression").fit(X)
+    explainer = FasterCE(numbers(kind).model, progress=False, task="regression", config=Config.fast()).fit(X)
     explainer.save(tmp_path / "kept")
     again = load(tmp_path / "kept", explainer.model)
     assert again.task == "regression"
@@ -335,7 +336,7 @@ def test_a_saved_regression_explainer_returns_the_same(kind: str, tmp_path: Path
 
 def test_a_saved_classifier_still_knows_chances(tmp_path: Path) -> None:
     model = chances("logistic", 3).model
-    explainer = FasterCE(model, progress=False).fit(X)
+    explainer = FasterCE(model, progress=False, config=Config.fast()).fit(X)
     explainer.save(tmp_path / "kept")
     again = load(tmp_path / "kept", model)
     assert (again.task, again.state_.numbers) == ("auto", None)
@@ -345,7 +346,7 @@ def test_a_saved_classifier_still_knows_chances(tmp_path: Path) -> None:
 
 
 def test_a_regression_is_not_loaded_for_a_classifier(tmp_path: Path) -> None:
-    FasterCE(numbers("linear").model, progress=False).fit(X).save(tmp_path / "kept")
+    FasterCE(numbers("linear").model, progress=False, config=Config.fast()).fit(X).save(tmp_path / "kept")
     with pytest.raises(ModelError, match=r"does not fit this model: The model must return one finite number"):
         load(tmp_path / "kept", lambda frame: np.full(len(frame), "yes"))
     with pytest.raises(ArtifactError):

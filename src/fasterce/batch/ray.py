@@ -17,7 +17,7 @@ from fasterce.batch import local
 from fasterce.batch.local import MAX_FAILED_STARTS, ShardPool
 from fasterce.batch.shard import WORKER_DIED, Event, Job, ShardDone, ShardWorker, describe_error, limit_threads
 from fasterce.batch.shards import Shard
-from fasterce.errors import FasterCEError, InputError, MissingExtraError, Problem
+from fasterce.errors import FasterCEError, InputError, Problem, import_extra
 from fasterce.io.resumable import ResumableFolder
 
 HERE = "127.0.0.1"
@@ -145,8 +145,4 @@ def find_ray(address: str | None) -> Any:
     if address is None:
         # Ray reads this on import: a cluster started here listens on the loopback address only, on Linux too.
         os.environ.setdefault(LOOPBACK, "0")
-    try:
-        import ray  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray", "The backend 'ray'") from error
-    return ray
+    return import_extra("ray", "ray", "The backend 'ray'")

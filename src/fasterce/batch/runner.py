@@ -20,6 +20,7 @@ from fasterce.batch.write import check_partitions
 from fasterce.config import BatchConfig
 from fasterce.errors import InputError, Problem, unknown
 from fasterce.io import locations
+from fasterce.io.delimited import CsvFormat
 from fasterce.io.lines import check_options
 from fasterce.io.resumable import REPORT_JSON, REPORT_PAGE, ResumableFolder
 from fasterce.io.run import results_depend_on
@@ -173,10 +174,7 @@ def explain(
         partition_by=tuple(partition_by),
         group=group,
         batch_rows=int(batch_rows),
-        separator=separator,
-        encoding=encoding,
-        decimal=decimal,
-        thousands=thousands,
+        csv=CsvFormat(separator, encoding, decimal, thousands),
         records=bool(records),
     )
     files = _find_input(source, output)
@@ -253,10 +251,8 @@ def _identity(worker: ShardWorker, files: Sequence[str]) -> JsonObject:
         "id": job.id_column,
         "keep": list(job.keep),
         "partition_by": list(job.partition_by),
-        **{
-            name: getattr(job, name)
-            for name in ("where", "group", "records", "separator", "encoding", "decimal", "thousands")
-        },
+        **{name: getattr(job, name) for name in ("where", "group", "records")},
+        **vars(job.csv),
         **results_depend_on(worker.explainer, worker.opened.model_digest, job.options),
     }
 

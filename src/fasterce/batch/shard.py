@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from fasterce.batch.write import ShardWriter
 from fasterce.errors import FasterCEError, Problem
 from fasterce.explanation import INVALID_INPUT, MODEL_ERROR, Explanation
 from fasterce.io import Chunk, Rows, Summary, lines, open_rows
+from fasterce.io.delimited import CsvFormat
 from fasterce.io.resumable import ResumableFolder
 from fasterce.models.predictor import ModelUsage
 from fasterce.typing import JsonObject
@@ -55,6 +56,8 @@ class Job:
         The column by whose values cost is summed up.
     batch_rows : int
         Rows explained at a time.
+    csv : CsvFormat
+        How CSV files of the input are written.
     records : bool
         Whether audit records are written too.
     token : str
@@ -71,10 +74,7 @@ class Job:
     partition_by: tuple[str, ...] = ()
     group: str | None = None
     batch_rows: int = 5000
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str = "."
-    thousands: str | None = None
+    csv: CsvFormat = field(default_factory=CsvFormat)
     records: bool = False
     token: str = ""
 
@@ -140,10 +140,7 @@ class ShardWorker:
             source,
             table=self.explainer.state_.table,
             chunk_rows=self.job.batch_rows,
-            separator=self.job.separator,
-            encoding=self.job.encoding,
-            decimal=self.job.decimal,
-            thousands=self.job.thousands,
+            **vars(self.job.csv),
             ids=self.job.id_column,
             keep=self.columns,
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fasterce.batch.runner import BATCH_ROWS, check_sendable
 from fasterce.batch.shard import Job, ShardWorker, limit_threads
-from fasterce.errors import InputError, MissingExtraError, unknown
+from fasterce.errors import InputError, import_extra, unknown
 from fasterce.io import Chunk, frame_of, lines
 from fasterce.io.cells import column
 from fasterce.io.lines import check_options
@@ -50,10 +50,7 @@ def explain_frame(
     Spark DataFrame
         The lines of `fasterce batch` without `row`: rows of Spark have no position; `id_column` names them.
     """
-    try:
-        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415 - not even an extra
-    except ImportError as error:
-        raise MissingExtraError("pyspark", "spark", "Explaining a Spark DataFrame") from error
+    types = import_extra("pyspark.sql.pandas.types", "spark", "Explaining a Spark DataFrame", "pyspark")
     check_names("keep", keep)
     job = Job(
         artifact=abspath(artifact),
@@ -68,11 +65,11 @@ def explain_frame(
     worker = ShardWorker(job)
     check_options(worker.explainer, job.options)
     check_sendable(job)
-    fields = _fields(worker, to_arrow_schema(frame.schema))
+    fields = _fields(worker, types.to_arrow_schema(frame.schema))
     schema = worker.explainer.state_.table.schema
     passed = [str(name) for name in schema.passthrough if str(name) in frame.columns]
     used = [*map(str, schema.names), *passed, *_other_columns(worker)]
-    return frame.select(*dict.fromkeys(used)).mapInArrow(partial(explain_partition, job), from_arrow_schema(fields))
+    return frame.select(*dict.fromkeys(used)).mapInArrow(partial(explain_partition, job), types.from_arrow_schema(fields))
 
 
 def explain_partition(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,6 @@ may change.
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ import pandas as pd
 
 from fasterce.constraints.io import from_dict
 from fasterce.data.schema import Schema, infer
-from fasterce.errors import InputError, MissingExtraError, unknown
+from fasterce.errors import InputError, import_extra, unknown
 from fasterce.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -139,10 +138,7 @@ def _file(name: str) -> "Traversable":
 
 def _read_raw(name: str) -> pd.DataFrame:
     """Return the published table, with NumPy numbers and the default text type of pandas."""
-    try:
-        import_module("pyarrow")
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "data", "Reading the bundled datasets") from error
+    import_extra("pyarrow", "data", "Reading the bundled datasets")
     with _file(f"{name}.parquet").open("rb") as stream:
         return pd.read_parquet(stream, engine="pyarrow")
 

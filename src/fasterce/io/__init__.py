@@ -1,47 +1,16 @@
-"""Files in, files out: CSV and Parquet of any length in flat memory, atomic files, resumable runs."""
+"""Files in, files out: CSV and Parquet of any length in flat memory, atomic files, resumable runs.
 
-from typing import TYPE_CHECKING
+The modules are imported on first use; the names are in `__init__.pyi`.
+"""
 
 import lazy_loader as lazy
 
-from fasterce.errors import MissingExtraError
+from fasterce.errors import import_extra
 
-if TYPE_CHECKING:
-    from fasterce.io.lines import explain_chunk, schema
-    from fasterce.io.run import run
-    from fasterce.io.source import Chunk, Rows, frame_of, open_rows
-    from fasterce.io.summary import Summary
-    from fasterce.io.training import DATE_FORMATS, read_table
-else:
-    _attribute, __dir__, _ = lazy.attach(
-        __name__,
-        submod_attrs={
-            "lines": ["explain_chunk", "schema"],
-            "run": ["run"],
-            "source": ["Chunk", "Rows", "frame_of", "open_rows"],
-            "summary": ["Summary"],
-            "training": ["DATE_FORMATS", "read_table"],
-        },
-    )
-
-    def __getattr__(name: str) -> object:
-        if name in __all__:
-            try:
-                import pyarrow  # noqa: F401, PLC0415
-            except ImportError as error:
-                raise MissingExtraError("pyarrow", "data", "Reading and writing files of rows") from error
-        return _attribute(name)
+_attribute, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
 
 
-__all__ = [
-    "DATE_FORMATS",
-    "Chunk",
-    "Rows",
-    "Summary",
-    "explain_chunk",
-    "frame_of",
-    "open_rows",
-    "read_table",
-    "run",
-    "schema",
-]
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        import_extra("pyarrow", "data", "Reading and writing files of rows")
+    return _attribute(name)

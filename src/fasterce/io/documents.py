@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fasterce.errors import FasterCEError, InputError, MissingExtraError
+from fasterce.errors import FasterCEError, InputError, import_extra
 from fasterce.typing import Json
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -108,8 +108,4 @@ def _loader(yaml: Any) -> type:
 
 
 def _yaml() -> Any:
-    try:
-        import yaml  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("pyyaml", "yaml", "Reading and writing YAML") from error
-    return yaml
+    return import_extra("yaml", "yaml", "Reading and writing YAML", "pyyaml")

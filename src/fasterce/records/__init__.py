@@ -1,26 +1,8 @@
-"""Audit records: one per explained row, as JSON with a published schema, reproducible bit for bit; see docs/records.md."""
+"""Audit records: one per explained row, as JSON with a published schema, reproducible bit for bit; see docs/records.md.
 
-from fasterce.pseudonyms import pseudonym
-from fasterce.records.create import NOTICE, make
-from fasterce.records.files import file_digest, read, to_json, write
-from fasterce.records.replay import Replay, replay
-from fasterce.records.structure import SCHEMA, schema, validate
-from fasterce.records.wording import Wording, text, texts
+The modules are imported on first use: the HTTP front uses `pseudonyms` and imports no NumPy. The names are in `__init__.pyi`.
+"""
 
-__all__ = [
-    "NOTICE",
-    "SCHEMA",
-    "Replay",
-    "Wording",
-    "file_digest",
-    "make",
-    "pseudonym",
-    "read",
-    "replay",
-    "schema",
-    "text",
-    "texts",
-    "to_json",
-    "validate",
-    "write",
-]
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

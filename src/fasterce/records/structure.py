@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fasterce.errors import InputError, MissingExtraError, Problem, make_problem, unknown
+from fasterce.errors import InputError, Problem, import_extra, make_problem, unknown
 from fasterce.records.configuration import options_schema
 from fasterce.typing import Json, JsonObject
 
@@ -78,10 +78,7 @@ def _cut(message: str) -> str:
 
 @cache
 def _validator() -> "Draft202012Validator":
-    try:
-        import jsonschema  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("jsonschema", "records", "Validating records") from error
+    jsonschema = import_extra("jsonschema", "records", "Validating records")
     return jsonschema.Draft202012Validator(schema())
 
 

@@ -317,7 +317,9 @@ ROWS = applicants(12, seed=1)
 
 
 def explained_by(model: Any, compiled: Any, frame: pd.DataFrame = X, **settings: Any) -> FasterCE:
-    return FasterCE(model, Schema.infer(frame), autoencoder=IDENTITY, compile=compiled, progress=False, **settings).fit(frame)
+    return FasterCE(
+        model, Schema.infer(frame), autoencoder=IDENTITY, compile=compiled, progress=False, config=Config.fast(), **settings
+    ).fit(frame)
 
 
 @pytest.mark.parametrize("scores", ["auto", "never"])
@@ -355,7 +357,7 @@ def test_a_loaded_explainer_searches_on_the_model_it_is_given(tmp_path: Any) -> 
     first = tmp_path / "first.onnx"
     first.write_bytes(graph(pipeline("network", ("no", "yes"))))
     loaded = load_model(first)
-    made: Any = FasterCE(loaded.model, progress=False).fit(X.head(150))
+    made: Any = FasterCE(loaded.model, progress=False, config=Config.fast()).fit(X.head(150))
     made.save(tmp_path / "explainer", model_file=loaded)
     again: Any = fasterce.load(tmp_path / "explainer")
     assert again.state_.compiled.kind == "exact: ONNX"

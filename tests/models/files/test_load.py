@@ -206,7 +206,9 @@ def test_scores_do_as_well_as_labels_alone_or_better() -> None:
     given, rows = CASES["mlp"](), table(40, seed=5)
     cost = {}
     for scores in ("auto", "never"):
-        learned = FasterCE(given.model, scores=scores, autoencoder=IDENTITY, progress=False).fit(table())
+        learned = FasterCE(given.model, scores=scores, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(
+            table()
+        )
         cost[scores] = learned.explain(rows).to_frame()["distance"].mean()
     assert cost["auto"] <= 1.05 * cost["never"]
 
@@ -256,7 +258,7 @@ def test_a_model_trained_autoencoder_and_a_schema_together() -> None:
     frame = table()
     given = pipeline(MLPClassifier((16, 8), max_iter=150, random_state=0, early_stopping=True), ("refused", "granted"))
     schema = Schema.infer(frame, immutable=["land"], increasing=["age"], ranges={"debt": (0, 150)})
-    learned = FasterCE(given.model, schema, random_state=1, progress=False).fit(frame)
+    learned = FasterCE(given.model, schema, random_state=1, progress=False, config=Config.fast()).fit(frame)
     rows = table(40, seed=8)
     rows = rows[given.ask(rows) == "refused"].head(10)
     result = learned.explain(rows, "all", target="granted")

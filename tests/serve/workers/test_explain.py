@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fasterce import load, records
 from fasterce.errors import ModelError
 from fasterce.options import names
-from fasterce.pseudonyms import VARIABLE as PSEUDONYM_KEY
+from fasterce.records.pseudonyms import VARIABLE as PSEUDONYM_KEY
 from fasterce.serve.messages import InvalidRequest, WorkerRequest
 from fasterce.serve.settings import ServedArtifact, Settings
 from fasterce.serve.workers.explain import BatchExplainer, BatchResult

@@ -11,7 +11,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from fasterce.pseudonyms import VARIABLE, pseudonym
+from fasterce.records.pseudonyms import VARIABLE, pseudonym
 from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, documented, text
 from fasterce.serve.api.route import ServiceRoute, needs
 from fasterce.serve.api.schemas import LONGEST_NAME, Erased, LetterList, LetterRequest, RecordList, SubjectQuery

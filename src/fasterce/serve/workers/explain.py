@@ -15,10 +15,10 @@ from fasterce.errors import FasterCEError, InputError, ModelError, Problem, make
 from fasterce.explainer import FasterCE
 from fasterce.explanation import INVALID_INPUT, MODEL_ERROR, CounterfactualArrays, Explanation
 from fasterce.models.predictions import FAILED
-from fasterce.pseudonyms import VARIABLE
 from fasterce.records import Wording
 from fasterce.records.cells import cell
 from fasterce.records.files import SharedText, encode
+from fasterce.records.pseudonyms import VARIABLE
 from fasterce.records.structure import Record
 from fasterce.serve.messages import (
     NO_USAGE,

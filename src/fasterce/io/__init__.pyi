@@ -1,0 +1,10 @@
+from .lines import explain_chunk as explain_chunk
+from .lines import schema as schema
+from .run import run as run
+from .source import Chunk as Chunk
+from .source import Rows as Rows
+from .source import frame_of as frame_of
+from .source import open_rows as open_rows
+from .summary import Summary as Summary
+from .training import DATE_FORMATS as DATE_FORMATS
+from .training import read_table as read_table

@@ -1,0 +1,15 @@
+from .create import NOTICE as NOTICE
+from .create import make as make
+from .files import file_digest as file_digest
+from .files import read as read
+from .files import to_json as to_json
+from .files import write as write
+from .pseudonyms import pseudonym as pseudonym
+from .reproduce import Replay as Replay
+from .reproduce import replay as replay
+from .structure import SCHEMA as SCHEMA
+from .structure import schema as schema
+from .structure import validate as validate
+from .wording import Wording as Wording
+from .wording import text as text
+from .wording import texts as texts
