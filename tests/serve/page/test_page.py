@@ -180,6 +180,15 @@ def test_what_if_is_asked_at_once_and_shown_beside(app_page: Page) -> None:
     expect(app_page.locator("#whatif")).to_be_hidden()
 
 
+def test_a_person_who_is_typed_in_is_marked_as_typical(page: Page) -> None:
+    page.goto("/")
+    page.locator("#new-person").click()
+    expect(page.locator("#decision")).to_contain_text("Typical details: replace them")
+    page.locator(".field[data-feature=credit_amount] input").first.fill("5000")
+    page.keyboard.press("Tab")
+    expect(page.locator("#decision")).to_contain_text("1 of 20 details changed, the others are typical")
+
+
 def test_details_can_be_edited_and_put_back(app_page: Page) -> None:
     amount = app_page.locator("#panel-details").get_by_role("spinbutton", name="Credit amount")
     was = amount.input_value()
