@@ -265,6 +265,8 @@ class SearchConfig:
     expansions: int = 60
     """Most states of a query whose single edits are all scored before the best candidates are improved; each takes 10 to 100
     microseconds."""
+    patience: int = 1000
+    """Expansions in a row without a cheaper candidate after which no more follow."""
     open_sets: int = 256
     """Most states that wait to be expanded; the least promising are forgotten."""
     pool: int = 24

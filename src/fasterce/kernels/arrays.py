@@ -232,6 +232,8 @@ class Effort(NamedTuple):
     tightened: int
     returned: int
     exhaustive: int
+    patience: int
+    """Expansions in a row without a cheaper candidate after which no more follow."""
 
 
 class Found(NamedTuple):

@@ -23,7 +23,7 @@ from fasterce.typing import Floats, Mask
 # A candidate counts as cheaper only by more than rounding.
 LEAST = 1e-9
 # Positions in `Memory.counts`.
-POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT, WORST, FEATURE, EDIT, KNOWN = range(10)
+POOL, OPEN, SEEN, SEGMENTS, SCORED, LEFT, WORST, FEATURE, EDIT, KNOWN, IDLE = range(11)
 # Shares of a change that are kept when it is traded for another change.
 SHARES = (0.5, 0.75, 0.9)
 # A change is not reduced by one unit if that saves less than this share of the cost.
@@ -97,7 +97,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
     """Return arrays for one query after another."""
     rng = np.random.default_rng(1)
     return Memory(
-        counts=np.zeros(10, np.int64),
+        counts=np.zeros(11, np.int64),
         pool_codes=np.zeros((effort.pool, features)),
         pool_cost=np.zeros(effort.pool),
         pool_margin=np.zeros(effort.pool),
@@ -247,6 +247,8 @@ def add_candidate(
     memory.pool_known[place] = memory.counts[KNOWN] == 1
     # Where margins are additive, interpolation is exact.
     sure = expected if memory.promise[1] == 1.0 else cost
+    if sure < memory.best[changes] - LEAST:
+        memory.counts[IDLE] = 0
     for size in range(changes, len(memory.best)):
         memory.best[size] = min(memory.best[size], sure)
     return place
@@ -786,19 +788,20 @@ def tighten_feature(
 def tighten(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, rounds: int
 ) -> None:
-    """Drop every change of `memory.other` that is not needed, the dearest first, and give the others their cheapest value."""
+    """Drop every change of `memory.other` that is not needed, the dearest first, and give the others their cheapest value, until
+    no change could be reduced since the last that was."""
     row, base = queries.row[q], queries.base[q]
+    still = 0
     for _ in range(rounds):
-        moved = False
         write_parts(space, memory, memory.other, row)
         for j in range(len(base)):
             memory.parts[j] = -memory.parts[j]
         sort_order(memory.parts, len(base), memory.order)
         for j in memory.order[: len(base)]:
             if memory.other[j] != base[j]:
-                moved |= tighten_feature(scorer, space, queries, q, work, memory, j, tolerance)
-        if not moved:
-            return
+                still = 0 if tighten_feature(scorer, space, queries, q, work, memory, j, tolerance) else still + 1
+                if still >= changes_of(memory.other, base):
+                    return
 
 
 @compiled
@@ -985,7 +988,7 @@ def sparsest_of(memory: Memory) -> int:
 @compiled
 def expand_best(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: int,
-    wide: bool,
+    patience: int, wide: bool,
 ) -> None:  # fmt: skip
     """Expand the query, and then the states with the lowest estimates; `wide`: keep also candidates that are much dearer than
     the best."""
@@ -1000,7 +1003,8 @@ def expand_best(
         cost = write_parts(space, memory, base, row)
         add_candidate(space, memory, row, base, cost, own, cost)
     for _ in range(most):
-        if memory.counts[OPEN] == 0:
+        memory.counts[IDLE] += 1
+        if memory.counts[OPEN] == 0 or (memory.counts[IDLE] > patience and not wide):
             return
         guess = pop_state(memory)
         size = changes_of(memory.state, row)
@@ -1043,7 +1047,7 @@ def search_query(
     linear = scorer.kind != TREES and len(scorer.network.width) == 0 and scorer.outputs == 1 and scorer.link == IDENTITY
     memory.promise[1] = 1.0 if linear else OPTIMISM
     list_edits(scorer, space, queries, q, work)
-    expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, False)
+    expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, False)
     ended = False
     if memory.counts[POOL] == 0:
         ended = expand_all(scorer, space, queries, q, work, memory, tolerance, effort.exhaustive)
@@ -1065,7 +1069,7 @@ def search_query(
     if effort.returned > effort.tightened + 1 and memory.counts[POOL] > 0:
         note_least(memory)
         memory.promise[1] = OPTIMISM
-        expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, True)
+        expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, True)
         tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.returned, effort.rounds)
     return ended
 

@@ -74,6 +74,7 @@ class CandidateSearch:
             config.improved,
             config.pool if several else config.improved + 1,
             config.max_expanded,
+            config.patience,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
