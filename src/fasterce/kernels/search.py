@@ -11,13 +11,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fasterce.kernels.additive import (
+    MOST_STEPS,
+    Items,
+    begin_items,
+    fewest_changes,
+    items,
+    list_items,
+    next_complete,
+    straight_numbers,
+)
 from fasterce.kernels.arrays import IDENTITY, TREES, Effort, Found, Int64s, Queries, Scorer, Space, Words
 from fasterce.kernels.basics import copy_to, fill, highest, lowest, sort_order
 from fasterce.kernels.edits import at_precision, change_cost, list_edits, score_all, score_within
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.links import complete_row, each_legal, links_hold
 from fasterce.kernels.profile import Workspace, correction_of, profile, row_margin, target_margin, workspace
-from fasterce.kernels.score import MISSING, add_entry, network_outputs
+from fasterce.kernels.score import MISSING, WITHIN, add_entry, network_outputs
 from fasterce.typing import Floats, Mask
 
 # A candidate counts as cheaper only by more than rounding.
@@ -36,6 +46,8 @@ NEARLY = 1.05
 OPTIMISM = 0.5
 # Factor of this estimate when states are ordered: above 1, states near the target come first.
 DEPTH = 1.7
+# Margin beyond the boundary by which sums in another order are still beyond it.
+ROUNDING = 1e-12
 # Halvings of an interval: enough for the precision of a double.
 HALVINGS = 64
 
@@ -91,6 +103,7 @@ class Memory(NamedTuple):
     promise: Floats
     """The lowest expected cost of an edit of the last scored state that reaches the target, and the share of the estimated
     cost of the missing margin that is certain (2,)."""
+    items: Items
 
 
 def memory(features: int, effort: Effort, segments: int) -> Memory:
@@ -131,6 +144,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         holds=np.ones(1, np.bool_),
         least=np.zeros(3),
         promise=np.zeros(2),
+        items=items(features, segments),
     )
 
 
@@ -986,12 +1000,10 @@ def sparsest_of(memory: Memory) -> int:
 
 
 @compiled
-def expand_best(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: int,
-    patience: int, wide: bool,
-) -> None:  # fmt: skip
-    """Expand the query, and then the states with the lowest estimates; `wide`: keep also candidates that are much dearer than
-    the best."""
+def expand_query(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float
+) -> float:
+    """Expand the query itself, with no other states; return its margin."""
     row, base = queries.row[q], queries.base[q]
     fill(memory.seen, np.uint64(0))
     fill(memory.best, math.inf)
@@ -1002,6 +1014,17 @@ def expand_best(
     if own > tolerance and changes_of(base, row) > 0 and links_hold(queries.links, q, base):
         cost = write_parts(space, memory, base, row)
         add_candidate(space, memory, row, base, cost, own, cost)
+    return own
+
+
+@compiled
+def expand_open(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: int,
+    patience: int, wide: bool,
+) -> None:  # fmt: skip
+    """Expand the states with the lowest estimates; `wide`: keep also candidates that are much dearer than the best."""
+    row = queries.row[q]
+    memory.counts[IDLE] = 0
     for _ in range(most):
         memory.counts[IDLE] += 1
         if memory.counts[OPEN] == 0 or (memory.counts[IDLE] > patience and not wide):
@@ -1030,6 +1053,56 @@ def is_additive(scorer: Scorer, space: Space, queries: Queries) -> bool:
 
 
 @compiled
+def is_knapsack(scorer: Scorer, space: Space, queries: Queries, q: int) -> bool:
+    """Return whether branch and bound over the changes of single features finds the cheapest candidate."""
+    one_sided = queries.kind != WITHIN or queries.low[q] == -math.inf or queries.high[q] == math.inf
+    return one_sided and space.most_changes >= len(space.numeric) and straight_numbers(scorer.network, space, queries, q)
+
+
+@compiled
+def branch_and_bound(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, own: float
+) -> bool:
+    """Find the cheapest candidate where margins and costs are sums, and the cheapest of those with the fewest changes; return
+    whether both are certain. All single edits of the query are scored."""
+    row, base, kept = queries.row[q], queries.base[q], memory.items
+    list_items(space, queries, q, work, kept, own)
+    short = tolerance - own + ROUNDING * (1.0 + abs(own))
+    fewest = fewest_changes(kept, short)
+    if own > tolerance or fewest > kept.count[0]:
+        return False
+    spent = write_parts(space, memory, base, row)
+    most_changes = kept.count[0]
+    for _ in range(2):
+        best = math.inf
+        for k in range(memory.counts[POOL]):
+            if memory.pool_changes[k] <= most_changes:
+                best = min(best, memory.pool_cost[k])
+        begin_items(kept, short, spent)
+        place = 0
+        while place >= 0:
+            place = next_complete(space, queries, q, work, kept, own, place, most_changes, best)
+            if place < 0:
+                break
+            copy_to(memory.other, base)
+            for k in range(place):
+                memory.other[kept.feature[kept.order[k]]] = kept.value[k]
+            margin = row_margin(scorer, queries, q, work, memory.other)
+            cost = write_parts(space, memory, memory.other, row)
+            if margin > tolerance:
+                best = min(best, cost)
+                add_candidate(space, memory, row, memory.other, cost, margin, cost)
+            place -= 1
+        if kept.count[2] > MOST_STEPS or memory.counts[POOL] == 0:
+            return False
+        changes = memory.pool_changes[lowest(memory.pool_cost, memory.counts[POOL])]
+        if changes <= fewest or fewest == 1:
+            return True
+        most_changes = fewest
+    return True
+
+
+@compiled
 def search_query(
     scorer: Scorer, space: Space, queries: Queries, q: int, starts: Floats, work: Workspace, memory: Memory, effort: Effort
 ) -> bool:
@@ -1047,12 +1120,17 @@ def search_query(
     linear = scorer.kind != TREES and len(scorer.network.width) == 0 and scorer.outputs == 1 and scorer.link == IDENTITY
     memory.promise[1] = 1.0 if linear else OPTIMISM
     list_edits(scorer, space, queries, q, work)
-    expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, False)
+    own = expand_query(scorer, space, queries, q, work, memory, tolerance)
+    proven = False
+    if linear and additive and is_knapsack(scorer, space, queries, q):
+        proven = branch_and_bound(scorer, space, queries, q, work, memory, tolerance, own)
+    if not proven:
+        expand_open(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, False)
     ended = False
     if memory.counts[POOL] == 0:
         ended = expand_all(scorer, space, queries, q, work, memory, tolerance, effort.exhaustive)
     # Where margins are additive estimates are bounds: if no state is left the cheapest is known.
-    proven = linear and additive and memory.counts[OPEN] == 0 and memory.counts[POOL] > 0
+    proven = proven or (linear and additive and memory.counts[OPEN] == 0 and memory.counts[POOL] > 0)
     if memory.counts[POOL] == 0 or (scorer.kind != TREES and not proven):
         climb(scorer, space, queries, q, work, memory, tolerance, memory.best[len(memory.best) - 1])
         if memory.promise[0] < math.inf:
@@ -1069,7 +1147,8 @@ def search_query(
     if effort.returned > effort.tightened + 1 and memory.counts[POOL] > 0:
         note_least(memory)
         memory.promise[1] = OPTIMISM
-        expand_best(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, True)
+        expand_query(scorer, space, queries, q, work, memory, tolerance)
+        expand_open(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, True)
         tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.returned, effort.rounds)
     return ended
 
