@@ -802,8 +802,8 @@ def tighten_feature(
 def tighten(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, rounds: int
 ) -> None:
-    """Drop every change of `memory.other` that is not needed, the dearest first, and give the others their cheapest value, until
-    no change could be reduced since the last that was."""
+    """Drop every change of `memory.other` that is not needed, the dearest first, and give the others their cheapest value,
+    until no change could be reduced since the last that was."""
     row, base = queries.row[q], queries.base[q]
     still = 0
     for _ in range(rounds):
@@ -1066,8 +1066,8 @@ def branch_and_bound(
     """Find the cheapest candidate where margins and costs are sums, and the cheapest of those with the fewest changes; return
     whether both are certain. All single edits of the query are scored."""
     row, base, kept = queries.row[q], queries.base[q], memory.items
-    list_items(space, queries, q, work, kept, own)
     short = tolerance - own + ROUNDING * (1.0 + abs(own))
+    list_items(space, queries, q, work, kept, own, short)
     fewest = fewest_changes(kept, short)
     if own > tolerance or fewest > kept.count[0]:
         return False
