@@ -234,6 +234,8 @@ class Effort(NamedTuple):
     exhaustive: int
     patience: int
     """Expansions in a row without a cheaper candidate after which no more follow."""
+    wide_expansions: int
+    """States expanded for further candidates."""
 
 
 class Found(NamedTuple):

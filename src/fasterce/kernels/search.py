@@ -123,7 +123,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         open_codes=np.zeros((effort.open_sets, features)),
         open_estimate=np.zeros(effort.open_sets),
         seen=np.zeros(
-            1 << (2 * (effort.expansions + 8 * effort.improvements + effort.exhaustive + 64)).bit_length(), np.uint64
+            1 << (2 * (effort.expansions + effort.wide_expansions + 8 * effort.improvements + effort.exhaustive + 64)).bit_length(), np.uint64
         ),
         segment_feature=np.zeros(segments, np.int64),
         segment_cost=np.zeros(segments),
@@ -1148,7 +1148,7 @@ def search_query(
         note_least(memory)
         memory.promise[1] = OPTIMISM
         expand_query(scorer, space, queries, q, work, memory, tolerance)
-        expand_open(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, True)
+        expand_open(scorer, space, queries, q, work, memory, tolerance, effort.wide_expansions, effort.patience, True)
         tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.returned, effort.rounds)
     return ended
 

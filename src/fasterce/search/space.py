@@ -74,7 +74,8 @@ class CandidateSearch:
             config.improved,
             config.pool if several else config.improved + 1,
             config.max_expanded,
-            config.patience,
+            config.patience if self.scorer.kind == TREES else config.smooth_patience,
+            config.wide_expansions,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
