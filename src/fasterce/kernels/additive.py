@@ -1,8 +1,8 @@
 """The cheapest candidate where margins and costs are sums over features: branch and bound over the changes of one query.
 
-Features are decided in the order of their best rate of gain per cost, but numbers with small units last. The bound of what is undecided is its linear
-relaxation: the segments of the features' concave hulls, the best rates first. For linear models this mostly proves the
-optimum in some ten to hundred steps.
+Features are decided in the order of their best rate of gain per cost, but numbers with small units last. The bound of what
+is undecided is its linear relaxation: the segments of the features' concave hulls, the best rates first. For linear models
+this mostly proves the optimum in some ten to hundred steps.
 """
 
 import math

@@ -10,7 +10,8 @@ from fasterce.kernels.links import CONSTRAINT, NO_LINKS, check_rows, complete_ro
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.realism import Improved, Improvement, Known, count_sharing, improve_starts, scratch, write_away
 from fasterce.kernels.score import NAMED, margin_table, outputs
-from fasterce.kernels.search import memory, search_block
+from fasterce.kernels.search import search_block
+from fasterce.kernels.state import memory
 from fasterce.kernels.structs import as_struct
 
 

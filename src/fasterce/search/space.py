@@ -13,7 +13,8 @@ from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.links import NO_LINKS, Links
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_table
-from fasterce.kernels.search import memory, search_block
+from fasterce.kernels.search import search_block
+from fasterce.kernels.state import memory
 from fasterce.kernels.structs import as_struct
 from fasterce.latent.runtime import spread
 from fasterce.search.distance import Distance
