@@ -262,9 +262,15 @@ class FitConfig:
 class SearchConfig:
     """The search for counterfactuals."""
 
-    expansions: int = 60
+    expansions: int = 100
     """Most states of a query whose single edits are all scored before the best candidates are improved; each takes 10 to 100
     microseconds."""
+    patience: int = 60
+    """Expansions in a row without a cheaper candidate after which no more follow, with trees."""
+    smooth_patience: int = 20
+    """The same with networks, whose margins guide the search better."""
+    wide_expansions: int = 60
+    """Most states that are expanded once more for further counterfactuals of a query (`n` above 1)."""
     open_sets: int = 256
     """Most states that wait to be expanded; the least promising are forgotten."""
     pool: int = 24
@@ -275,6 +281,8 @@ class SearchConfig:
     """Most states of a query that are completed again while candidates are improved."""
     known_starts: int = 4
     """Nearest known rows of the target that are improved, too, if the model is a network and one change is not enough."""
+    many_changes: int = 4
+    """Changes of the cheapest candidate above which known rows are improved, too, if the model is a tree ensemble."""
     max_expanded: int = 400
     """Most single edits of a query without a candidate that are all combined with every other edit."""
     max_enumerated: int = 20_000
@@ -393,11 +401,17 @@ class SearchConfig:
     """Examples shown with the walk of a row."""
 
     @cached_property
+    def from_known(self) -> "SearchConfig":
+        """The configuration of a compiled search that only improves given rows, besides single changes."""
+        return replace(self, expansions=0, max_expanded=0)
+
+    @cached_property
     def guided(self) -> "SearchConfig":
         """The configuration of a compiled search with the surrogate as scorer."""
         return replace(
             self,
             expansions=self.guided_expansions,
+            wide_expansions=self.guided_expansions,
             improvements=self.guided_improvements,
             tighten_rounds=1,
             max_expanded=0,

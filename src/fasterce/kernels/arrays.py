@@ -232,6 +232,10 @@ class Effort(NamedTuple):
     tightened: int
     returned: int
     exhaustive: int
+    patience: int
+    """Expansions in a row without a cheaper candidate after which no more follow."""
+    wide_expansions: int
+    """States expanded for further candidates."""
 
 
 class Found(NamedTuple):

@@ -107,7 +107,7 @@ def describe_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work:
     if scorer.kind == TREES:
         write_cells(scorer.trees, j, value, first, end, edits.cell)
         return
-    network, own, entry = scorer.network, work.own[0], edits.entry
+    network, own, entry = scorer.network, work.edited_hidden, edits.entry
     for e in range(first, end):
         fill(own, 0.0)
         add_entry(network, j, value[e], 1.0, own)

@@ -77,6 +77,8 @@ class Workspace(NamedTuple):
     edited_hidden: Floats
     own: Floats
     """Entries of the values of a state (features, H)."""
+    settled: Floats
+    """The values these entries, and these cells, belong to (features,)."""
     place: Int64s
     """Where the scored edits of each feature begin in `before` (features,)."""
     line: Floats
@@ -126,6 +128,7 @@ def workspace(scorer: Scorer, space: Space) -> Workspace:
         hidden=np.zeros(hidden),
         edited_hidden=np.zeros(hidden),
         own=np.zeros((features, hidden)),
+        settled=np.full(features, np.nan),
         place=np.zeros(features, np.int64),
         line=np.zeros(room),
         before=np.zeros((later, room)),
@@ -427,15 +430,22 @@ def network_profile(network: Network, work: Workspace, changing: Mask, outputs: 
 @compiled
 def settle(scorer: Scorer, work: Workspace, codes: Floats) -> None:
     """Prepare the workspace for a state: its cells, or its entries and hidden state, and write its outputs."""
+    settled, moved = work.settled, False
+    for j in range(len(codes)):
+        if settled[j] != codes[j]:
+            settled[j], moved = codes[j], True
+            if scorer.kind == TREES:
+                work.cells[j] = cell_of(scorer.trees, j, codes[j])
+            else:
+                fill(work.own[j], 0.0)
+                add_entry(scorer.network, j, codes[j], 1.0, work.own[j])
+    if not moved:
+        return
     if scorer.kind == TREES:
-        for j in range(len(codes)):
-            work.cells[j] = cell_of(scorer.trees, j, codes[j])
         add_trees(scorer.trees, work.cells, work.out, work.leaf)
         return
     copy_to(work.hidden, scorer.network.bias)
     for j in range(len(codes)):
-        fill(work.own[j], 0.0)
-        add_entry(scorer.network, j, codes[j], 1.0, work.own[j])
         for h in range(len(work.hidden)):
             work.hidden[h] += work.own[j, h]
     network_outputs(scorer.network, work.hidden, work.layer, work.out)

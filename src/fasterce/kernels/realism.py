@@ -16,7 +16,7 @@ from fasterce.kernels.edits import at_precision, change_cost
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace, correction_of, row_margin, settle, target_margin
 from fasterce.kernels.score import MISSING, add_entry, cell_of, leaf_of, network_outputs
-from fasterce.kernels.search import allowed_count
+from fasterce.kernels.state import allowed_count
 from fasterce.typing import Floats, Mask
 
 # A candidate counts as better only by more than rounding.

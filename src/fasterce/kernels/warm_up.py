@@ -10,7 +10,8 @@ from fasterce.kernels.links import CONSTRAINT, NO_LINKS, check_rows, complete_ro
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.realism import Improved, Improvement, Known, count_sharing, improve_starts, scratch, write_away
 from fasterce.kernels.score import NAMED, margin_table, outputs
-from fasterce.kernels.search import memory, search_block
+from fasterce.kernels.search import search_block
+from fasterce.kernels.state import memory
 from fasterce.kernels.structs import as_struct
 
 
@@ -22,7 +23,7 @@ def warm_up() -> None:
     """
     codes = np.array([[0.0, 0.0]])
     scorer, space, queries = _scorer(), _space(), _queries(codes)
-    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2), _found(codes)
+    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2, 2, 2), _found(codes)
     outputs(scorer, codes)
     margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)
     work, kept = workspace(scorer, space), memory(2, effort, 4)

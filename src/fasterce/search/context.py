@@ -95,10 +95,10 @@ class SearchContext:
         """Whether candidates are found with the exact scorer, without evaluating any."""
         return self.scorer is not None and not self.domain.calls_functions
 
-    def search_exactly(self, starts: Floats | None = None) -> Found:
+    def search_exactly(self, starts: Floats | None = None, config: SearchConfig | None = None) -> Found:
         """Return candidates by the exact scorer; `starts` (queries, S, features) are rows to improve as well."""
         assert self.scorer is not None
-        search = CandidateSearch(self.scorer, self.distance, self.config, self.state.dense_levels)
+        search = CandidateSearch(self.scorer, self.distance, config or self.config, self.state.dense_levels)
         return search.run(self.domain, self.targets, lowest=self.evaluator.lowest, starts=starts, several=self.several)
 
     @cached_property

@@ -127,7 +127,7 @@ class SearchPlan:
         """Return the limit that ends a search for several counterfactuals, with an exact scorer or the surrogate."""
         if self.options.engine != "hybrid":
             return None
-        name = "expansions" if exact else "guided_expansions"
+        name = "wide_expansions" if exact else "guided_expansions"
         return make_problem("search.expansion_limit", option=name, count=getattr(self.config, name))
 
 

@@ -13,7 +13,8 @@ from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.links import NO_LINKS, Links
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_table
-from fasterce.kernels.search import memory, search_block
+from fasterce.kernels.search import search_block
+from fasterce.kernels.state import memory
 from fasterce.kernels.structs import as_struct
 from fasterce.latent.runtime import spread
 from fasterce.search.distance import Distance
@@ -74,6 +75,8 @@ class CandidateSearch:
             config.improved,
             config.pool if several else config.improved + 1,
             config.max_expanded,
+            config.patience if self.scorer.kind == TREES else config.smooth_patience,
+            config.wide_expansions,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)

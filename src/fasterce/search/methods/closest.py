@@ -3,13 +3,14 @@
 import numpy as np
 
 from fasterce.fitting.state import SearchState
-from fasterce.kernels.arrays import Found
+from fasterce.kernels.arrays import TREES, Found
 from fasterce.search import diversity, guided
 from fasterce.search.context import SearchContext
 from fasterce.search.margin import beyond
 from fasterce.search.pool import EDITS, EXAMPLES, Pool
-from fasterce.search.propose import exact_candidates, flipping, more_examples, neighbours
+from fasterce.search.propose import exact_candidates, flipping, more_examples, nearest_examples, neighbours
 from fasterce.search.rounds import Search, for_rows
+from fasterce.typing import Indices
 
 # Evaluated candidates per query, to bound the memory of a block of queries.
 CANDIDATES = 250
@@ -61,12 +62,17 @@ def candidates(context: SearchContext) -> Search:
 
 
 def _exact(context: SearchContext) -> Search:
-    """Search with the exact scorer. For queries without a candidate, known rows of the target are improved with it; in the
-    end these rows themselves are tried."""
+    """Search with the exact scorer. Where trees need many changes, the nearest known rows of the target are improved with it,
+    too; for queries without a candidate more known rows; in the end these rows themselves are tried."""
     found = exact_candidates(context)
     if context.evaluator.note_margins is not None:
         context.evaluator.note_margins(np.arange(len(found.best_margin)), found.best_margin)
     pool = _pool_of(context, found)
+    deep = needing_many(context, found)
+    if deep.size:
+        some = context.take(deep)
+        starts = neighbours(some, nearest_examples(some, context.config.known_starts)).codes
+        pool += Pool.among(_pool_of(some, some.search_exactly(starts, context.config.from_known)), deep, context.domain.base)
     stuck = np.flatnonzero(found.count == 0)
     if stuck.size:
         some = context.take(stuck)
@@ -74,6 +80,15 @@ def _exact(context: SearchContext) -> Search:
         pool += Pool.among(_pool_of(some, improved).from_origin(EXAMPLES), stuck, context.domain.base)
         stuck = stuck[improved.count == 0]
     return pool + (yield from for_rows(stuck, context, known_rows))
+
+
+def needing_many(context: SearchContext, found: Found) -> Indices:
+    """Return the queries to trees whose cheapest candidate changes many features: a search that adds one change after another
+    may have missed a cheaper one. Networks have been started from known rows already."""
+    assert context.scorer is not None
+    changes = (found.codes[:, 0] != context.domain.row).sum(axis=1)
+    many = (found.count > 0) & (changes > context.config.many_changes)
+    return np.flatnonzero(many & (context.scorer.kind == TREES))
 
 
 def known_rows(context: SearchContext, n: int = 1) -> Search:
