@@ -277,6 +277,10 @@ class SearchConfig:
     """Nearest known rows of the target that are improved, too, if the model is a network and one change is not enough."""
     max_expanded: int = 400
     """Most single edits of a query without a candidate that are all combined with every other edit."""
+    costly_units: int = 100
+    """Hidden units, such as support vectors, beyond which the exact scorer is so slow that a query gets less effort."""
+    costly_improvements: int = 15
+    """The same as `improvements` beyond that; single edits are not all combined then."""
     max_enumerated: int = 20_000
     """Most combinations of values of a query without a candidate that are evaluated to prove that there is none; about 50
     milliseconds with 100 trees."""
@@ -391,6 +395,11 @@ class SearchConfig:
     """Queries the surrogate evaluates at a time for this; bounds memory."""
     walk_examples: int = 600
     """Examples shown with the walk of a row."""
+
+    @cached_property
+    def costly(self) -> "SearchConfig":
+        """The configuration of a compiled search with an exact scorer that is slow."""
+        return replace(self, improvements=self.costly_improvements, max_expanded=0)
 
     @cached_property
     def guided(self) -> "SearchConfig":

@@ -98,7 +98,9 @@ class SearchContext:
     def search_exactly(self, starts: Floats | None = None) -> Found:
         """Return candidates by the exact scorer; `starts` (queries, S, features) are rows to improve as well."""
         assert self.scorer is not None
-        search = CandidateSearch(self.scorer, self.distance, self.config, self.state.dense_levels)
+        slow = len(self.scorer.network.bias) > self.config.costly_units
+        config = self.config.costly if slow else self.config
+        search = CandidateSearch(self.scorer, self.distance, config, self.state.dense_levels)
         return search.run(self.domain, self.targets, lowest=self.evaluator.lowest, starts=starts, several=self.several)
 
     @cached_property
