@@ -309,6 +309,8 @@ class SearchConfig:
     """Cheapest known candidates per query that a further round improves."""
     shrink_rounds: int = 2
     """Further rounds that bring the best candidates to the decision boundary."""
+    free_shrink_rounds: int = 8
+    """The same where a compiled model is evaluated, which costs no model calls; they end when nothing is left to try."""
     shrunk_candidates: int = 2
     """Candidates per query that these rounds work on."""
     max_cells: int = 100_000_000

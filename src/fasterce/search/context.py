@@ -42,6 +42,7 @@ class SearchContext:
     diversity weight of differences between counterfactuals of a query, from 0 (none) to 1
     scorer    the exact scorer of the model, if there is one
     several   whether more than one counterfactual per query may be returned
+    free      whether candidates are evaluated by a compiled model, not by the user's
     regional  whether each query uses the prediction hyperplane of its region, or that of the whole space
     """
 
@@ -59,6 +60,7 @@ class SearchContext:
     diversity: float = 0.5
     scorer: Scorer | None = None
     several: bool = True
+    free: bool = False
 
     @cached_property
     def shared(self) -> SharedPool:

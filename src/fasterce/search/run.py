@@ -146,6 +146,7 @@ def _context(
         diversity=plan.options.diversity,
         scorer=source.scorer,
         several=plan.options.n > 1 or bool(plan.checks),
+        free=not source.final,
     )
 
 
