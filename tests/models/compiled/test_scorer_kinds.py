@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -56,6 +57,13 @@ from tests.models.compiled.models import LAND, coded, columns, numbers, outcome,
 from tests.models.compiled.oracle import oracle
 from tests.models.compiled.test_scorer import CONFIG, THREE, TWO, at_edges, boosted, check_equal, drawn, light, read
 
+
+def cat(**options: Any) -> Any:
+    return catboost.CatBoostClassifier(
+        iterations=20, depth=4, thread_count=1, random_seed=0, verbose=0, allow_writing_files=False, **options
+    )
+
+
 SINGLE = 1e-4
 DOUBLE = 1e-9
 # Sums of hundreds of kernels whose columns were scaled in single precision.
@@ -103,6 +111,10 @@ REGRESSORS: dict[str, tuple[Callable[[], Any], float]] = {
     "huber": (lambda: HuberRegressor(max_iter=500), DOUBLE),
     "descent": (lambda: SGDRegressor(random_state=0), DOUBLE),
     "network": (lambda: MLPRegressor(hidden_layer_sizes=(8,), activation="tanh", max_iter=50, random_state=0), DOUBLE),
+    "catboost": (
+        lambda: catboost.CatBoostRegressor(iterations=20, depth=4, thread_count=1, verbose=0, allow_writing_files=False),
+        DOUBLE,
+    ),
     "vector machine": (SVR, MACHINE),
     "kernel ridge": (lambda: KernelRidge(kernel="rbf"), MACHINE),
 }
@@ -286,6 +298,7 @@ LINEAR: dict[str, Callable[[], Any]] = {
     "no activation": lambda: MLPClassifier((8,), activation="identity", max_iter=30, random_state=0),
     "principal components": lambda: make_pipeline(PCA(4), StandardScaler(), LogisticRegression()),
     "network on components": lambda: make_pipeline(PCA(4), MLPClassifier((8,), max_iter=30, random_state=0)),
+    "catboost": cat,
     "gaussian": GaussianNB,
     "quadratic discriminant": lambda: QuadraticDiscriminantAnalysis(reg_param=0.1),
     "search": lambda: GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=2),
@@ -300,6 +313,15 @@ def test_more_classifiers(name: str, classes: tuple[str, ...]) -> None:
     frame = people()
     model = make_pipeline(columns(sparse_threshold=0), LINEAR[name]()).fit(frame, outcome(frame, classes))
     check(model, frame, DOUBLE)
+
+
+@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
+def test_catboost_itself_with_missing_values(nan_mode: str) -> None:
+    frame = with_gaps().drop(columns="land")
+    model = cat(nan_mode=nan_mode).fit(frame, truth(with_gaps(), 2))
+    table, codes = coded(frame[[*frame.columns[::-1]]])
+    predictor = Predictor(model, table, adapt(model).classes_, use_scores=True)  # type: ignore[attr-defined]
+    check_read(read_scorer(model, predictor, codes, CONFIG), predictor, frame[[*frame.columns[::-1]]], SINGLE)
 
 
 TWO_CLASSES: dict[str, Callable[[], Any]] = {
@@ -378,6 +400,7 @@ def test_what_has_no_structure_is_refused_with_a_reason() -> None:
         (SGDClassifier(loss="modified_huber"), "modified_huber"),
         (make_pipeline(FunctionTransformer(np.cos), boosted()), "rises and falls"),
         (light(linear_tree=True), "linear_tree"),
+        (cat(grow_policy="Lossguide"), "grow_policy"),
         (SVC(kernel="poly", degree=5), "poly"),
         (CalibratedClassifierCV(LinearSVC(), method="isotonic", cv=2), "CalibratedClassifierCV"),
     ):
