@@ -53,6 +53,7 @@ def test_scores_of_candidates_that_reach_the_target_are_kept_once(toys: Any) -> 
     evaluator.take(np.array([0, 1])).evaluate(changed)
     reaching = np.array([[2.0, 2.0], [9.0, 0.0]])
     found = evaluator.pop_scores(reaching)
+    assert found is not None
     np.testing.assert_allclose(found, model(reaching).scores)
     assert evaluator.pop_scores(reaching) is None
     evaluator.evaluate(changed)

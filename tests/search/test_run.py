@@ -156,7 +156,12 @@ def test_probabilities_shown_are_those_the_search_has_evaluated() -> None:
     last: list[str] = []
     for name in ("predict", "predict_proba"):
         plain = getattr(explainer.model, name)
-        setattr(explainer.model, name, lambda frame, name=name, plain=plain: (last.append(name), plain(frame))[1])
+
+        def noted(frame: pd.DataFrame, name: str = name, plain: Any = plain) -> Any:
+            last.append(name)
+            return plain(frame)
+
+        setattr(explainer.model, name, noted)
     result = explainer.explain(ROWS)
     assert last[-1] == "predict", "nothing is evaluated after verification"
     expected = explainer.model.predict_proba(result.counterfactuals[ROWS.columns]).max(axis=1)

@@ -244,10 +244,9 @@ def explanation(
     """Return the result of a call, with the labels and probabilities that verification obtained."""
     rows, predictor = verifier.rows, verifier.predictor
     verified = verifier.predictions_of(arrays)
+    probabilities = arrays.probabilities if arrays.probabilities.shape[1] else None
     if verified.values is not None and predictor.numbers is None:
         probabilities = verified.values
-    else:
-        probabilities = arrays.probabilities if arrays.probabilities.shape[1] else None
     return Explanation(
         rows=rows.copy(),
         status=pd.Series(ledger.status, index=rows.index, dtype=object, name="status"),

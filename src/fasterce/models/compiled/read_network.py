@@ -260,8 +260,8 @@ def learn_first_layer(prober: Prober, products: Products, offsets: Floats, codes
     for j, feature in enumerate(features):
         # Knots are where the column that holds them puts them.
         single = feature.numeric and is_single(prober.table.dtypes[j])
-        places, values, start = probes[j].astype(np.float32 if single else np.float64), products(seen[j]), base
-        places = places.astype(np.float64)
+        places: Floats = probes[j].astype(np.float32).astype(np.float64) if single else probes[j]
+        values, start = products(seen[j]), base
         if squared:
             # Entries are measured from the largest, so that the exponential of a part of the sum cannot become infinite.
             start = values.max(axis=0)
