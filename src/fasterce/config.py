@@ -285,6 +285,10 @@ class SearchConfig:
     """Changes of the cheapest candidate above which known rows are improved, too, if the model is a tree ensemble."""
     max_expanded: int = 400
     """Most single edits of a query without a candidate that are all combined with every other edit."""
+    costly_units: int = 100
+    """Hidden units, such as support vectors, beyond which the exact scorer is so slow that a query gets less effort."""
+    costly_improvements: int = 15
+    """The same as `improvements` beyond that; single edits are not all combined then."""
     max_enumerated: int = 20_000
     """Most combinations of values of a query without a candidate that are evaluated to prove that there is none; about 50
     milliseconds with 100 trees."""
@@ -313,6 +317,8 @@ class SearchConfig:
     """Cheapest known candidates per query that a further round improves."""
     shrink_rounds: int = 2
     """Further rounds that bring the best candidates to the decision boundary."""
+    free_shrink_rounds: int = 8
+    """The same where a compiled model is evaluated, which costs no model calls; they end when nothing is left to try."""
     shrunk_candidates: int = 2
     """Candidates per query that these rounds work on."""
     max_cells: int = 100_000_000
@@ -404,6 +410,11 @@ class SearchConfig:
     def from_known(self) -> "SearchConfig":
         """The configuration of a compiled search that only improves given rows, besides single changes."""
         return replace(self, expansions=0, max_expanded=0)
+
+    @cached_property
+    def costly(self) -> "SearchConfig":
+        """The configuration of a compiled search with an exact scorer that is slow."""
+        return replace(self, improvements=self.costly_improvements, max_expanded=0)
 
     @cached_property
     def guided(self) -> "SearchConfig":

@@ -436,8 +436,9 @@ class FasterCE(Transforming, BaseEstimator):
         return self._with_chances(found, predictor, compiled)
 
     def _with_chances(self, found: Explanation, predictor: Predictor, compiled: CompiledModel | None) -> Explanation:
-        """Return an explanation with the probability of each new class: as verified, by the compiled model, or by one more
-        call of the model; without that call where there is a budget or the deadline has passed."""
+        """Return an explanation with the probability of each new class: as verified, as evaluated by the search, by the
+        compiled model, or by one more call of the model; without that call where there is a budget or the deadline has
+        passed."""
         arrays = found.arrays
         if not len(arrays) or not (self.state_.use_scores and predictor.has_chances):
             return found

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fasterce.kernels.arrays import IDENTITY, LINEAR, LOG, LOG_SIGMOID, LOGISTIC, RELU, TANH
+from fasterce.kernels.arrays import IDENTITY, LOG, LOG_SIGMOID
 from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_of, outputs
 from fasterce.kernels.structs import as_struct
 from fasterce.search.query_targets import Named, Other, Within
 from fasterce.surrogate.runtime import NO_LIMIT
-from tests.kernels.worlds import NUMBERS, SIZES, World, column, draw, margins
+from tests.kernels.worlds import ACTIVATIONS, NUMBERS, SIZES, World, column, draw, margins
 from tests.models.compiled.oracle import oracle
 
 EVERY_KIND = (*NUMBERS, *SIZES)
@@ -30,7 +30,7 @@ def test_outputs_of_trees(outputs_: int) -> None:
 
 
 @pytest.mark.parametrize("extrapolate", [True, False])
-@pytest.mark.parametrize("activation", [RELU, TANH, LOGISTIC, LINEAR])
+@pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
 @pytest.mark.parametrize("hidden", [(), (5,), (6, 4), (6, 5, 4)])
 def test_outputs_of_networks(hidden: tuple[int, ...], activation: int, extrapolate: bool) -> None:
     options: dict[str, Any] = {"hidden": hidden, "activation": activation, "extrapolate": extrapolate}

@@ -14,13 +14,19 @@ from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain, MissingValues
 from fasterce.data.schema import MISSING
 from fasterce.kernels.arrays import (
+    CUBE,
+    EXPONENTIAL,
     IDENTITY,
+    LINEAR,
     LOG,
     LOG_SIGMOID,
+    LOGISTIC,
     NETWORK,
     NO_NETWORK,
     NO_TREES,
     RELU,
+    SQUARE,
+    TANH,
     TREES,
     Found,
     Network,
@@ -38,6 +44,15 @@ from fasterce.surrogate.runtime import NO_LIMIT
 from tests.models.compiled.oracle import oracle
 
 # A number may be whole, have one decimal, be stored in single precision, be missing, or lie on a grid.
+ACTIVATIONS = {
+    "relu": RELU,
+    "tanh": TANH,
+    "logistic": LOGISTIC,
+    "identity": LINEAR,
+    "exponential": EXPONENTIAL,
+    "square": SQUARE,
+    "cube": CUBE,
+}
 NUMBERS = ("whole", "decimal", "single", "nullable", "grid")
 SIZES = {"few": 4, "many": 70}
 DECIMALS = {"whole": 0, "decimal": 1, "single": 1, "nullable": 0, "grid": 1}
@@ -391,6 +406,7 @@ def random_network(
         nullable=np.array([kind == "nullable" for kind in kinds]),
         extrapolate=extrapolate,
         bias=rng.normal(size=first) / 2,
+        curvature=np.full(len(kinds), -0.02 if activation in (EXPONENTIAL, SQUARE, CUBE) else 0.0),
         activation=activation,
         width=np.array(width, dtype=np.int64),
         weights=np.concatenate([np.zeros(0), *(rng.normal(size=a * b) * 2 / np.sqrt(a) for a, b in shapes)]),

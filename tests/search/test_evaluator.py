@@ -45,6 +45,21 @@ def test_identical_candidates_are_evaluated_once(toys: Any) -> None:
     np.testing.assert_allclose(second.margin, [[1.0], [-1.0]])
 
 
+def test_scores_of_candidates_that_reach_the_target_are_kept_once(toys: Any) -> None:
+    model = toys.Model(lambda codes: codes[:, 0] - 3)
+    evaluator = Evaluator(model, Named(np.array([1, 0])), True)
+    changed = edits([0, 1], [[9.0, 1.0], [2.0, 1.0]], np.ones((2, 2), dtype=bool))
+    evaluator.kept_scores = []
+    evaluator.take(np.array([0, 1])).evaluate(changed)
+    reaching = np.array([[2.0, 2.0], [9.0, 0.0]])
+    found = evaluator.pop_scores(reaching)
+    assert found is not None
+    np.testing.assert_allclose(found, model(reaching).scores)
+    assert evaluator.pop_scores(reaching) is None
+    evaluator.evaluate(changed)
+    assert evaluator.pop_scores(np.array([[9.0, 0.0], [1.0, 1.0]])) is None
+
+
 def test_nothing_open_asks_nothing(toys: Any) -> None:
     model = toys.Model(lambda codes: codes[:, 0])
     evaluator = Evaluator(model, Named(np.array([1, 1])), True)

@@ -46,6 +46,19 @@ def test_the_best_is_near_the_boundary(toys: Any) -> None:
     assert (best.cost[:, 0] <= 1.05 * least + 0.01).all()
 
 
+def test_a_compiled_model_is_evaluated_until_one_step_back_fails(toys: Any) -> None:
+    """Candidates cost no model call there: whichever number moves one step toward the query, the target is lost."""
+    context, _ = toys.scene(bent, ROWS, trained=True)
+    pool = searched(replace(context, free=True))
+    best = pool.best(1).codes[:, 0]
+    for row, codes in enumerate(best):
+        for j in np.flatnonzero(codes != context.domain.base[row]):
+            step = 1.0 if context.domain.integer[j] else 10.0 ** -float(context.domain.decimals[j])
+            back = codes.copy()
+            back[j] += step * np.sign(context.domain.base[row, j] - codes[j])
+            assert (bent(back[None])[0] > 0) != (context.evaluator.target[row] == 1), (row, j)
+
+
 def test_a_surrogate_that_is_wrong_is_corrected(toys: Any) -> None:
     """It expects the second number to do nothing and the first to do twice as much as it does."""
     wrong = lambda codec: toys.copy_of(codec, {0: lambda value: 2 * value}, -12.0, error=0.5)  # noqa: E731

@@ -154,6 +154,23 @@ def test_scores_are_used_while_searching_and_the_label_once_at_the_end() -> None
     assert explainer.model.scores == result.usage.calls - 1
 
 
+def test_probabilities_shown_are_those_the_search_has_evaluated() -> None:
+    explainer = fitted(Scored())
+    last: list[str] = []
+    for name in ("predict", "predict_proba"):
+        plain = getattr(explainer.model, name)
+
+        def noted(frame: pd.DataFrame, name: str = name, plain: Any = plain) -> Any:
+            last.append(name)
+            return plain(frame)
+
+        setattr(explainer.model, name, noted)
+    result = explainer.explain(ROWS)
+    assert last[-1] == "predict", "nothing is evaluated after verification"
+    expected = explainer.model.predict_proba(result.counterfactuals[ROWS.columns]).max(axis=1)
+    np.testing.assert_allclose(result.arrays.chance, expected, atol=1e-4)
+
+
 def test_labels_only_never_asks_for_scores() -> None:
     explainer = fitted(Scored(), scores="never")
     explainer.model.forget()

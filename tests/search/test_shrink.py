@@ -59,3 +59,19 @@ def test_values_known_to_fail_bound_the_search(toys: Any) -> None:
 
 def test_a_failure_beyond_the_candidate_says_nothing(toys: Any) -> None:
     np.testing.assert_array_equal(shrunk(toys, 1.0, [(9.5, -1.0)]), shrunk(toys, 1.0, []))
+
+
+def test_a_failure_with_a_larger_other_change_bounds_the_search_too(toys: Any) -> None:
+    """Raising the third number farther did not help at 8, so 8 fails with the smaller change as well."""
+    codec, _ = toys.codec(toys.frame())
+    domain, distance = toys.domain(codec, ROW), Distance.gower(codec.profile.span, codec.numeric)
+    codes = np.array([[[9.0, 1.0, 8.0, 7.0]]])
+    best = Pool.start(codes, np.array([[True]]), domain, distance, lead=np.array([[1.0]]))
+
+    def values(other: float) -> np.ndarray:
+        failed = np.array([[[8.0, 1.0, other, 7.0]]])
+        found = less_of_one_number(best, failed, np.array([[-0.25]]), np.array([-1.0]), domain, distance)[0]
+        return found[(found[:, 0] != 9.0) & (found[:, 0] != 3.0), 0]
+
+    assert values(9.0).min() > 8.0
+    assert values(6.0).min() < 8.0

@@ -20,7 +20,7 @@ TREES, NETWORK = 0, 1
 # LOG, the probability of the second class. Otherwise there is one output per class.
 IDENTITY, LOG, LOG_SIGMOID = 0, 1, 2
 # Activations of hidden layers.
-RELU, TANH, LOGISTIC, LINEAR = 0, 1, 2, 3
+RELU, TANH, LOGISTIC, LINEAR, EXPONENTIAL, SQUARE, CUBE = range(7)
 
 
 class Trees(NamedTuple):
@@ -79,6 +79,9 @@ class Network(NamedTuple):
     extrapolate: bool
     bias: Floats
     """Hidden state before any entry (H,)."""
+    curvature: Floats
+    """What every hidden unit receives beside the line between two knots of a number: so much times the product of the
+    distances from both knots (features,). Squared distances have it."""
     activation: int
     width: Int64s
     """Sizes of the layers after the first hidden one, the last is the number of outputs; empty for a linear model."""
@@ -130,6 +133,7 @@ NO_NETWORK = Network(
     nullable=np.zeros(0, dtype=np.bool_),
     extrapolate=False,
     bias=np.zeros(1),
+    curvature=np.zeros(0),
     activation=RELU,
     width=np.zeros(0, dtype=np.int64),
     weights=np.zeros(0),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fasterce.kernels.arrays import TREES, Int64s, Queries, Scorer, Space, Trees
+from fasterce.kernels.arrays import EXPONENTIAL, TREES, Int64s, Queries, Scorer, Space, Trees
 from fasterce.kernels.basics import fill
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace
@@ -111,6 +111,10 @@ def describe_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work:
     for e in range(first, end):
         fill(own, 0.0)
         add_entry(network, j, value[e], 1.0, own)
+        if network.activation == EXPONENTIAL and len(network.width) > 0:
+            for h in range(len(own)):
+                entry[h, e] = math.exp(own[h])
+            continue
         for h in range(len(own)):
             entry[h, e] = own[h]
 

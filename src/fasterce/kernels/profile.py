@@ -1,10 +1,24 @@
 """The margins of all single edits of a row, in one pass over the trees or the network."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from fasterce.kernels.arrays import IDENTITY, RELU, TREES, Int32s, Int64s, Network, Queries, Scorer, Space, Trees, Words
+from fasterce.kernels.arrays import (
+    EXPONENTIAL,
+    IDENTITY,
+    RELU,
+    TREES,
+    Int32s,
+    Int64s,
+    Network,
+    Queries,
+    Scorer,
+    Space,
+    Trees,
+    Words,
+)
 from fasterce.kernels.basics import copy_to, fill
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.score import (
@@ -35,7 +49,7 @@ class Edits(NamedTuple):
     first: Int64s
     """First edit of each feature (features + 1,)."""
     entry: Floats
-    """Entry of the value in the first layer of a network, (H, edits)."""
+    """Entry of the value in the first layer of a network, its exponential if that is the activation, (H, edits)."""
     middle: Int64s
     """First edit of each number with a value above that of the base (features,)."""
     last: Int64s
@@ -373,6 +387,23 @@ def add_rectified(work: Workspace, j: int, h: int, factor: float) -> None:
 
 
 @compiled
+def add_exponentials(network: Network, work: Workspace, j: int, h: int, width: int) -> None:
+    """Add what the second layer receives from exponential unit h with each scored edit of feature j.
+
+    The exponential of a sum is the product of exponentials: those of the entries are known.
+    """
+    edits, entry, before, first = work.edits, work.edits.entry, work.before, work.place[j]
+    rest, low = math.exp(work.hidden[h] - work.own[j, h]), edits.low[j]
+    size = edits.high[j] - low
+    for k in range(width):
+        factor = network.weights[h * width + k] * rest
+        for e in range(size):
+            before[k, first + e] += factor * entry[h, low + e]
+        if edits.gap[j]:
+            before[k, first + size] += factor * entry[h, edits.last[j]]
+
+
+@compiled
 def first_layer(network: Network, work: Workspace, changing: Mask, count: int) -> None:
     """Write what the units of the second layer receive with each of `count` scored edits to `work.before`.
 
@@ -385,6 +416,11 @@ def first_layer(network: Network, work: Workspace, changing: Mask, count: int) -
         for j in range(len(changing)):
             for h in range(len(work.hidden) if changing[j] else 0):
                 add_rectified(work, j, h, weights[h])
+        return
+    if network.activation == EXPONENTIAL:
+        for j in range(len(changing)):
+            for h in range(len(work.hidden) if changing[j] else 0):
+                add_exponentials(network, work, j, h, width)
         return
     for h in range(len(work.hidden)):
         hidden_values(work, changing, h, line)

@@ -4,7 +4,19 @@ import math
 
 import numpy as np
 
-from fasterce.kernels.arrays import IDENTITY, LOG, RELU, TANH, TREES, Network, Scorer, Trees
+from fasterce.kernels.arrays import (
+    CUBE,
+    EXPONENTIAL,
+    IDENTITY,
+    LOG,
+    RELU,
+    SQUARE,
+    TANH,
+    TREES,
+    Network,
+    Scorer,
+    Trees,
+)
 from fasterce.kernels.arrays import LINEAR as NO_ACTIVATION
 from fasterce.kernels.basics import copy_to
 from fasterce.kernels.jit import compiled
@@ -103,9 +115,10 @@ def add_entry(network: Network, j: int, value: float, factor: float, hidden: Flo
     share = (value - network.knots[low]) / (network.knots[low + 1] - network.knots[low])
     if not network.extrapolate:
         share = min(max(share, 0.0), 1.0)
+    bend = network.curvature[j] * (value - network.knots[low]) * (value - network.knots[low + 1])
     for h in range(len(hidden)):
         entry = network.entries[low, h]
-        hidden[h] += factor * (entry + share * (network.entries[low + 1, h] - entry))
+        hidden[h] += factor * (entry + share * (network.entries[low + 1, h] - entry) + bend)
 
 
 @compiled
@@ -114,8 +127,11 @@ def activate(kind: int, value: float) -> float:
         return value if value > 0.0 else 0.0
     if kind == TANH:
         return math.tanh(value)
-    if kind == NO_ACTIVATION:
-        return value
+    if kind == EXPONENTIAL:
+        return math.exp(value)
+    if kind in (NO_ACTIVATION, SQUARE, CUBE):
+        factor = 1.0 if kind == NO_ACTIVATION else value
+        return value * factor * (value if kind == CUBE else 1.0)
     return 1.0 / (1.0 + math.exp(-value))
 
 

@@ -61,6 +61,7 @@ def _scorer() -> Scorer:
         nullable=np.zeros(2, dtype=np.bool_),
         extrapolate=True,
         bias=np.array([-1.0]),
+        curvature=np.zeros(2),
     )
     return Scorer(NETWORK, NO_TREES, network, 1, IDENTITY, True, 0.0)
 

@@ -165,6 +165,12 @@ class Predictor:
         """Whether the model is a classifier with probabilities."""
         return self.numbers is None and find_scores(self.model) == "predict_proba"
 
+    @property
+    def scores_are_returned(self) -> bool:
+        """Whether scores of a search are those of rows as they are returned: probabilities that no column beside the features
+        changes."""
+        return self.has_chances and not self.table.schema.passthrough
+
     def position(self, label: object) -> int:
         """Return the position of a class, whatever scalar type it is written in."""
         if pd.api.types.is_scalar(label) and not pd.isna(label) and label in self.classes:

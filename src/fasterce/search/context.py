@@ -42,6 +42,7 @@ class SearchContext:
     diversity weight of differences between counterfactuals of a query, from 0 (none) to 1
     scorer    the exact scorer of the model, if there is one
     several   whether more than one counterfactual per query may be returned
+    free      whether candidates are evaluated by a compiled model, not by the user's
     regional  whether each query uses the prediction hyperplane of its region, or that of the whole space
     """
 
@@ -59,6 +60,7 @@ class SearchContext:
     diversity: float = 0.5
     scorer: Scorer | None = None
     several: bool = True
+    free: bool = False
 
     @cached_property
     def shared(self) -> SharedPool:
@@ -98,7 +100,9 @@ class SearchContext:
     def search_exactly(self, starts: Floats | None = None, config: SearchConfig | None = None) -> Found:
         """Return candidates by the exact scorer; `starts` (queries, S, features) are rows to improve as well."""
         assert self.scorer is not None
-        search = CandidateSearch(self.scorer, self.distance, config or self.config, self.state.dense_levels)
+        slow = len(self.scorer.network.bias) > self.config.costly_units
+        config = config or (self.config.costly if slow else self.config)
+        search = CandidateSearch(self.scorer, self.distance, config, self.state.dense_levels)
         return search.run(self.domain, self.targets, lowest=self.evaluator.lowest, starts=starts, several=self.several)
 
     @cached_property

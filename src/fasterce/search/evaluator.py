@@ -47,6 +47,7 @@ class Evaluator:
     informative   whether margins are graded; they are +1 and -1 where only labels are known
     best          the cheapest candidate of each query so far, None if it is not kept
     note_margins  called with every margin, None for nothing
+    kept_scores   the fingerprints and scores of candidates that reach the target, None if they are not kept
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Evaluator:
         self.limits = limits or Limits.of(len(targets.target))
         self.best: Best | None = None
         self.note_margins: Callable[[Indices, Floats], None] | None = None
+        self.kept_scores: list[tuple[NDArray[np.uint64], Floats]] | None = None
 
     @property
     def target(self) -> Indices:
@@ -78,13 +80,27 @@ class Evaluator:
         noted = self.note_margins
         if noted is not None:
             part.note_margins = lambda some, margin: noted(rows[some], margin)
+        part.kept_scores = self.kept_scores
         return part
 
     def demanding(self, need: Floats) -> "Evaluator":
         """Return the same evaluator with targets that are reached only so far beyond the decision boundary."""
         more = Evaluator(self.predict, self.targets.demanding(need), self.informative, self.limits, self.lowest, self.domain)
-        more.note_margins = self.note_margins
+        more.note_margins, more.kept_scores = self.note_margins, self.kept_scores
         return more
+
+    def pop_scores(self, codes: Floats) -> Floats | None:
+        """Return the scores of candidates (N, features) as they were evaluated, None unless all are kept; forget them all."""
+        if not self.kept_scores or not len(codes):
+            return None
+        keys, scores = (np.concatenate(parts) for parts in zip(*self.kept_scores, strict=True))
+        self.kept_scores.clear()
+        if not len(keys):
+            return None
+        order = np.argsort(keys, kind="stable")
+        wanted = fingerprints(codes)
+        place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+        return np.asarray(scores[place]) if (keys[place] == wanted).all() else None
 
     def evaluate(self, *groups: Candidates) -> list[Evaluation]:
         """Evaluate all groups in one call; identical candidates once, those that break a constraint between features never.
@@ -130,6 +146,9 @@ class Evaluator:
             once = back = np.arange(len(codes))
         predictions = self.predict(codes if len(once) == len(codes) else codes[once]).take(back)
         margin = self.targets.margins(predictions, rows, self.lowest)
+        if self.kept_scores is not None and predictions.scores is not None:
+            reached = margin > 0
+            self.kept_scores.append((fingerprints(codes[reached]), predictions.scores[reached]))
         return np.stack([margin, self.targets.leads(predictions, rows, self.lowest)])
 
 

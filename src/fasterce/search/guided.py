@@ -90,9 +90,12 @@ def _search(context: SearchContext, known: Evaluated) -> Generator[Proposal, lis
             origin[stuck] = start
         else:
             yield from _wait(1 + _rounds(context, config.stuck_safety))
-    for turn in range(config.shrink_rounds):
+    for turn in range(config.free_shrink_rounds if context.free else config.shrink_rounds):
         singles = [_single_changes(context, known)] if turn == 0 else []
+        before = known
         known = yield from _evaluate(context, known, np.concatenate([_nearer(context, known), *singles], axis=1))
+        if known is before and context.free:
+            break
     return known, origin
 
 

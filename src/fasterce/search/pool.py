@@ -81,8 +81,11 @@ class Pool:
         """Return the candidates sorted by cost, only the cheapest of those that change the same features valid."""
         pool = self.best(self.codes.shape[1])
         key = key_of(pool.codes != base[:, None, :])
-        earlier = np.tril(np.ones((key.shape[1], key.shape[1]), dtype=bool), k=-1)
-        repeated = ((key[:, :, None] == key[:, None, :]) & earlier & pool.valid[:, None, :]).any(axis=2)
+        # Candidates that are not valid come last, so that none of them is the first of its set before one that is.
+        order = np.argsort(key, axis=1, kind="stable")
+        found = np.take_along_axis(key, order, 1)
+        repeated = np.zeros_like(pool.valid)
+        np.put_along_axis(repeated, order[:, 1:], found[:, 1:] == found[:, :-1], 1)
         return pool.without(repeated)
 
     def repeated(self, kept: Mask) -> Mask:

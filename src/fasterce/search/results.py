@@ -244,7 +244,9 @@ def explanation(
     """Return the result of a call, with the labels and probabilities that verification obtained."""
     rows, predictor = verifier.rows, verifier.predictor
     verified = verifier.predictions_of(arrays)
-    is_probability = verified.values is not None and predictor.numbers is None
+    probabilities = arrays.probabilities if arrays.probabilities.shape[1] else None
+    if verified.values is not None and predictor.numbers is None:
+        probabilities = verified.values
     return Explanation(
         rows=rows.copy(),
         status=pd.Series(ledger.status, index=rows.index, dtype=object, name="status"),
@@ -252,7 +254,7 @@ def explanation(
         prediction=_predictions(ledger, predictor, rows.index),
         target=pd.Series(ledger.target.shown(predictor.classes, ledger.predicted), rows.index, dtype=object, name="target"),
         score=pd.Series(ledger.value, rows.index, name="score"),
-        arrays=arrays.with_predictions(verified.classes, verified.values if is_probability else None),
+        arrays=arrays.with_predictions(verified.classes, probabilities),
         probabilities=verifier.values if predictor.numbers is None else None,
         problems=tuple(ledger.problems),
         table=predictor.table,

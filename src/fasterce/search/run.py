@@ -106,6 +106,8 @@ def _search_with(
     place = np.flatnonzero(searched)
     limits = plan.limits(verifier.usage[rows[place]], started, seconds_each, free=not source.final)
     context = _context(source, state, plan, domain.take(place), targets.take(place), predictions.take(place), limits)
+    if source.final and source.informative and verifier.predictor.scores_are_returned:
+        context.evaluator.kept_scores = []
     verifier.own[rows] = predictions.classes
     verifier.pending = np.zeros(0, dtype=np.intp) if source.labels else rows
     found = _search_counted(context, rows[place], verifier, plan)
@@ -146,6 +148,7 @@ def _context(
         diversity=plan.options.diversity,
         scorer=source.scorer,
         several=plan.options.n > 1 or bool(plan.checks),
+        free=not source.final,
     )
 
 
@@ -294,6 +297,7 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
     row, candidate = row[order], candidate[order]
     codes = pool.codes[row, candidate]
+    scores = context.evaluator.pop_scores(codes)
     return CounterfactualArrays(
         query=rows[row],
         rank=np.arange(len(row)) - np.searchsorted(row, row),
@@ -303,6 +307,7 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
         distance=context.distance.total(codes, context.domain.row[row]),
         score=value[row, candidate],
         nn_ratio=apart(context, row, codes) if plan.options.method == "all" else np.zeros(0),
+        probabilities=np.zeros((0, 0)) if scores is None else np.exp(scores),
         origin=np.array(ORIGINS, dtype=object)[pool.origin[row, candidate]],
     )
 

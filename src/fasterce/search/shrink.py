@@ -70,15 +70,19 @@ def less_of_one_number(
 def _floors(best: Pool, codes: Floats, failed: Floats, start: Floats, base: Floats) -> tuple[Floats, Floats]:
     """Return for each number of each candidate the nearest value toward the base that is known to fail, and its margin.
 
-    Where none is known it is the value of the base, with the margin of the query.
+    A row that fails although its other changes are as large or larger counts, too. Where none is known it is the value of
+    the base, with the margin of the query.
     """
     floor = np.repeat(base[:, None, :], best.codes.shape[1], axis=1)
     below = np.broadcast_to(np.minimum(start, 0.0)[:, None, None], floor.shape).copy()
     for k in range(best.codes.shape[1]):
-        differs = codes != best.codes[:, k, None, :]
-        alike = np.isfinite(failed) & (differs.sum(axis=2) == 1)
-        rows, m = np.nonzero(alike)
-        j = differs[rows, m].argmax(axis=1)
+        rows, m = np.nonzero(np.isfinite(failed) & best.valid[:, k, None])
+        tried, found, query = codes[rows, m], best.codes[rows, k], base[rows]
+        differs = tried != found
+        smaller = differs & ~((found != query) & ((found - query) * (tried - found) > 0))
+        alike = smaller.sum(axis=1) == 1
+        rows, m, smaller = rows[alike], m[alike], smaller[alike]
+        j = smaller.argmax(axis=1)
         value, own, query = codes[rows, m, j], best.codes[rows, k, j], base[rows, j]
         between = (value - query) * (own - value) >= 0
         rows, m, j, value, own = rows[between], m[between], j[between], value[between], own[between]

@@ -50,6 +50,7 @@ class Surrogate:
             nullable=np.zeros(len(self.numeric), dtype=np.bool_),
             extrapolate=False,
             bias=self.bias.astype(np.float64),
+            curvature=np.zeros(len(self.numeric)),
             activation=RELU,
             width=np.array([len(self.offset)], dtype=np.int64),
             weights=np.ascontiguousarray(self.weight, dtype=np.float64).ravel(),

@@ -5,13 +5,16 @@ from collections.abc import Callable
 import numpy as np
 
 from fasterce.data.schema import MISSING
-from fasterce.kernels.arrays import LINEAR, LOGISTIC, RELU, TANH, TREES, Network, Scorer, Trees
+from fasterce.kernels.arrays import CUBE, EXPONENTIAL, LINEAR, LOGISTIC, RELU, SQUARE, TANH, TREES, Network, Scorer, Trees
 
 ACTIVATIONS: dict[int, Callable[[np.ndarray], np.ndarray]] = {
     RELU: lambda z: np.maximum(z, 0.0),
     TANH: np.tanh,
     LOGISTIC: lambda z: 1.0 / (1.0 + np.exp(-z)),
     LINEAR: lambda z: z,
+    EXPONENTIAL: np.exp,
+    SQUARE: lambda z: z**2,
+    CUBE: lambda z: z**3,
 }
 
 
@@ -78,4 +81,5 @@ def entry(network: Network, j: int, knots: np.ndarray, entries: np.ndarray, valu
     low = int(np.clip(np.searchsorted(knots, value, side="right") - 1, 0, len(knots) - 2))
     share = (value - knots[low]) / (knots[low + 1] - knots[low])
     share = share if network.extrapolate else np.clip(share, 0, 1)
-    return entries[low] + share * (entries[low + 1] - entries[low])
+    bend = network.curvature[j] * (value - knots[low]) * (value - knots[low + 1])
+    return entries[low] + share * (entries[low + 1] - entries[low]) + bend

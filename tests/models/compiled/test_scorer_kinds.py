@@ -3,15 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
 import xgboost
 from lightgbm import LGBMRegressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesRegressor,
@@ -23,6 +25,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
     ElasticNet,
     HuberRegressor,
@@ -36,11 +39,12 @@ from sklearn.linear_model import (
     SGDRegressor,
 )
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, QuantileTransformer, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBRegressor
 
@@ -53,8 +57,17 @@ from tests.models.compiled.models import LAND, coded, columns, numbers, outcome,
 from tests.models.compiled.oracle import oracle
 from tests.models.compiled.test_scorer import CONFIG, THREE, TWO, at_edges, boosted, check_equal, drawn, light, read
 
+
+def cat(**options: Any) -> Any:
+    return catboost.CatBoostClassifier(
+        iterations=20, depth=4, thread_count=1, random_seed=0, verbose=0, allow_writing_files=False, **options
+    )
+
+
 SINGLE = 1e-4
 DOUBLE = 1e-9
+# Sums of hundreds of kernels whose columns were scaled in single precision.
+MACHINE = 1e-7
 
 
 def check(model: Any, frame: pd.DataFrame, error: float) -> ReadScorer:
@@ -98,6 +111,12 @@ REGRESSORS: dict[str, tuple[Callable[[], Any], float]] = {
     "huber": (lambda: HuberRegressor(max_iter=500), DOUBLE),
     "descent": (lambda: SGDRegressor(random_state=0), DOUBLE),
     "network": (lambda: MLPRegressor(hidden_layer_sizes=(8,), activation="tanh", max_iter=50, random_state=0), DOUBLE),
+    "catboost": (
+        lambda: catboost.CatBoostRegressor(iterations=20, depth=4, thread_count=1, verbose=0, allow_writing_files=False),
+        DOUBLE,
+    ),
+    "vector machine": (SVR, MACHINE),
+    "kernel ridge": (lambda: KernelRidge(kernel="rbf"), MACHINE),
 }
 
 
@@ -279,6 +298,9 @@ LINEAR: dict[str, Callable[[], Any]] = {
     "no activation": lambda: MLPClassifier((8,), activation="identity", max_iter=30, random_state=0),
     "principal components": lambda: make_pipeline(PCA(4), StandardScaler(), LogisticRegression()),
     "network on components": lambda: make_pipeline(PCA(4), MLPClassifier((8,), max_iter=30, random_state=0)),
+    "catboost": cat,
+    "gaussian": GaussianNB,
+    "quadratic discriminant": lambda: QuadraticDiscriminantAnalysis(reg_param=0.1),
     "search": lambda: GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=2),
 }
 
@@ -291,6 +313,41 @@ def test_more_classifiers(name: str, classes: tuple[str, ...]) -> None:
     frame = people()
     model = make_pipeline(columns(sparse_threshold=0), LINEAR[name]()).fit(frame, outcome(frame, classes))
     check(model, frame, DOUBLE)
+
+
+@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
+def test_catboost_itself_with_missing_values(nan_mode: str) -> None:
+    frame = with_gaps().drop(columns="land")
+    model = cat(nan_mode=nan_mode).fit(frame, truth(with_gaps(), 2))
+    table, codes = coded(frame[[*frame.columns[::-1]]])
+    predictor = Predictor(model, table, adapt(model).classes_, use_scores=True)  # type: ignore[attr-defined]
+    check_read(read_scorer(model, predictor, codes, CONFIG), predictor, frame[[*frame.columns[::-1]]], SINGLE)
+
+
+TWO_CLASSES: dict[str, Callable[[], Any]] = {
+    "radial": lambda: SVC(C=10),
+    "radial, scores of a margin": lambda: NuSVC(nu=0.2),
+    "quadratic": lambda: SVC(kernel="poly", degree=2, coef0=0.5),
+    "cubic": lambda: SVC(kernel="poly"),
+    "sigmoid": lambda: SVC(kernel="sigmoid"),
+    "linear": lambda: SVC(kernel="linear"),
+    "calibrated lines": lambda: CalibratedClassifierCV(LinearSVC(), cv=3),
+    "calibrated machine": lambda: CalibratedClassifierCV(SVC(), cv=3, ensemble=False),
+}
+
+
+@pytest.mark.parametrize("name", TWO_CLASSES)
+def test_kernel_machines_and_calibrated_models_of_two_classes(name: str) -> None:
+    frame = people()
+    model = make_pipeline(columns(sparse_threshold=0), TWO_CLASSES[name]()).fit(frame, outcome(frame, TWO))
+    # The smaller of two probabilities is what the larger leaves.
+    check(model, frame, SINGLE if name == "calibrated lines" else MACHINE)
+
+
+def test_distances_far_from_all_support_vectors_are_exact() -> None:
+    frame = numbers()
+    model = SVC(gamma=50.0).fit(frame, outcome(frame))
+    check(model, frame, MACHINE)
 
 
 @pytest.mark.parametrize("make", [lambda: RandomForestClassifier(11, max_depth=6, random_state=0), LogisticRegression, light])
@@ -343,6 +400,9 @@ def test_what_has_no_structure_is_refused_with_a_reason() -> None:
         (SGDClassifier(loss="modified_huber"), "modified_huber"),
         (make_pipeline(FunctionTransformer(np.cos), boosted()), "rises and falls"),
         (light(linear_tree=True), "linear_tree"),
+        (cat(grow_policy="Lossguide"), "grow_policy"),
+        (SVC(kernel="poly", degree=5), "poly"),
+        (CalibratedClassifierCV(LinearSVC(), method="isotonic", cv=2), "CalibratedClassifierCV"),
     ):
         model.fit(frame, outcome(frame))
         with pytest.raises(NotCompiledError) as error:

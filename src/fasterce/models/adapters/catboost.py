@@ -30,7 +30,15 @@ class CatBoostModel(Adapter):
         own = list(model.classes_)
         super().__init__(label_array(own) if own and classes is None else as_classes(classes, len(own) or None))
 
+    @property
+    def booster(self) -> "CatBoost":
+        return self.model
+
+    def prepare(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns in the order of the model's features."""
+        return in_order(frame, self.model.feature_names_, LIBRARY) if self.by_name else frame
+
     def evaluate(self, frame: pd.DataFrame) -> Floats:
-        ordered = in_order(frame, self.model.feature_names_, LIBRARY) if self.by_name else frame
+        ordered = self.prepare(frame)
         kind = "RawFormulaVal" if self.predicts_numbers else "Probability"
         return np.asarray(self.model.predict(ordered, prediction_type=kind))

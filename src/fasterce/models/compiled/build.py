@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from fasterce.config import CompiledConfig
 from fasterce.data.table import Table
 from fasterce.errors import Problem, make_problem, problem_of
-from fasterce.models.adapters import LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
+from fasterce.models.adapters import CatBoostModel, LightGBMModel, OnnxModel, RenamedModel, XGBoostModel, adapt
 from fasterce.models.adapters.base import type_names
 from fasterce.models.compiled.model import CodesPreprocessor, CompiledModel, NotCompiledError, OutputReader
 from fasterce.models.compiled.native import SessionBackend, session_preprocessor
@@ -35,8 +35,8 @@ VOTES = {
     for name in ("ExtraTreesClassifier", "RandomForestClassifier", "BaggingClassifier", "DecisionTreeClassifier")
 }
 # Models whose structure is read or that are not compiled.
-READ_ONLY = (XGBoostModel, LightGBMModel, RenamedModel)
-NATIVE = (OnnxModel, XGBoostModel, LightGBMModel)
+READ_ONLY = (XGBoostModel, LightGBMModel, CatBoostModel, RenamedModel)
+NATIVE = (OnnxModel, XGBoostModel, LightGBMModel, CatBoostModel)
 TREES = ("xgboost", "lightgbm", "sklearn.ensemble", "sklearn.tree")
 
 

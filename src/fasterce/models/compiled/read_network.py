@@ -1,19 +1,23 @@
-"""Linear models and multi-layer perceptrons of scikit-learn as layers, and as networks on codes."""
+"""Models of scikit-learn that are layers of sums: linear models, perceptrons, kernel machines, Gaussian classes; as networks
+on codes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
+from fasterce.data.dtypes import is_single
 from fasterce.data.schema import MISSING
 from fasterce.data.table import Table
-from fasterce.kernels.arrays import LINEAR, LOGISTIC, RELU, TANH, Network
-from fasterce.models.compiled.form import DECISION, DECISIONS, LOGIT, NUMBER, SIGMOIDS, SOFTMAX, Form, OutputMap
+from fasterce.kernels.arrays import CUBE, EXPONENTIAL, LINEAR, LOGISTIC, RELU, SQUARE, TANH, Network
+from fasterce.models.compiled.form import DECISION, DECISIONS, LOGIT, NUMBER, PROBABILITY, SIGMOIDS, SOFTMAX, Form, OutputMap
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.models.compiled.preprocessing import (
     CURVE_SLACK,
     KNOTS,
+    MOST_CELLS,
     MOST_NEAR,
     Prober,
     as_matrix,
@@ -24,6 +28,8 @@ from fasterce.models.compiled.preprocessing import (
 from fasterce.models.compiled.read_trees import xgboost_form, xgboost_learner
 from fasterce.typing import Floats
 
+# Support vectors up to which a kernel machine is searched exactly: beyond, the surrogate is faster.
+MOST_CENTRES = 2_000
 ACTIVATIONS = {"relu": RELU, "tanh": TANH, "logistic": LOGISTIC, "identity": LINEAR}
 
 
@@ -35,6 +41,14 @@ class Layers:
     offsets: tuple[Floats, ...]
     form: Form
     activation: int = LINEAR
+    gamma: float = 0.0
+    """If positive, the first layer is `offsets[0]` minus this times the squared distances from columns of `weights[0]`."""
+
+    def products(self, columns: Floats, weights: Floats) -> Floats:
+        """Return what the first layer adds to its offsets."""
+        if self.gamma > 0:
+            return np.asarray(-self.gamma * cdist(columns, weights.T, "sqeuclidean"))
+        return np.asarray(columns @ weights)
 
 
 def read_layers(model: object) -> Layers | None:
@@ -84,6 +98,89 @@ def _read_perceptron(model: Any) -> Layers:
     return Layers(weights, offsets, form, ACTIVATIONS[model.activation])
 
 
+# -- kernel machines and Gaussian classes ----------------------------------------------------------------------------------
+
+
+def _machine(model: Any, centres: Floats, dual: Floats, offset: Floats, gamma: float, form: Form) -> Layers:
+    """Return a sum of kernels: one hidden unit per row of `centres`, weighted by `dual` (centres, outputs)."""
+    if len(centres) > MOST_CENTRES:
+        raise NotCompiledError("models.compile_structure", received=f"{len(centres)} support vectors")
+    if model.kernel == "linear":
+        return Layers((centres.T @ dual,), (offset,), form)
+    none = np.zeros(len(centres))
+    if model.kernel == "rbf":
+        return Layers((centres.T, dual), (none, offset), form, EXPONENTIAL, gamma=gamma)
+    powers = {("poly", 1): LINEAR, ("poly", 2): SQUARE, ("poly", 3): CUBE, ("polynomial", 3): CUBE}
+    activation = TANH if model.kernel == "sigmoid" else powers.get((model.kernel, model.degree))
+    if activation is None:
+        raise NotCompiledError("models.compile_structure", received=model.kernel)
+    return Layers((gamma * centres.T, dual), (none + model.coef0, offset), form, activation)
+
+
+def _read_support_vectors(model: Any) -> Layers:
+    """Read a support vector machine of two classes, or of numbers. With more classes the model counts votes of pairs."""
+    if callable(model.kernel) or model.kernel == "precomputed":
+        raise NotCompiledError("models.compile_structure", received="kernel")
+    centres, dual = model.support_vectors_, model.dual_coef_
+    centres, dual = (part.toarray() if hasattr(part, "toarray") else part for part in (centres, dual))
+    if len(dual) != 1:
+        raise NotCompiledError("models.compile_structure", received="several classes")
+    weights, offset, form = dual.T, model.intercept_, NUMBER
+    if hasattr(model, "classes_"):
+        form = DECISION
+        if len(model.probA_):
+            # Probabilities are a logistic function of the decision value.
+            weights, offset = -model.probA_[0] * weights, -model.probA_[0] * offset + model.probB_[0]
+            form = LOGIT
+    return _machine(model, centres, weights, np.asarray(offset, dtype=np.float64), float(model._gamma), form)
+
+
+def _read_kernel_ridge(model: Any) -> Layers:
+    dual = np.asarray(model.dual_coef_)
+    if callable(model.kernel) or dual.ndim != 1:
+        raise NotCompiledError("models.compile_structure", received="kernel" if dual.ndim == 1 else "several targets")
+    centres = np.asarray(model.X_fit_)
+    gamma = 1.0 / centres.shape[1] if model.gamma is None else float(model.gamma)
+    return _machine(model, centres, dual[:, None], np.zeros(1), gamma, NUMBER)
+
+
+def _read_gaussians(model: Any, rotations: list[Floats], scalings: list[Floats], prior: Floats) -> Layers:
+    """Read a Gaussian per class: a hidden unit per class and direction, whose square counts against the class."""
+    means = model.means_ if hasattr(model, "means_") else model.theta_
+    weights = [rotation / np.sqrt(scale) for rotation, scale in zip(rotations, scalings, strict=True)]
+    offsets = [-mean @ weight for mean, weight in zip(means, weights, strict=True)]
+    counts = [weight.shape[1] for weight in weights]
+    against = -0.5 * np.repeat(np.eye(len(counts)), counts, axis=0)
+    constant = np.log(prior) - 0.5 * np.array([np.log(scale).sum() for scale in scalings])
+    return Layers((np.hstack(weights), against), (np.concatenate(offsets), constant), SOFTMAX, SQUARE)
+
+
+def _read_quadratic_discriminant(model: Any) -> Layers:
+    return _read_gaussians(model, model.rotations_, model.scalings_, model.priors_)
+
+
+def _read_naive_bayes(model: Any) -> Layers:
+    return _read_gaussians(model, [np.eye(model.theta_.shape[1])] * len(model.theta_), list(model.var_), model.class_prior_)
+
+
+def _read_calibrated(model: Any) -> Layers:
+    """Read a classifier of two classes calibrated by logistic functions: an average of these over the models of all folds."""
+    folds = [(read_layers(fold.estimator), fold.calibrators[0]) for fold in model.calibrated_classifiers_]
+    if model.method != "sigmoid" or any(base is None or base.form not in (LOGIT, DECISION) for base, _ in folds):
+        raise NotCompiledError("models.compile_structure", received=type(model).__name__)
+    scaled = [
+        (base, -one.a_ * base.weights[-1], -one.a_ * base.offsets[-1] - one.b_) for base, one in folds if base is not None
+    ]
+    if len(scaled) == 1:
+        base, weights, offsets = scaled[0]
+        return replace(base, weights=(*base.weights[:-1], weights), offsets=(*base.offsets[:-1], offsets), form=LOGIT)
+    if any(len(base.weights) > 1 for base, *_ in scaled):
+        raise NotCompiledError("models.compile_structure", received=type(model).__name__)
+    shares = np.tile([-1.0 / len(scaled), 1.0 / len(scaled)], (len(scaled), 1))
+    first = np.hstack([weights for _, weights, _ in scaled]), np.concatenate([offsets for *_, offsets in scaled])
+    return Layers((first[0], shares), (first[1], np.array([1.0, 0.0])), PROBABILITY, LOGISTIC)
+
+
 def _read_linear_booster(model: object) -> Layers:
     """Read XGBoost's linear booster: a weight per column and output, and a bias."""
     _, learner = xgboost_learner(model)
@@ -101,6 +198,11 @@ READERS: dict[str, Callable[[Any], Layers]] = {
     "RidgeClassifierCV": _read_linear_classifier,
     "LinearSVC": _read_linear_classifier,
     "BaseSGDClassifier": _read_linear_classifier,
+    "CalibratedClassifierCV": _read_calibrated,
+    "BaseLibSVM": _read_support_vectors,
+    "KernelRidge": _read_kernel_ridge,
+    "QuadraticDiscriminantAnalysis": _read_quadratic_discriminant,
+    "GaussianNB": _read_naive_bayes,
     "MLPClassifier": _read_perceptron,
     "MLPRegressor": _read_perceptron,
     "LinearRegression": _read_linear_regressor,
@@ -134,52 +236,92 @@ class FirstLayer:
     """What each value of a feature adds, for each feature (knots, hidden)."""
     bias: Floats
     exact: bool
-    """Whether numbers are straight lines."""
+    """Whether numbers are straight lines, or squares where the layer has squared distances."""
+    curvature: Floats
+    """As in `Network` (features,)."""
 
 
-def learn_first_layer(prober: Prober, weights: Floats, offsets: Floats, codes: Floats) -> FirstLayer:
-    """Return the tables whose sum is `transform @ weights + offsets`; raises `NotCompiledError` if there are none."""
+Products = Callable[[Floats], Floats]
+
+
+def learn_first_layer(prober: Prober, products: Products, offsets: Floats, codes: Floats, squared: bool) -> FirstLayer:
+    """Return the tables whose sum is `products(transform) + offsets`; raises `NotCompiledError` if there are none.
+
+    Products are sums over columns, of squares of them if `squared`.
+    """
     features = prober.table.schema.features
     probes = [probe_values(feature, codes[:, j]) for j, feature in enumerate(features)]
     seen = prober.outputs_at(list(range(len(features))), probes)
     slack = rounding_of(seen[0], prober.table)
-    base = prober.outputs_at([0], [prober.row[:1]])[0][0] @ weights
-    scale = np.abs(np.concatenate(seen) @ weights).max() + slack
+    base = products(prober.outputs_at([0], [prober.row[:1]])[0][:1])[0]
+    scale = max(np.abs(products(some)).max() for some in seen) + slack
+    bias, curvature = offsets + base, np.zeros(len(features))
     knots, entries, exact = [], [], True
     for j, feature in enumerate(features):
-        places, values = probes[j], seen[j] @ weights - base
+        # Knots are where the column that holds them puts them.
+        single = feature.numeric and is_single(prober.table.dtypes[j])
+        places: Floats = probes[j].astype(np.float32).astype(np.float64) if single else probes[j]
+        values, start = products(seen[j]), base
+        if squared:
+            # Entries are measured from the largest, so that the exponential of a part of the sum cannot become infinite.
+            start = values.max(axis=0)
+            bias = bias + (start - base)
+        values = values - start
         if feature.numeric:
-            places, values, straight = _number_table(prober, j, codes[:, j], (places, values), (weights, base, slack * scale))
+            part = _Part(prober, j, codes[:, j], products, start, slack * scale, squared)
+            places, values, curvature[j], straight = part.table(places, values)
             exact = exact and straight
         knots.append(places)
         entries.append(values)
-    layer = FirstLayer(tuple(knots), tuple(entries), offsets + base, exact)
-    expected = as_matrix(prober.transform(prober.table.frame(codes))) @ weights + offsets
+    layer = FirstLayer(tuple(knots), tuple(entries), bias, exact, curvature)
+    expected = products(as_matrix(prober.transform(prober.table.frame(codes)))) + offsets
     _check_layer(layer, prober.table, codes, expected, slack * scale)
     return layer
 
 
-def _number_table(
-    prober: Prober, j: int, codes: Floats, probed: tuple[Floats, Floats], layer: tuple[Floats, Floats, float]
-) -> tuple[Floats, Floats, bool]:
-    """Return two knots of a straight line, or many of a curve, after that of a missing number; and whether it is straight."""
-    feature, (weights, base, error) = prober.table.schema.features[j], layer
-    places, values = probed
-    numbers = len(places) - feature.nullable
-    missing = slice(numbers, None)
-    ends = [0, numbers - 1]
-    share = ((places[:numbers] - places[0]) / (places[numbers - 1] - places[0]))[:, None]
-    straight = np.abs(values[0] + share * (values[numbers - 1] - values[0]) - values[:numbers]).max() <= error
-    if straight:
-        known, found = places[ends], values[ends]
-    else:
-        known = spread(feature, codes, KNOTS, KNOTS)
-        found = prober.outputs_at([j], [known])[0] @ weights - base
+@dataclass(frozen=True)
+class _Part:
+    """What one number adds to a layer: `products` beyond those at `start`."""
+
+    prober: Prober
+    feature: int
+    codes: Floats
+    products: Products
+    start: Floats
+    error: float
+    squared: bool
+
+    def table(self, places: Floats, values: Floats) -> tuple[Floats, Floats, float, bool]:
+        """Return two knots of a straight line or square, or many of a curve, after that of a missing number; the curvature;
+        and whether it is no curve."""
+        feature = self.prober.table.schema.features[self.feature]
+        numbers = len(places) - feature.nullable
+        missing, ends = slice(numbers, None), [0, numbers - 1]
+        curvature, off = self._deviation(places[:numbers], values[:numbers])
+        if off <= self.error:
+            return (
+                np.concatenate([places[missing], places[ends]]),
+                np.concatenate([values[missing], values[ends]]),
+                curvature,
+                True,
+            )
+        if KNOTS * values.shape[1] > MOST_CELLS:
+            raise NotCompiledError("models.compile_size", received=(KNOTS, values.shape[1]))
+        known = spread(feature, self.codes, KNOTS, KNOTS)
+        found = self.products(self.prober.outputs_at([self.feature], [known])[0]) - self.start
         # Beyond its knots a curve stays as it is.
         span = known[-1] - known[0]
-        known = np.concatenate([[known[0] - span], known, [known[-1] + span]])
-        found = np.concatenate([found[:1], found, found[-1:]])
-    return np.concatenate([places[missing], known]), np.concatenate([values[missing], found]), bool(straight)
+        known = np.concatenate([places[missing], [known[0] - span], known, [known[-1] + span]])
+        return known, np.concatenate([values[missing], found[:1], found, found[-1:]]), 0.0, False
+
+    def _deviation(self, places: Floats, values: Floats) -> tuple[float, float]:
+        """Return the curvature between the first and the last value, and the largest deviation from it."""
+        chord = (places - places[0]) * (places - places[-1])
+        share = ((places - places[0]) / (places[-1] - places[0]))[:, None]
+        off = values - (values[0] + share * (values[-1] - values[0]))
+        middle = np.abs(chord).argmax()
+        curvature = float(np.median(off[middle] / chord[middle])) if self.squared and chord[middle] != 0 else 0.0
+        return curvature, float(np.abs(off - curvature * chord[:, None]).max())
 
 
 def _check_layer(layer: FirstLayer, table: Table, codes: Floats, expected: Floats, error: float) -> None:
@@ -192,10 +334,11 @@ def _check_layer(layer: FirstLayer, table: Table, codes: Floats, expected: Float
             continue
         missing = values == MISSING
         found[missing] += entries[0]
-        knots, entries = knots[feature.nullable :], entries[feature.nullable :]
-        low = np.clip(np.searchsorted(knots, values[~missing], side="right") - 1, 0, len(knots) - 2)
-        share = ((values[~missing] - knots[low]) / (knots[low + 1] - knots[low]))[:, None]
-        found[~missing] += entries[low] + share * (entries[low + 1] - entries[low])
+        knots, entries, values = knots[feature.nullable :], entries[feature.nullable :], values[~missing]
+        low = np.clip(np.searchsorted(knots, values, side="right") - 1, 0, len(knots) - 2)
+        share = ((values - knots[low]) / (knots[low + 1] - knots[low]))[:, None]
+        bend = layer.curvature[j] * (values - knots[low]) * (values - knots[low + 1])
+        found[~missing] += entries[low] + share * (entries[low + 1] - entries[low]) + bend[:, None]
     away = np.abs(found - expected).max(axis=1)
     near = away <= 10 * error if layer.exact else away <= CURVE_SLACK * np.abs(expected).max()
     if not np.isfinite(away).all() or near.mean() < (1.0 if layer.exact else MOST_NEAR):
@@ -207,7 +350,9 @@ def network_on_codes(layers: Layers, prober: Prober, outputs: OutputMap, codes: 
     last = layers.weights[-1] @ outputs.matrix, layers.offsets[-1] @ outputs.matrix + outputs.shift
     weights = (*layers.weights[:-1], last[0])
     offsets = (*layers.offsets[:-1], last[1])
-    first = learn_first_layer(prober, weights[0], offsets[0], codes)
+    first = learn_first_layer(
+        prober, lambda columns: layers.products(columns, weights[0]), offsets[0], codes, layers.gamma > 0
+    )
     features = prober.table.schema.features
     network = Network(
         knots=np.concatenate(first.knots),
@@ -217,6 +362,7 @@ def network_on_codes(layers: Layers, prober: Prober, outputs: OutputMap, codes: 
         nullable=np.array([feature.numeric and feature.nullable for feature in features]),
         extrapolate=True,
         bias=first.bias,
+        curvature=first.curvature,
         activation=layers.activation,
         width=np.array([len(one) for one in offsets[1:]], dtype=np.int64),
         weights=np.concatenate([np.zeros(0), *(one.reshape(-1) for one in weights[1:])]),

@@ -1,16 +1,18 @@
-"""Tree ensembles of scikit-learn, XGBoost and LightGBM as arrays, splitting the columns that the last step gets."""
+"""Tree ensembles of scikit-learn, XGBoost, LightGBM and CatBoost as arrays, splitting the columns that the last step gets."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from fasterce.models.compiled.columns import single_threshold
+from fasterce.models.compiled.columns import SINGLE_MAX, single_threshold
 from fasterce.models.compiled.form import DECISION, LOGIT, NUMBER, PROBABILITY, SIGMOIDS, SOFTMAX, UNNORMALISED, Form
 from fasterce.models.compiled.model import NotCompiledError
 from fasterce.typing import Floats, Floats32, Indices, Mask
@@ -31,6 +33,7 @@ XGBOOST_NUMBERS = (
     "reg:quantileerror",
     "reg:linear",
 )
+CATBOOST_NUMBERS = ("RMSE", "MAE", "Quantile", "Huber", "MAPE", "LogCosh", "Expectile", "Lq")
 LIGHTGBM_NUMBERS = ("regression", "regression_l1", "huber", "fair", "quantile", "mape")
 
 
@@ -370,6 +373,60 @@ def _lightgbm_sets(about: Mapping[str, str], nodes: TreeNodes, decision: Indices
     return places, [words[a:b] for a, b in pairwise(bounds)]
 
 
+# -- CatBoost --------------------------------------------------------------------------------------------------------------
+
+
+def _read_catboost(model: Any) -> ModelTrees:
+    """Read trees that ask the same at every node of a level. Statistics of categories depend on several columns."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.json"
+        model.save_model(str(file), format="json")
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    objective = stored["model_info"]["params"]["loss_function"]["type"]
+    scale, bias = stored["scale_and_bias"]
+    base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
+    if "oblivious_trees" not in stored or stored["features_info"].get("categorical_features"):
+        raise NotCompiledError("models.compile_structure", received="categories or grow_policy")
+    columns = stored["features_info"]["float_features"]
+    trees = [_catboost_nodes(tree, columns, len(base), scale) for tree in stored["oblivious_trees"]]
+    return join_trees(trees, base, _catboost_form(objective))
+
+
+def _catboost_form(objective: str) -> Form:
+    if objective in ("Logloss", "CrossEntropy"):
+        return LOGIT
+    if objective == "MultiClass":
+        return SOFTMAX
+    if objective in CATBOOST_NUMBERS:
+        return NUMBER
+    raise NotCompiledError("models.compile_structure", received=objective)
+
+
+def _catboost_nodes(tree: Mapping[str, Any], columns: Sequence[Mapping[str, Any]], outputs: int, scale: float) -> TreeNodes:
+    """Return the nodes level by level. The last split is the first of the path: it is the highest bit of a leaf's number."""
+    splits = (tree["splits"] or [])[::-1]
+    if any(split["split_type"] != "FloatFeature" for split in splits):
+        raise NotCompiledError("models.compile_structure", received="categories")
+    about = [columns[split["float_feature_index"]] for split in splits]
+    count, leaves = 2 ** len(splits) - 1, 2 ** len(splits)
+    level = np.repeat(np.arange(len(splits)), 2 ** np.arange(len(splits)))
+    ends = np.zeros(leaves)
+    border = np.array([split["border"] for split in splits], dtype=np.float64)
+    # A border at the end of all numbers tells numbers from missing values.
+    threshold = np.where(np.abs(border) >= SINGLE_MAX, np.copysign(np.inf, border), single_threshold(border, strict=False))
+    column = np.array([one["flat_feature_index"] for one in about], dtype=np.intp)
+    missing_left = np.array([one["nan_value_treatment"] != "AsTrue" for one in about], dtype=bool)
+    value = np.asarray(tree["leaf_values"], dtype=np.float64).reshape(leaves, outputs)
+    return TreeNodes(
+        np.concatenate([column[level], ends]).astype(np.intp),
+        np.concatenate([threshold[level], ends]),
+        np.concatenate([2 * np.arange(count) + 1, ends - 1]).astype(np.intp),
+        np.concatenate([2 * np.arange(count) + 2, ends]).astype(np.intp),
+        np.concatenate([missing_left[level], ends]).astype(bool),
+        np.concatenate([np.zeros((count, outputs)), scale * value]),
+    )
+
+
 READERS: dict[tuple[str, str], Callable[[Any], ModelTrees | None]] = {
     ("sklearn", "BaseDecisionTree"): _read_forest,
     ("sklearn", "ForestClassifier"): _read_forest,
@@ -380,4 +437,5 @@ READERS: dict[tuple[str, str], Callable[[Any], ModelTrees | None]] = {
     ("xgboost", "Booster"): _read_xgboost,
     ("lightgbm", "LGBMModel"): _read_lightgbm,
     ("lightgbm", "Booster"): _read_lightgbm,
+    ("catboost", "CatBoost"): _read_catboost,
 }
