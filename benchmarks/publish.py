@@ -1,8 +1,8 @@
 """From a run to what is committed: `make bench-publish`.
 
 The report and its pictures go to `results/bench`, some pictures to the site, and the short table of the README and of two
-pages is written anew from the report's own, line by line. `--paper` does the same for a run of `benchmarks.paper`, without a
-table: to `results/paper`.
+pages is written anew from the report's own, line by line. `--paper` does the same for a run of `benchmarks.paper`: to
+`results/paper`, its statements and its ablation to `docs/benchmark.md`.
 """
 
 import argparse
@@ -19,10 +19,20 @@ RESULTS = HERE / "results" / "bench"
 PICTURES = ("summary", "pareto-mlp-gower_l1-nn_ratio")
 PAPER = HERE / "results" / "paper"
 PAPER_PICTURES = ("paper-figure", "paper-robustness", "paper-total-time")
+PAPER_PAGE = "docs/benchmark.md"
+# Columns of the report's tables that are on the page, and engines of the ablation.
+OF_STATEMENTS = ("the paper says", "this run")
+OF_ABLATION = ("data", "engine", "method", "identical", "counterfactuals by origin")
+ENGINES = ("hybrid", "latent", "paper")
 PAGES = ("README.md", "docs/performance.md", "docs/benchmark.md")
 # Megabytes of pictures of who agrees with whom, a black box each: they are in the run's own report.
 LEFT_OUT = re.compile(r"\n## Do they name the same features\?\n.*?(?=\n## )", re.DOTALL)
 FIRST, LAST = "<!-- bench -->\n\n", "\n\n<!-- /bench -->"
+FIRST_PAPER, LAST_PAPER = "<!-- paper -->\n\n", "\n\n<!-- /paper -->"
+ABOUT_ABLATION = (
+    "With random numbers in place of the autoencoder, hyperplanes and prototypes, this share of counterfactuals is the "
+    "same; in brackets that of counterfactuals with four changes or more:"
+)
 SHOWN = (
     "fasterce closest",
     "fasterce closest, not compiled",
@@ -52,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.paper:
         keep(options.run or HERE / ".work" / "paper", options.said, PAPER, PAPER_PICTURES)
+        block = paper_block((PAPER / "report.md").read_text(encoding="utf-8"))
+        path = ROOT / PAPER_PAGE
+        write(path, with_table(path.read_text(encoding="utf-8"), block, PAPER_PAGE, (FIRST_PAPER, LAST_PAPER)))
         return
     keep(options.run or HERE / ".work" / "bench", options.said, RESULTS, PICTURES)
     table = short_table((RESULTS / "report.md").read_text(encoding="utf-8"))
@@ -81,19 +94,38 @@ def short_table(report: str) -> str:
         raise SystemExit("The report has no table over all datasets.")
     head, _, *lines = ([part.strip() for part in line.strip("|").split(" | ")] for line in found[0].splitlines())
     own = {line[0]: [line[head.index(name)] for name in COLUMNS] for line in lines}
-    rows = [
-        ["gower_l1", *COLUMNS.values()],
-        ["---"] * (len(COLUMNS) + 1),
-        *([name, *own[name]] for name in SHOWN if name in own),
+    return as_table(["gower_l1", *COLUMNS.values()], [[name, *own[name]] for name in SHOWN if name in own])
+
+
+def paper_block(report: str) -> str:
+    """Of the report on the paper: what was run, how many statements agree, each statement's verdict, and the ablation."""
+    said, _, rest = report.partition("\n## ")
+    sections = dict(part.partition("\n\n")[::2] for part in rest.split("\n## "))
+    glance = [line for line in (*said.splitlines()[1:], *sections["At a glance"].splitlines()) if line]
+    verdicts = _lines(sections["What the paper says, and these numbers"], OF_STATEMENTS)
+    ablation = [
+        line for line in _lines(sections["Ablation: random numbers for the latent space"], OF_ABLATION) if line[1] in ENGINES
     ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    tables = as_table(OF_STATEMENTS, verdicts), as_table(OF_ABLATION, ablation)
+    return "\n\n".join([*glance, tables[0], ABOUT_ABLATION, tables[1]])
 
 
-def with_table(page: str, table: str, name: str) -> str:
-    before, first, rest = page.partition(FIRST)
-    _, last, after = rest.partition(LAST)
+def _lines(section: str, columns: Sequence[str]) -> list[list[str]]:
+    """Some columns of all tables of a section that have the same heads."""
+    rows = [[part.strip() for part in line.strip("|").split(" | ")] for line in section.splitlines() if line.startswith("|")]
+    places = [rows[0].index(name) for name in columns]
+    return [[row[k] for k in places] for row in rows if row != rows[0] and set(row[0]) != {"-"}]
+
+
+def as_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def with_table(page: str, table: str, name: str, marks: tuple[str, str] = (FIRST, LAST)) -> str:
+    before, first, rest = page.partition(marks[0])
+    _, last, after = rest.partition(marks[1])
     if not first or not last:
-        raise SystemExit(f"{name} has no place for the table: {FIRST.strip()} ... {LAST.strip()}.")
+        raise SystemExit(f"{name} has no place for the table: {marks[0].strip()} ... {marks[1].strip()}.")
     return f"{before}{first}{table}{last}{after}"
 
 

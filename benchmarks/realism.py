@@ -3,7 +3,7 @@
 The measures are none that a system optimises. For each dataset and model, rows that the model refuses are explained; rows
 it accepts that no system has seen are what is real. Only the public interface of the library is used apart from the ablation,
 so two versions can be compared: run the command with the other version first, then with `--against` its JSON. `--attempts`
-compares ways in which the latent space might help, which are not part of the library (`realism_attempts.py`).
+compares ways that might make it better, which are not part of the library (`realism_attempts.py`).
 """
 
 import argparse
@@ -38,7 +38,8 @@ MODELS = ("mlp", "xgboost", "random_forest", "logistic", "svc")
 SYSTEMS = ("fasterce", "fasterce, noise", "NICE")
 # Weights of realism at which the attempts are compared with the method as it is.
 DIALS = (0.0, 0.3, 0.45, 0.53, 0.56, 0.6, 0.7)
-ATTEMPTS = (*realism_attempts.PATCHES, *realism_attempts.EXPLAINERS, *(f"realism {dial}" for dial in DIALS))
+NAMES = (*realism_attempts.PATCHES, *realism_attempts.EXPLAINERS)
+ATTEMPTS = (*NAMES, *(f"realism {dial}" for dial in DIALS))
 # Measure, whether lower is better, and what it is.
 MEASURES: dict[str, tuple[bool, str]] = {
     "distance": (True, "gower distance to the query"),
@@ -238,6 +239,13 @@ def attempts(reality: Reality, explainer: FasterCE, distance: str) -> dict[str, 
     return found | {f"realism {dial}": partial(ours, reality, explainer, distance, dial) for dial in DIALS}
 
 
+def tried(names: Sequence[str] | None) -> list[str]:
+    """Return the attempts named, or all where none is, with the weights they are compared with; nothing for None."""
+    if names is None:
+        return []
+    return [name for name in ATTEMPTS if name not in NAMES or not names or name in names]
+
+
 def cell(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure all systems on one dataset and model."""
     size = min(options.train_rows, int(0.6 * len(tables.load(data).X)))
@@ -254,7 +262,7 @@ def cell(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]:
     }
     systems: dict[str, dict[str, float]] = {}
     codes = {}
-    for name in (*options.systems, *(ATTEMPTS if options.attempts else ())):
+    for name in (*options.systems, *tried(options.attempts)):
         started = process_time()
         codes[name] = answers[name]()
         systems[name] = measure(reality, codes[name]) | {"seconds": process_time() - started}
@@ -285,7 +293,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--models", nargs="+", choices=list(worlds.MODELS), help=f"by default {', '.join(MODELS)}")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
-    parser.add_argument("--attempts", action="store_true", help="compare the attempts as well")
+    parser.add_argument(
+        "--attempts", nargs="*", metavar="NAME", choices=NAMES, help="compare attempts as well, all unless named"
+    )
     parser.add_argument("--rows", type=int, default=30, help="queries per cell")
     parser.add_argument("--least", type=int, default=10, help="fewest queries and real rows of a cell")
     parser.add_argument("--train-rows", type=int, default=2000, help="most training rows")
@@ -316,7 +326,7 @@ def page(found: list[dict[str, Any]], before: list[dict[str, Any]], rows: int = 
         "",
     ]
     if any(name in one["systems"] for one in cells for name in ATTEMPTS):
-        title = "# Attempts to use the latent space"
+        title = "# Attempts to improve realistic"
         made = f"Made by `python -m benchmarks.realism --attempts`, up to {rows} queries per pair of data and model."
         return "\n".join([title, "", made, *lines[3:], *_compared(cells), "", *_pairs(cells), ""])
     earlier = {(one["data"], one["model"]): one["systems"]["fasterce"] for one in before if "systems" in one}

@@ -1,4 +1,4 @@
-"""Attempts to let the latent space help the method `realistic`: `python -m benchmarks.realism --attempts`.
+"""Attempts to improve the method `realistic`, most by the latent space: `python -m benchmarks.realism --attempts`.
 
 None of them is part of the library (docs/decisions/0009-what-the-latent-space-contributes.md has the results). Each replaces
 a function of the search while it explains, so that it is compared with the same fitted explainer without it.
@@ -35,6 +35,8 @@ SWAPPED, COPIES = 0.2, 8
 PULLED = (0.5, 1.0)
 # Rounds in which every feature is gone through.
 DESCENT_ROUNDS = 2
+# Share of the way from the nearest counterfactual to the nearest known row, and weights of realism that propose candidates.
+HALF, DIALS = 0.5, (0.41, 0.58, 0.67, 0.75, 0.86)
 
 
 def fitted_errors(explainer: FasterCE) -> Errors:
@@ -168,6 +170,61 @@ def more_starts() -> list[object]:
     return [patch.object(realistic, "_starts", with_walks), patch.object(realistic, "_origins", with_origins)]
 
 
+def within_half(share: float, dials: Sequence[float]) -> list[object]:
+    """Return the most realistic candidate at most a share of the way from the nearest counterfactual to the nearest known
+    row that reaches the target, in place of a weighted sum."""
+    improved, rank = realistic._improved, Realism.rank
+
+    def with_dials(context: SearchContext, known: Realism) -> Pool:
+        pool = improved(context, known)
+        for dial in dials:
+            other = replace(context, realism=dial)
+            pool += improved(other, replace(known, context=other))
+        away = context.distance.total(known.legal, context.domain.row[:, None, :])
+        nearest = np.where(known.margins(known.legal) > known.tolerance, away, np.inf).min(axis=1)
+        least = np.where(known.edits.count > 0, known.edits.cost[:, 0], 0.0)
+        nearest = np.where(np.isfinite(nearest), nearest, 2 * least)
+        known.__dict__["farthest"] = least + share * np.maximum(nearest - least, 0.0)
+        return pool
+
+    def by_realism(self: Realism, pool: Pool) -> Pool:
+        if "farthest" not in self.__dict__:
+            return rank(self, pool)
+        ranked = rank(replace(self, context=replace(self.context, realism=max(dials))), pool)
+        away = self.context.distance.total(pool.codes, self.context.domain.row[:, None, :])
+        beyond = away > self.__dict__["farthest"][:, None] + realistic.ROUNDING
+        return replace(ranked, cost=ranked.cost + np.where(beyond, realism.LAST / 10, 0.0))
+
+    return [patch.object(realistic, "_improved", with_dials), patch.object(Realism, "rank", by_realism)]
+
+
+def known_around_result() -> list[object]:
+    """Improve the best candidate again, by the known rows nearest to it and not to the query; rank by both."""
+    improved, rank = realistic._improved, Realism.rank
+
+    def measured_by(known: Realism, rows: np.ndarray) -> Realism:
+        context = known.context
+        legal = context.domain.project(np.where(context.state.relevant, rows, context.domain.base[:, None, :]))
+        other = replace(known, known=np.ascontiguousarray(rows), legal=np.ascontiguousarray(legal))
+        other.__dict__["weight"] = known.weight
+        return other
+
+    def with_second_pass(context: SearchContext, known: Realism) -> Pool:
+        pool = improved(context, known)
+        best = rank(known, pool).best(1).filled(context.domain.base)
+        around = replace(context, domain=replace(context.domain, base=best.codes[:, 0]))
+        rows = nearest_examples(around, context.config.realistic_examples)
+        codes, margin = measured_by(known, rows).improve([best.codes])
+        valid = (margin > known.tolerance) & context.domain.contains(codes)
+        known.__dict__["both"] = measured_by(known, np.concatenate([known.known, rows], axis=1))
+        return pool + Pool.start(codes, valid, context.domain, context.distance, lead=margin)
+
+    def by_both(self: Realism, pool: Pool) -> Pool:
+        return rank(self.__dict__.get("both", self), pool)
+
+    return [patch.object(realistic, "_improved", with_second_pass), patch.object(Realism, "rank", by_both)]
+
+
 def augmented(explainer: FasterCE) -> FasterCE:
     """Return the explainer with decoded samples among the known rows."""
     state = explainer.state_.search
@@ -225,6 +282,8 @@ PATCHES: dict[str, Callable[[FasterCE], list[object]]] = {
     "pulled by denoising": pulled,
     "latent neighbours": lambda _: [patch.object(realism, "nearest_examples", latent_neighbours)],
     "more latent starts": lambda _: more_starts(),
+    "within half of the way": lambda _: within_half(HALF, DIALS),
+    "known rows around the result": lambda _: known_around_result(),
 }
 # What is known, for each attempt.
 EXPLAINERS: dict[str, Callable[[FasterCE], FasterCE]] = {

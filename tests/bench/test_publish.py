@@ -24,6 +24,36 @@ REPORT = """# Side by side
 ## The end
 """
 
+PAPER_REPORT = """# The paper
+
+## At a glance
+
+Of the paper's 2 statements, **1 agree**.
+
+## Comparison (Figure 3)
+
+![Bars](figures/paper-figure.svg)
+
+## What the paper says, and these numbers
+
+| the paper says | this run | numbers | reading |
+| --- | --- | --- | --- |
+| CE1 is valid | agrees | adult: 100.0 % |  |
+
+**Of rivals**
+
+| the paper says | this run | numbers | reading |
+| --- | --- | --- | --- |
+| DiCE is far | differs | DiCE: 1 and 2 | *Possibly:* why |
+
+## Ablation: random numbers for the latent space
+
+| data | engine | method | queries | found | found, random | identical | counterfactuals by origin |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| adult | hybrid | closest | 200 | 100.0 % | 100.0 % | 90.0 % | edits 100.0 % |
+| adult | hybrid, not compiled | closest | 200 | 100.0 % | 100.0 % | 80.0 % | edits 100.0 % |
+"""
+
 
 def test_some_lines_and_columns_ours_first() -> None:
     assert publish.short_table(REPORT).splitlines() == [
@@ -65,16 +95,33 @@ def test_the_report_and_its_pictures_are_kept_with_what_was_special(tmp_path: Pa
 def test_a_run_of_the_papers_experiments_is_kept_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, kept = tmp_path / "run", tmp_path / "paper"
     (run / "figures").mkdir(parents=True)
-    (run / "report.md").write_text("# The paper\n\n![Bars](figures/paper-figure.svg)\n")
+    (run / "report.md").write_text(PAPER_REPORT)
     for name in publish.PAPER_PICTURES:
         (run / "figures" / f"{name}.svg").write_text("<svg/>")
     (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    (tmp_path / "docs" / "benchmark.md").write_text("Before\n\n<!-- paper -->\n\nold\n\n<!-- /paper -->\n\nAfter\n")
     monkeypatch.setattr(publish, "PAPER", kept)
     monkeypatch.setattr(publish, "ROOT", tmp_path)
     publish.main(["--paper", "--run", str(run)])
     assert (kept / "report.md").read_text().startswith("# The paper")
     assert [path.stem for path in (kept / "figures").iterdir()] == ["paper-figure"]
     assert (tmp_path / "docs" / "pictures" / "bench-paper-total-time.svg").exists()
+    page = (tmp_path / "docs" / "benchmark.md").read_text().splitlines()
+    assert (page[0], page[-1]) == ("Before", "After")
+    assert "old" not in page
+    assert [line for line in page if line.startswith("Of the")] == ["Of the paper's 2 statements, **1 agree**."]
+    assert [line for line in page if "CE1" in line or "DiCE" in line] == [
+        "| CE1 is valid | agrees |",
+        "| DiCE is far | differs |",
+    ]
+    assert [line for line in page if line.startswith("| adult")] == ["| adult | hybrid | closest | 90.0 % | edits 100.0 % |"]
+
+
+def test_the_page_has_the_statements_of_the_report_that_is_kept() -> None:
+    text = (publish.ROOT / publish.PAPER_PAGE).read_text(encoding="utf-8")
+    report = (publish.PAPER / "report.md").read_text(encoding="utf-8")
+    marks = publish.FIRST_PAPER, publish.LAST_PAPER
+    assert publish.with_table(text, publish.paper_block(report), publish.PAPER_PAGE, marks) == text
 
 
 def test_a_page_without_a_place_for_it_is_named() -> None:
