@@ -1,12 +1,9 @@
 """Distances relative to the nearest known, by hand."""
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
 from benchmarks import figures, relative
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 NAN = float("nan")
 
@@ -71,24 +68,3 @@ def test_the_picture_names_systems_or_numbers_them() -> None:
     figure = figures.near_and_fast([("gower_l1", points)], "How near")
     said = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert said == ["1", "near", "exact", " 1  far"]
-
-
-def test_names_in_the_summary_picture_do_not_cover_each_other() -> None:
-    """The points of a run whose names once did."""
-    named = {
-        "fasterce closest": (14.8, 1.012),
-        "fasterce sparse": (14.9, 1.271),
-        "NICE sparsity": (36.0, 2.5),
-        "DiCE random": (198.0, 5.0),
-        "MILP from closest, 2 s a row": (92.6, 1.0),
-        "treecf exact, 2 s a row": (32.3, 1.163),
-    }
-    points = pd.DataFrame([{"title": title, "ms": ms, "ratio": ratio} for title, (ms, ratio) in named.items()])
-    points = points.assign(ours=False, exact=False, everywhere=True, least=points["ratio"], most=points["ratio"])
-    points = points.assign(ms_least=points["ms"] / 1.5, ms_most=points["ms"] * 1.5)
-    figure = figures.near_and_fast([("gower_l1", points), ("euclidean", points)], "How near")
-    FigureCanvasAgg(figure).draw()
-    (axes, _) = figure.axes
-    boxes = [label.get_window_extent() for label in axes.texts]
-    assert len(boxes) == len(named)
-    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
