@@ -15,11 +15,18 @@ import pandas as pd
 from fasterce.errors import InputError, SchemaError
 from fasterce.typing import TABLE_KINDS, TableKind
 
+COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
+
 
 def kind_of(frame: object) -> TableKind:
     """Return the library of a table, in whose tables results are returned."""
     library = type(frame).__module__.partition(".")[0]
     return next((kind for kind in TABLE_KINDS if kind == library), "pandas")
+
+
+def copied(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy; where pandas copies a column only when it is changed, nothing is copied yet."""
+    return frame.copy(deep=not COPY_ON_WRITE)
 
 
 def as_pandas(frame: object, option: str = "X", names: Sequence[Hashable] | None = None) -> pd.DataFrame:

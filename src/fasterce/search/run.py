@@ -78,8 +78,8 @@ def run_search(
     started = perf_counter()
     if plan.options.engine == "paper" and plan.options.permitted_range:
         state = paper.within_ranges(state, plan.constraints)
-    parts = (_search_with(source, ledger, verifier, state, plan, started) for source in sources if ledger.open.size)
-    found = CounterfactualArrays.merge([_empty(ledger.codes), *parts])
+    parts = [_search_with(source, ledger, verifier, state, plan, started) for source in sources if ledger.open.size]
+    found = CounterfactualArrays.merge(parts or [_empty(ledger.codes)])
     ledger.close_rest(ledger.open, plan.options.method, np.zeros(ledger.open.size, dtype=bool), plan.stopping_limits)
     ledger.note_several_changes(found)
     ledger.note_not_robust(verifier.shares, plan.checks)
@@ -199,7 +199,8 @@ def _search(context: SearchContext, rows: Indices, verifier: Verifier, plan: Sea
         if context.evaluator.limits.over:
             context.evaluator.limits.stopped[block] = True
         else:
-            parts.append(_search_robustly(context.take(block), rows[block], verifier, plan))
+            some = context if len(blocks) == 1 else context.take(block)
+            parts.append(_search_robustly(some, rows[block], verifier, plan))
     return CounterfactualArrays.merge(parts) if parts else _empty(context.domain.row)
 
 
@@ -283,8 +284,9 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
         reached = plan.target.confirmed(context.targets, predictions, own)
         return reached, plan.target.value(context.targets, predictions, own)
 
-    kept, value = verify(pool, group, context.domain, confirm, plan.options.n, plan.config.verification_attempts)
-    verifier.withheld[rows] += (pool.valid & ~context.domain.contains(pool.codes)).sum(axis=1)
+    legal = context.domain.contains(pool.codes)
+    kept, value = verify(pool, group, context.domain, confirm, plan.options.n, plan.config.verification_attempts, legal)
+    verifier.withheld[rows] += (pool.valid & ~legal).sum(axis=1)
     verifier.refused[rows] = any_of(pool.valid) & ~any_of(kept)
     if context.searches_exactly and not plan.checks:
         _note_search(context, rows, any_of(pool.valid), verifier, plan)

@@ -161,7 +161,7 @@ class Domain:
             place = list(self.allowed).index(j)
             columns = slice(ends[place] - sizes[place], ends[place])
             open_[:, columns] &= self.transitions[j][self.row[:, j].astype(np.intp)]
-        return np.asarray(open_)
+        return np.ascontiguousarray(open_)
 
     def _category_open(self, feature: int, rows: Indices, code: Indices) -> Mask:
         """Return whether each category is open to its query, apart from bounds on positions."""
@@ -269,7 +269,12 @@ class Domain:
             as_it_is |= (codes == self.row[rows]) & self.row_legal[rows]
         legal = self.may_move[rows] & (codes >= self.lower[rows]) & (codes <= self.upper[rows])
         legal &= ~self.integer | (codes == np.round(codes))
-        for feature in self.allowed:
+        if self.allowed:
+            features = list(self.allowed)
+            ends = np.cumsum([0, *map(len, self.allowed.values())])
+            places = ends[:-1] + codes[..., features].astype(np.intp)
+            legal[..., features] &= np.concatenate(list(self.allowed.values()))[places]
+        for feature in self.transitions:
             legal[..., feature] &= self._category_open(feature, rows, codes[..., feature].astype(np.intp))
         if self.step is not None:
             legal &= self._on_grid(rows, codes)
