@@ -13,16 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionDtype
 
 from fasterce.data import dtypes, value_types
 from fasterce.data.dtypes import Column, Dtype
-from fasterce.data.frames import as_kind, as_pandas, copied, kind_of
+from fasterce.data.frames import as_kind, as_pandas, copied, frame_of, kind_of
 from fasterce.data.schema import MISSING, Feature, Schema, check_table
 from fasterce.errors import InputError, Problem, suggestion
 from fasterce.typing import TABLE_KINDS, Category, Floats, Indices, JsonObject, Mask, Objects, TableKind
 
 # Up to this many rows, reading cell by cell is faster than column by column.
 FEW_ROWS = 128
+# Columns of up to this many categories are kept, up to a number of them.
+SHORT, KEPT_SHORT = 2, 4096
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
@@ -48,7 +51,7 @@ class _PlainColumns(NamedTuple):
         grouped = {*categories, *(j for places in numbers.values() for j in places)}
         return cls(
             [(dtype, [features[j].name for j in places], places) for dtype, places in numbers.items()],
-            [table._categories[j] for j in categories],
+            [table._categories[j] if isinstance(types[j], ExtensionDtype) else np.asarray(table._categories[j]) for j in categories],
             [features[j].name for j in categories],
             categories,
             [j for j in range(len(features)) if j not in grouped],
@@ -218,19 +221,38 @@ class Table:
         """Return the rows as the model saw them in training: same columns, order and dtypes."""
         if self._only_dtype is not None:
             values = np.where(codes == MISSING, np.nan, codes) if self._only_dtype.kind == "f" else codes
-            return pd.DataFrame(values.astype(self._only_dtype), columns=self._names)
+            return pd.DataFrame(values.astype(self._only_dtype), columns=self._names.view())
         columns: dict[Hashable, Any] = dict.fromkeys(self.columns or self.schema.names)
         of_features, plain = codes.T, self._plain
         for dtype, names, places in plain.numbers:
             columns.update(zip(names, of_features[places].astype(dtype), strict=True))
         for values, name, picks in zip(plain.categories, plain.names, of_features[plain.places].astype(np.intp), strict=True):
-            columns[name] = values.take(picks)
+            columns[name] = self._taken(name, values, picks)
         for j in plain.others:
             values = self.column(j, codes[:, j])
             # pandas infers a text dtype for objects; a model fitted on objects must still get objects.
             columns[self.schema.names[j]] = pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
         columns |= {one.name: one.column(len(codes)) for one in self.passthrough}
-        return pd.DataFrame(columns, copy=False)
+        if plain.others or self.passthrough:
+            return pd.DataFrame(columns, copy=False)
+        return frame_of(columns, self._names.view(), len(codes))
+
+    def _taken(self, name: Hashable, categories: Any, picks: Indices) -> Any:
+        """Return the categories at some positions; of the columns of one or two rows, which are many, copies of kept ones."""
+        if len(picks) > SHORT:
+            return categories.take(picks)
+        key = name, *picks.tolist()
+        found = self._short.get(key)
+        if found is None:
+            if len(self._short) >= KEPT_SHORT:
+                self._short.clear()
+            found = self._short[key] = categories.take(picks)
+        return found.copy()
+
+    @cached_property
+    def _short(self) -> dict[tuple[Hashable, ...], Any]:
+        """Columns of at most `SHORT` categories by name of the feature and positions."""
+        return {}
 
     @cached_property
     def _plain(self) -> "_PlainColumns":

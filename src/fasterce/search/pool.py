@@ -81,13 +81,13 @@ class Pool:
         """Return the candidates sorted by cost, only the cheapest of those that change the same features valid."""
         pool = self.best(self.codes.shape[1])
         key = key_of(pool.codes != base[:, None, :])
-        earlier = np.tril(np.ones((key.shape[1], key.shape[1]), dtype=bool), k=-1)
+        earlier = _earlier(key.shape[1])
         repeated = ((key[:, :, None] == key[:, None, :]) & earlier & pool.valid[:, None, :]).any(axis=2)
         return pool.without(repeated)
 
     def repeated(self, kept: Mask) -> Mask:
         """Return which candidates are equal to an earlier one of their query that is kept."""
-        earlier = np.tril(np.ones((kept.shape[1], kept.shape[1]), dtype=bool), k=-1)
+        earlier = _earlier(kept.shape[1])
         same = (self.codes[:, :, None, :] == self.codes[:, None, :, :]).all(axis=3)
         return np.asarray((same & earlier & kept[:, None, :]).any(axis=2))
 
@@ -106,6 +106,12 @@ class Pool:
     def __add__(self, other: "Pool") -> "Pool":
         both = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
         return Pool(*(np.concatenate(pair, axis=1) for pair in both))
+
+
+@cache
+def _earlier(count: int) -> Mask:
+    """Return which of so many candidates come before which."""
+    return np.tril(np.ones((count, count), dtype=bool), k=-1)
 
 
 def key_of(features: Mask) -> NDArray[np.uint64]:
