@@ -42,7 +42,10 @@ class _PlainColumns(NamedTuple):
     @classmethod
     def of(cls, table: "Table") -> "_PlainColumns":
         features, types = table.schema.features, table.dtypes
-        plain = [not f.nullable and f.value_type == value_types.NUMBER and types[j] != object for j, f in enumerate(features)]
+        objects = np.dtype(object)
+        plain = [
+            not f.nullable and f.value_type == value_types.NUMBER and types[j] != objects for j, f in enumerate(features)
+        ]
         numbers: dict[np.dtype[Any], list[int]] = {}
         for j, dtype in enumerate(types):
             if plain[j] and features[j].numeric and isinstance(dtype, np.dtype):
@@ -51,11 +54,16 @@ class _PlainColumns(NamedTuple):
         grouped = {*categories, *(j for places in numbers.values() for j in places)}
         return cls(
             [(dtype, [features[j].name for j in places], places) for dtype, places in numbers.items()],
-            [table._categories[j] if isinstance(types[j], ExtensionDtype) else np.asarray(table._categories[j]) for j in categories],
+            [_as_stored(table._categories[j], types[j]) for j in categories],
             [features[j].name for j in categories],
             categories,
             [j for j in range(len(features)) if j not in grouped],
         )
+
+
+def _as_stored(values: Any, dtype: Dtype) -> Any:
+    """Return an array as pandas stores it in a table."""
+    return values if isinstance(dtype, ExtensionDtype) else np.asarray(values)
 
 
 @dataclass(frozen=True)

@@ -95,13 +95,9 @@ class Pool:
         return replace(self, valid=self.valid & ~dropped, cost=np.where(dropped, np.inf, self.cost))
 
     def take(self, order: Indices) -> "Pool":
-        return Pool(
-            np.take_along_axis(self.codes, order[:, :, None], 1),
-            np.take_along_axis(self.valid, order, 1),
-            np.take_along_axis(self.cost, order, 1),
-            np.take_along_axis(self.lead, order, 1),
-            np.take_along_axis(self.origin, order, 1),
-        )
+        """Return the candidates at these positions (rows, R) of each query."""
+        at = np.arange(len(order))[:, None], order
+        return Pool(self.codes[at], self.valid[at], self.cost[at], self.lead[at], self.origin[at])
 
     def __add__(self, other: "Pool") -> "Pool":
         both = zip(self.__dict__.values(), other.__dict__.values(), strict=True)

@@ -25,7 +25,7 @@ from fasterce.search.context import SearchContext
 from fasterce.search.pool import Pool
 from fasterce.search.propose import exact_candidates, nearest_examples
 from fasterce.search.query_targets import QueryTargets
-from fasterce.search.space import BLOCK, CandidateSearch, make_queries, space_of, margins, tables_of
+from fasterce.search.space import BLOCK, CandidateSearch, make_queries, make_space, margins, tables_of
 from fasterce.typing import Floats, Mask
 
 # Larger than any objective: comes after everything else.
@@ -178,7 +178,7 @@ class Realism:
         features), from the first that reaches the target with a margin of `need`."""
         assert self.scorer is not None
         scorer, domain, config = self.scorer, self.context.domain, self.context.config
-        space = space_of(tables_of(scorer, domain, self.context.state.dense_levels), self.context.distance, domain)
+        space = make_space(tables_of(scorer, domain, self.context.state.dense_levels), self.context.distance, domain)
         queries = make_queries(domain, self._demanding(need), self.context.evaluator.lowest)._replace(shift=self.shift)
         every = np.ascontiguousarray(np.concatenate(starts, axis=1))
         kind = np.repeat(np.arange(len(starts), dtype=np.int64), [part.shape[1] for part in starts])

@@ -105,7 +105,10 @@ def _search_with(
     searched[list(blocked)] = False
     place = np.flatnonzero(searched)
     limits = plan.limits(verifier.usage[rows[place]], started, seconds_each, free=not source.final)
-    context = _context(source, state, plan, domain.take(place), targets.take(place), predictions.take(place), limits)
+    if searched.all():
+        context = _context(source, state, plan, domain, targets, predictions, limits)
+    else:
+        context = _context(source, state, plan, domain.take(place), targets.take(place), predictions.take(place), limits)
     verifier.own[rows] = predictions.classes
     verifier.pending = np.zeros(0, dtype=np.intp) if source.labels else rows
     found = _search_counted(context, rows[place], verifier, plan)
@@ -180,7 +183,10 @@ def _close_searched(
     """Close queries without a counterfactual, unless they are doubtful or the next source may find one."""
     if stopped.any():
         ledger.add(rows[stopped], stopped_problem(CUT_SHORT_BY, plan.stopping_limits))
-    left = (ledger.status[rows] == "") & ~np.isin(rows, doubtful)
+    left = ledger.status[rows] == ""
+    if not left.any():
+        return
+    left &= ~np.isin(rows, doubtful)
     if not source.final:
         left &= stopped
     ledger.close_rest(rows[left], plan.options.method, stopped[left], plan.stopping_limits)

@@ -53,7 +53,7 @@ class _Memory(local):
             made = workspace(scorer, space), memory(features, effort, SEGMENTS_PER_FEATURE * features), effort
             # Scorer and space are kept as well, so that no other object can have the same identity.
             self.kept[key] = *map(as_struct, made), scorer, space
-        return self.kept[key][:3]  # type: ignore[return-value]
+        return self.kept[key][:3]
 
 
 _memory = _Memory()
@@ -88,7 +88,7 @@ class CandidateSearch:
         """The same for queries as arrays."""
         rows, features = domain.base.shape
         tables = tables_of(self.scorer, domain, self.levels)
-        space = space_of(tables, self.distance, domain)
+        space = make_space(tables, self.distance, domain)
         config = self.config
         effort = Effort(
             config.expansions,
@@ -180,14 +180,14 @@ def _make_tables(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables
     )
 
 
-def space_of(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
+def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
     """Return what may be changed and what it costs; the last few are kept."""
     of_domain = (domain.step, domain.counted)
     key = id(tables), id(distance), *(None if one is None else one.tobytes() for one in of_domain), domain.most_changes
     found = _spaces.get(key)
     if found is None:
         # Tables and distance are kept with the space, so that no other object can have the same identity.
-        found = _make_space(tables, distance, domain), tables, distance
+        found = _new_space(tables, distance, domain), tables, distance
         with _lock:
             while len(_spaces) >= KEPT_SPACES:
                 _spaces.pop(next(iter(_spaces)))
@@ -195,7 +195,7 @@ def space_of(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
     return found[0]
 
 
-def _make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
+def _new_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
     features = domain.base.shape[1]
     curve_start, knots, heights, slope = _curves(distance, features)
     down, up = np.ones((2, features)) if distance.factors is None else distance.factors

@@ -28,12 +28,13 @@ def verify(
     `confirm` takes the positions of rows and their candidates. A row whose first candidate is not confirmed gets a second
     attempt with the next ones. `legal` is which candidates are in the domain, if that is known.
     """
-    legal = (domain.contains(pool.codes) if legal is None else legal) & pool.valid & (pool.codes != domain.row[:, None, :]).any(axis=2)
+    legal = domain.contains(pool.codes) if legal is None else legal
+    legal = legal & pool.valid & (pool.codes != domain.row[:, None, :]).any(axis=2)
     confirmed, evaluated = np.zeros_like(legal), np.zeros_like(legal)
     value = np.full(legal.shape, np.nan)
     for _ in range(attempts):
         chosen = np.zeros_like(legal)
-        for one in np.unique(group):
+        for one in set(group.tolist()):
             mine = group == one
             chosen |= _next(legal & ~evaluated & mine, wanted - (confirmed & mine).sum(axis=1))
         if not chosen.any():
