@@ -238,19 +238,24 @@ class CounterfactualArrays:
 
     def __post_init__(self) -> None:
         count = len(self.query)
-        unknown = {name: np.full(count, np.nan) for name in (*SCORED, *MEASURED)}
-        unknown |= {"predicted": np.full(count, FAILED, dtype=np.intp), "probabilities": np.zeros((count, 0))}
-        unknown |= {"origin": np.full(count, "edits", dtype=object)}
-        for name, values in unknown.items():
-            if len(getattr(self, name)) != count:
-                object.__setattr__(self, name, values)
+        for name in (*SCORED, *MEASURED):
+            self._fill(name, np.nan, count)
+        self._fill("predicted", FAILED, count)
+        self._fill("origin", "edits", count)
+        if len(self.probabilities) != count:
+            object.__setattr__(self, "probabilities", np.zeros((count, 0)))
+
+    def _fill(self, name: str, value: object, count: int) -> None:
+        values = getattr(self, name)
+        if len(values) != count:
+            object.__setattr__(self, name, np.full(count, value, dtype=values.dtype))
 
     def __len__(self) -> int:
         return len(self.query)
 
     def without(self, rows: NDArray[np.intp]) -> "CounterfactualArrays":
         """Return the counterfactuals of all rows but the given ones."""
-        return self.where(~np.isin(self.query, rows))
+        return self.where(~np.isin(self.query, rows)) if rows.size else self
 
     def first(self, n: int) -> "CounterfactualArrays":
         """Return the first n counterfactuals per row and method."""
@@ -296,6 +301,8 @@ class CounterfactualArrays:
         cls, parts: Sequence["CounterfactualArrays"], methods: Sequence[Objects] | None = None
     ) -> "CounterfactualArrays":
         """Join parts, sorted by query, then in the order of the parts; `methods` replaces the methods of each part."""
+        if len(parts) == 1 and methods is None:
+            return parts[0]
         names = parts[0].__dict__.keys() - {"probabilities"}
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         widths = {part.probabilities.shape[1] for part in parts if len(part)}

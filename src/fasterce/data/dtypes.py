@@ -78,7 +78,7 @@ def missing_marker(column: pd.Series) -> float | None:
 def with_missing_rows(found: pd.DataFrame, positions: Objects, index: pd.Index) -> pd.DataFrame:
     """Return `found` at these positions of `index`, missing values elsewhere; integers and booleans become nullable."""
     if len(found) == len(index):
-        return found.set_axis(index)
+        return found if found.index.is_(index) else found.set_axis(index)
     nullable: dict[Hashable, str] = {
         name: "boolean" if pd.api.types.is_bool_dtype(dtype) else "Int64"
         for name, dtype in found.dtypes.items()

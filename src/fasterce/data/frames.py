@@ -15,11 +15,30 @@ import pandas as pd
 from fasterce.errors import InputError, SchemaError
 from fasterce.typing import TABLE_KINDS, TableKind
 
+COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
+
 
 def kind_of(frame: object) -> TableKind:
     """Return the library of a table, in whose tables results are returned."""
     library = type(frame).__module__.partition(".")[0]
     return next((kind for kind in TABLE_KINDS if kind == library), "pandas")
+
+
+def copied(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy; where pandas copies a column only when it is changed, nothing is copied yet."""
+    return frame.copy(deep=not COPY_ON_WRITE)
+
+
+def frame_of(columns: Mapping[Hashable, Any], names: pd.Index, rows: int) -> pd.DataFrame:
+    """Return a table of columns that are arrays as pandas stores them, by name in the order of `names`.
+
+    The public constructor checks every column again, which takes longer than all else.
+    """
+    make = getattr(pd.DataFrame, "_from_arrays", None)
+    if make is None:
+        return pd.DataFrame(columns, copy=False)
+    found: pd.DataFrame = make(list(columns.values()), names, pd.RangeIndex(rows), verify_integrity=False)
+    return found
 
 
 def as_pandas(frame: object, option: str = "X", names: Sequence[Hashable] | None = None) -> pd.DataFrame:

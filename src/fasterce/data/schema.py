@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from html import escape
 from typing import Any, Literal, get_args
 
@@ -420,7 +421,7 @@ class Schema:
             return left[0] if len(left) == 1 else None
         return known.get(str(self.target), self.target)
 
-    @property
+    @cached_property
     def has_preferences(self) -> bool:
         """Whether some column has a preferred direction."""
         return any(feature.preferred != "any" for feature in self.features)
@@ -442,7 +443,7 @@ class Schema:
                 factors[1 if feature.preferred == "lower" else 0, j] = feature.against_cost
         return factors
 
-    @property
+    @cached_property
     def names(self) -> tuple[Hashable, ...]:
         """The names of the columns, in order."""
         return tuple(feature.name for feature in self.features)

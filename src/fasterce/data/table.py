@@ -13,17 +13,57 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionDtype
 
 from fasterce.data import dtypes, value_types
 from fasterce.data.dtypes import Column, Dtype
-from fasterce.data.frames import as_kind, as_pandas, kind_of
+from fasterce.data.frames import as_kind, as_pandas, copied, frame_of, kind_of
 from fasterce.data.schema import MISSING, Feature, Schema, check_table
 from fasterce.errors import InputError, Problem, suggestion
 from fasterce.typing import TABLE_KINDS, Category, Floats, Indices, JsonObject, Mask, Objects, TableKind
 
 # Up to this many rows, reading cell by cell is faster than column by column.
 FEW_ROWS = 128
+# Columns of up to this many categories are kept, up to a number of them.
+SHORT, KEPT_SHORT = 2, 4096
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
+
+class _PlainColumns(NamedTuple):
+    """Features without missing values that are read or written together: numbers by NumPy dtype (with their names and
+    positions), and categories (with the array of each). `others` are the positions of all other features."""
+
+    numbers: list[tuple["np.dtype[Any]", list[Hashable], list[int]]]
+    categories: list[Any]
+    names: list[Hashable]
+    places: list[int]
+    others: list[int]
+
+    @classmethod
+    def of(cls, table: "Table") -> "_PlainColumns":
+        features, types = table.schema.features, table.dtypes
+        objects = np.dtype(object)
+        plain = [
+            not f.nullable and f.value_type == value_types.NUMBER and types[j] != objects for j, f in enumerate(features)
+        ]
+        numbers: dict[np.dtype[Any], list[int]] = {}
+        for j, dtype in enumerate(types):
+            if plain[j] and features[j].numeric and isinstance(dtype, np.dtype):
+                numbers.setdefault(dtype, []).append(j)
+        categories = [j for j, feature in enumerate(features) if plain[j] and not feature.numeric]
+        grouped = {*categories, *(j for places in numbers.values() for j in places)}
+        return cls(
+            [(dtype, [features[j].name for j in places], places) for dtype, places in numbers.items()],
+            [_as_stored(table._categories[j], types[j]) for j in categories],
+            [features[j].name for j in categories],
+            categories,
+            [j for j in range(len(features)) if j not in grouped],
+        )
+
+
+def _as_stored(values: Any, dtype: Dtype) -> Any:
+    """Return an array as pandas stores it in a table."""
+    return values if isinstance(dtype, ExtensionDtype) else np.asarray(values)
 
 
 @dataclass(frozen=True)
@@ -144,9 +184,11 @@ class Table:
     def read(self, rows: object) -> TableReading:
         """Return the codes of the rows and the problems of those that cannot be used."""
         frame = as_pandas(rows, "rows")
-        check_columns(frame, self.schema, "rows", self.read_passthrough)
+        in_order = frame.columns.equals(self._names)
+        if not in_order or self.passthrough:
+            check_columns(frame, self.schema, "rows", self.read_passthrough)
         if len(frame) <= FEW_ROWS:
-            few = self._read_few(frame)
+            few = self._read_few(frame, in_order)
             if few is not None:
                 return TableReading(few)
         codes = np.zeros((len(frame), len(self.schema)))
@@ -159,20 +201,21 @@ class Table:
         codes[list(problems)] = 0.0
         return TableReading(codes, problems)
 
-    def _read_few(self, frame: pd.DataFrame) -> Floats | None:
+    def _read_few(self, frame: pd.DataFrame, in_order: bool) -> Floats | None:
         """Return the codes of few rows, cell by cell; None if a cell is missing, has a problem, or holds a time."""
         if self._cells is None:
             return None
-        place = {name: k for k, name in enumerate(frame.columns)}
-        cells = _cells_of(frame)
-        codes = np.empty((len(frame), len(self.schema)))
-        for j, cell in enumerate(self._cells):
-            for i, value in enumerate(cells[:, place[cell.name]].tolist()):
+        names = self.schema.names if in_order else list(frame.columns)
+        place = {name: k for k, name in enumerate(names)}
+        columns = _cells_of(frame).T.tolist()
+        codes = []
+        for cell in self._cells:
+            for value in columns[place[cell.name]]:
                 code = cell.code(value)
                 if code is None:
                     return None
-                codes[i, j] = code
-        return codes
+                codes.append(code)
+        return np.ascontiguousarray(np.array(codes).reshape(len(self.schema), len(frame)).T)
 
     @cached_property
     def _cells(self) -> "list[_Cell] | None":
@@ -186,14 +229,42 @@ class Table:
         """Return the rows as the model saw them in training: same columns, order and dtypes."""
         if self._only_dtype is not None:
             values = np.where(codes == MISSING, np.nan, codes) if self._only_dtype.kind == "f" else codes
-            return pd.DataFrame(values.astype(self._only_dtype), columns=self._names)
-        columns: dict[Hashable, Column | pd.Series] = {}
-        for j, name in enumerate(self.schema.names):
+            return pd.DataFrame(values.astype(self._only_dtype), columns=self._names.view())
+        columns: dict[Hashable, Any] = dict.fromkeys(self.columns or self.schema.names)
+        of_features, plain = codes.T, self._plain
+        for dtype, names, places in plain.numbers:
+            columns.update(zip(names, of_features[places].astype(dtype), strict=True))
+        for values, name, picks in zip(plain.categories, plain.names, of_features[plain.places].astype(np.intp), strict=True):
+            columns[name] = self._taken(name, values, picks)
+        for j in plain.others:
             values = self.column(j, codes[:, j])
             # pandas infers a text dtype for objects; a model fitted on objects must still get objects.
-            columns[name] = pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
+            columns[self.schema.names[j]] = pd.Series(values, dtype=object) if self.dtypes[j] == np.dtype(object) else values
         columns |= {one.name: one.column(len(codes)) for one in self.passthrough}
-        return pd.DataFrame({name: columns[name] for name in self.columns or self.schema.names}, copy=False)
+        if plain.others or self.passthrough:
+            return pd.DataFrame(columns, copy=False)
+        return frame_of(columns, self._names.view(), len(codes))
+
+    def _taken(self, name: Hashable, categories: Any, picks: Indices) -> Any:
+        """Return the categories at some positions; of the columns of one or two rows, which are many, copies of kept ones."""
+        if len(picks) > SHORT:
+            return categories.take(picks)
+        key = name, *picks.tolist()
+        found = self._short.get(key)
+        if found is None:
+            if len(self._short) >= KEPT_SHORT:
+                self._short.clear()
+            found = self._short[key] = categories.take(picks)
+        return found.copy()
+
+    @cached_property
+    def _short(self) -> dict[tuple[Hashable, ...], Any]:
+        """Columns of at most `SHORT` categories by name of the feature and positions."""
+        return {}
+
+    @cached_property
+    def _plain(self) -> "_PlainColumns":
+        return _PlainColumns.of(self)
 
     @cached_property
     def _names(self) -> pd.Index:
@@ -266,17 +337,18 @@ class Table:
     def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
         """Return `rows` with the changed cells replaced; index, order and, where values fit, dtypes are kept."""
         changed = before != after
-        found, names = rows.copy(), self.schema.names
+        found, names = copied(rows), self.schema.names
         for j in map(int, np.flatnonzero(changed.any(axis=0))):
             column = self._rewrite_column(rows[names[j]], j, after[:, j], changed[:, j])
             found.isetitem(rows.columns.get_loc(names[j]), column)
         return found
 
-    def _rewrite_column(self, column: pd.Series, j: int, codes: Floats, changed: Mask) -> pd.Series:
+    def _rewrite_column(self, column: pd.Series, j: int, codes: Floats, changed: Mask) -> "pd.Series | Column":
         if column.dtype == self.dtypes[j]:
             values = column.array.copy()
             values[changed] = self.column(j, codes[changed])
-            return pd.Series(values, index=column.index, name=column.name, dtype=column.dtype)
+            # pandas infers a text dtype for objects.
+            return pd.Series(values, index=column.index, dtype=object) if column.dtype == object else values
         typed = pd.Series(self.column(j, codes), index=column.index)
         merged = column.astype(object).where(~changed, typed.astype(object))
         present = ~merged.isna()

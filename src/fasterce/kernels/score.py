@@ -20,7 +20,7 @@ from fasterce.kernels.arrays import (
 from fasterce.kernels.arrays import LINEAR as NO_ACTIVATION
 from fasterce.kernels.basics import copy_to
 from fasterce.kernels.jit import compiled
-from fasterce.kernels.structs import as_struct
+from fasterce.kernels.structs import kept_struct
 from fasterce.typing import Floats
 
 # Codes of missing numbers, as in `data.schema`.
@@ -190,7 +190,7 @@ def write_outputs(scorer: Scorer, codes: Floats, found: Floats) -> None:
 def outputs(scorer: Scorer, codes: Floats) -> Floats:
     """Return the outputs of rows of codes: (rows, outputs)."""
     found = np.empty((len(codes), scorer.outputs))
-    write_outputs(as_struct(scorer), np.require(codes, np.float64, ["C", "W"]), found)
+    write_outputs(kept_struct(scorer), np.require(codes, np.float64, ["C", "W"]), found)
     return found
 
 
@@ -252,5 +252,5 @@ def margin_table(
 ) -> Floats:
     """Return the margins of outputs (N, outputs), one target each."""
     margin = np.empty(len(found))
-    write_margins(as_struct(scorer), found, kind, label, low, high, lowest, margin)
+    write_margins(kept_struct(scorer), found, kind, label, low, high, lowest, margin)
     return margin

@@ -5,6 +5,7 @@ structures count a reference whenever an array is read from them, which takes lo
 read as borrowed: the structure holds them until the outermost call returns.
 """
 
+from threading import local
 from typing import Any, TypeVar
 
 import numba
@@ -18,6 +19,9 @@ from numba.extending import lower_getattr_generic
 from fasterce.kernels.jit import compiled
 
 Kind = TypeVar("Kind", bound=tuple[Any, ...])
+
+# Structures that a thread keeps.
+KEPT_STRUCTURES = 8
 
 
 class Structure(types.StructRef):
@@ -67,6 +71,31 @@ def as_struct(values: Kind) -> Kind:
     if kind not in _makers:
         _makers[kind] = _maker(kind, [numba.typeof(part) for part in parts])
     return _makers[kind][0](*parts)
+
+
+class _Kept(local):
+    """The structures of a thread, by the identity of the tuple they were made of, which is kept with them."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[Any, Any]] = {}
+
+
+_kept = _Kept()
+
+
+def kept_struct(values: Kind) -> Kind:
+    """Return the structure of a tuple that is used in many calls; each thread keeps those it used last.
+
+    Threads do not share them: those that count references to the same structure wait for each other.
+    """
+    known = _kept.made.pop(id(values), None)
+    if known is None:
+        known = values, as_struct(values)
+        while len(_kept.made) >= KEPT_STRUCTURES:
+            del _kept.made[next(iter(_kept.made))]
+    _kept.made[id(values)] = known
+    found: Kind = known[1]
+    return found
 
 
 def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:

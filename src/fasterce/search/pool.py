@@ -90,7 +90,7 @@ class Pool:
 
     def repeated(self, kept: Mask) -> Mask:
         """Return which candidates are equal to an earlier one of their query that is kept."""
-        earlier = np.tril(np.ones((kept.shape[1], kept.shape[1]), dtype=bool), k=-1)
+        earlier = _earlier(kept.shape[1])
         same = (self.codes[:, :, None, :] == self.codes[:, None, :, :]).all(axis=3)
         return np.asarray((same & earlier & kept[:, None, :]).any(axis=2))
 
@@ -98,17 +98,19 @@ class Pool:
         return replace(self, valid=self.valid & ~dropped, cost=np.where(dropped, np.inf, self.cost))
 
     def take(self, order: Indices) -> "Pool":
-        return Pool(
-            np.take_along_axis(self.codes, order[:, :, None], 1),
-            np.take_along_axis(self.valid, order, 1),
-            np.take_along_axis(self.cost, order, 1),
-            np.take_along_axis(self.lead, order, 1),
-            np.take_along_axis(self.origin, order, 1),
-        )
+        """Return the candidates at these positions (rows, R) of each query."""
+        at = np.arange(len(order))[:, None], order
+        return Pool(self.codes[at], self.valid[at], self.cost[at], self.lead[at], self.origin[at])
 
     def __add__(self, other: "Pool") -> "Pool":
         both = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
         return Pool(*(np.concatenate(pair, axis=1) for pair in both))
+
+
+@cache
+def _earlier(count: int) -> Mask:
+    """Return which of so many candidates come before which."""
+    return np.tril(np.ones((count, count), dtype=bool), k=-1)
 
 
 def key_of(features: Mask) -> NDArray[np.uint64]:

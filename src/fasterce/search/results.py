@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fasterce.data.frames import copied
 from fasterce.data.table import TableReading
 from fasterce.errors import Problem, make_problem
 from fasterce.explanation import (
@@ -248,7 +249,7 @@ def explanation(
     if verified.values is not None and predictor.numbers is None:
         probabilities = verified.values
     return Explanation(
-        rows=rows.copy(),
+        rows=copied(rows),
         status=pd.Series(ledger.status, index=rows.index, dtype=object, name="status"),
         reason=pd.Series(ledger.reason, index=rows.index, dtype=object, name="reason"),
         prediction=_predictions(ledger, predictor, rows.index),

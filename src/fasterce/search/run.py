@@ -78,8 +78,8 @@ def run_search(
     started = perf_counter()
     if plan.options.engine == "paper" and plan.options.permitted_range:
         state = paper.within_ranges(state, plan.constraints)
-    parts = (_search_with(source, ledger, verifier, state, plan, started) for source in sources if ledger.open.size)
-    found = CounterfactualArrays.merge([_empty(ledger.codes), *parts])
+    parts = [_search_with(source, ledger, verifier, state, plan, started) for source in sources if ledger.open.size]
+    found = CounterfactualArrays.merge(parts or [_empty(ledger.codes)])
     ledger.close_rest(ledger.open, plan.options.method, np.zeros(ledger.open.size, dtype=bool), plan.stopping_limits)
     ledger.note_several_changes(found)
     ledger.note_not_robust(verifier.shares, plan.checks)
@@ -105,7 +105,10 @@ def _search_with(
     searched[list(blocked)] = False
     place = np.flatnonzero(searched)
     limits = plan.limits(verifier.usage[rows[place]], started, seconds_each, free=not source.final)
-    context = _context(source, state, plan, domain.take(place), targets.take(place), predictions.take(place), limits)
+    if searched.all():
+        context = _context(source, state, plan, domain, targets, predictions, limits)
+    else:
+        context = _context(source, state, plan, domain.take(place), targets.take(place), predictions.take(place), limits)
     if source.final and source.informative and verifier.predictor.scores_are_returned:
         context.evaluator.kept_scores = []
     verifier.own[rows] = predictions.classes
@@ -183,7 +186,10 @@ def _close_searched(
     """Close queries without a counterfactual, unless they are doubtful or the next source may find one."""
     if stopped.any():
         ledger.add(rows[stopped], stopped_problem(CUT_SHORT_BY, plan.stopping_limits))
-    left = (ledger.status[rows] == "") & ~np.isin(rows, doubtful)
+    left = ledger.status[rows] == ""
+    if not left.any():
+        return
+    left &= ~np.isin(rows, doubtful)
     if not source.final:
         left &= stopped
     ledger.close_rest(rows[left], plan.options.method, stopped[left], plan.stopping_limits)
@@ -202,7 +208,8 @@ def _search(context: SearchContext, rows: Indices, verifier: Verifier, plan: Sea
         if context.evaluator.limits.over:
             context.evaluator.limits.stopped[block] = True
         else:
-            parts.append(_search_robustly(context.take(block), rows[block], verifier, plan))
+            some = context if len(blocks) == 1 else context.take(block)
+            parts.append(_search_robustly(some, rows[block], verifier, plan))
     return CounterfactualArrays.merge(parts) if parts else _empty(context.domain.row)
 
 
@@ -286,8 +293,9 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
         reached = plan.target.confirmed(context.targets, predictions, own)
         return reached, plan.target.value(context.targets, predictions, own)
 
-    kept, value = verify(pool, group, context.domain, confirm, plan.options.n, plan.config.verification_attempts)
-    verifier.withheld[rows] += (pool.valid & ~context.domain.contains(pool.codes)).sum(axis=1)
+    legal = context.domain.contains(pool.codes)
+    kept, value = verify(pool, group, context.domain, confirm, plan.options.n, plan.config.verification_attempts, legal)
+    verifier.withheld[rows] += (pool.valid & ~legal).sum(axis=1)
     verifier.refused[rows] = any_of(pool.valid) & ~any_of(kept)
     if context.searches_exactly and not plan.checks:
         _note_search(context, rows, any_of(pool.valid), verifier, plan)

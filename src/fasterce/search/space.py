@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, local
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from fasterce.kernels.profile import workspace
 from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_table
 from fasterce.kernels.search import search_block
 from fasterce.kernels.state import memory
-from fasterce.kernels.structs import as_struct
+from fasterce.kernels.structs import as_struct, kept_struct
 from fasterce.latent.runtime import spread
 from fasterce.search.distance import Distance
 from fasterce.search.levels import Levels
@@ -24,14 +24,40 @@ from fasterce.typing import Floats, Indices, Mask
 
 # Queries per block of work of a thread.
 BLOCK = 32
-# Scorers whose tables are kept.
+# Scorers whose tables are kept, and spaces of these.
 KEPT_TABLES = 8
+KEPT_SPACES = 16
+# Searches whose memory a thread keeps.
+KEPT_MEMORY = 2
 # Segments of the cost estimate per feature.
 SEGMENTS_PER_FEATURE = 8
 
 
 _lock = Lock()
 _tables: dict[tuple[int, int, int, bytes], tuple["ScorerTables", Scorer, Levels]] = {}
+_spaces: dict[tuple[Any, ...], tuple[Space, "ScorerTables", Distance]] = {}
+
+
+class _Memory(local):
+    """The memory of a thread's last searches as structures: each search begins by clearing what it uses."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def of(self, scorer: Scorer, space: Space, effort: Effort) -> tuple[Any, Any, Any]:
+        """Return workspace, memory and effort."""
+        key = id(scorer), id(space), effort
+        if key not in self.kept:
+            while len(self.kept) >= KEPT_MEMORY:
+                del self.kept[next(iter(self.kept))]
+            features = len(space.numeric)
+            made = workspace(scorer, space), memory(features, effort, SEGMENTS_PER_FEATURE * features), effort
+            # Scorer and space are kept as well, so that no other object can have the same identity.
+            self.kept[key] = *map(as_struct, made), scorer, space
+        return self.kept[key][:3]
+
+
+_memory = _Memory()
 
 
 @dataclass(frozen=True)
@@ -80,13 +106,12 @@ class CandidateSearch:
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
-        segments = SEGMENTS_PER_FEATURE * features
 
         def search(first: int) -> None:
             # Each block has structures of its own: threads that count references to the same ones wait for each other.
-            inputs = as_struct(self.scorer), as_struct(space), as_struct(queries), starts
-            kept = as_struct(workspace(self.scorer, space)), as_struct(memory(features, effort, segments))
-            search_block(*inputs, first, min(first + BLOCK, rows), *kept, as_struct(effort), as_struct(found))
+            inputs = kept_struct(self.scorer), kept_struct(space), as_struct(queries), starts
+            kept = _memory.of(self.scorer, space, effort)
+            search_block(*inputs, first, min(first + BLOCK, rows), *kept, as_struct(found))
 
         spread(search, range(0, rows, BLOCK))
         return found
@@ -159,6 +184,21 @@ def _make_tables(scorer: Scorer, domain: Domain, levels: Levels) -> ScorerTables
 
 
 def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
+    """Return what may be changed and what it costs; the last few are kept."""
+    of_domain = (domain.step, domain.counted)
+    key = id(tables), id(distance), *(None if one is None else one.tobytes() for one in of_domain), domain.most_changes
+    found = _spaces.get(key)
+    if found is None:
+        # Tables and distance are kept with the space, so that no other object can have the same identity.
+        found = _new_space(tables, distance, domain), tables, distance
+        with _lock:
+            while len(_spaces) >= KEPT_SPACES:
+                _spaces.pop(next(iter(_spaces)))
+            _spaces[key] = found
+    return found[0]
+
+
+def _new_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
     features = domain.base.shape[1]
     curve_start, knots, heights, slope = _curves(distance, features)
     down, up = np.ones((2, features)) if distance.factors is None else distance.factors
@@ -193,7 +233,6 @@ def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Spac
 
 def make_queries(domain: Domain, targets: QueryTargets, lowest: float) -> Queries:
     rows, features = domain.base.shape
-    opened = [domain.open_to(j) for j in range(features) if j in domain.allowed]
     missing = domain.may_become_missing(np.arange(features))
     kind, label, low, high = _targets(targets, rows)
     return Queries(
@@ -203,7 +242,7 @@ def make_queries(domain: Domain, targets: QueryTargets, lowest: float) -> Querie
         lower=np.ascontiguousarray(domain.lower),
         upper=np.ascontiguousarray(domain.upper),
         anchor=np.zeros((rows, features)) if domain.anchor is None else np.ascontiguousarray(domain.anchor),
-        open_categories=np.ascontiguousarray(np.concatenate([np.zeros((rows, 0), dtype=np.bool_), *opened], axis=1)),
+        open_categories=domain.open_categories(),
         may_be_missing=np.ascontiguousarray(missing),
         kind=kind,
         label=label.astype(np.int64),

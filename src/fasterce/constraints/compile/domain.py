@@ -148,6 +148,21 @@ class Domain:
             open_ &= self.transitions[feature][self.row[:, feature].astype(np.intp)]
         return np.asarray(open_)
 
+    def open_categories(self) -> Mask:
+        """Return which categories (rows, all categories) are open to each query, those of one feature after another."""
+        sizes = np.array([len(categories) for categories in self.allowed.values()], dtype=np.intp)
+        feature, total = np.repeat(np.fromiter(self.allowed, np.intp, len(sizes)), sizes), int(sizes.sum())
+        ends = np.cumsum(sizes)
+        code = np.arange(total) - np.repeat(ends - sizes, sizes)
+        open_ = (code >= self.lower[:, feature]) & (code <= self.upper[:, feature])
+        if total:
+            open_ &= np.concatenate(list(self.allowed.values()))
+        for j in self.transitions:
+            place = list(self.allowed).index(j)
+            columns = slice(ends[place] - sizes[place], ends[place])
+            open_[:, columns] &= self.transitions[j][self.row[:, j].astype(np.intp)]
+        return np.ascontiguousarray(open_)
+
     def _category_open(self, feature: int, rows: Indices, code: Indices) -> Mask:
         """Return whether each category is open to its query, apart from bounds on positions."""
         open_ = self.allowed[feature][code]
@@ -254,7 +269,12 @@ class Domain:
             as_it_is |= (codes == self.row[rows]) & self.row_legal[rows]
         legal = self.may_move[rows] & (codes >= self.lower[rows]) & (codes <= self.upper[rows])
         legal &= ~self.integer | (codes == np.round(codes))
-        for feature in self.allowed:
+        if self.allowed:
+            features = list(self.allowed)
+            ends = np.cumsum([0, *map(len, self.allowed.values())])
+            places = ends[:-1] + codes[..., features].astype(np.intp)
+            legal[..., features] &= np.concatenate(list(self.allowed.values()))[places]
+        for feature in self.transitions:
             legal[..., feature] &= self._category_open(feature, rows, codes[..., feature].astype(np.intp))
         if self.step is not None:
             legal &= self._on_grid(rows, codes)
