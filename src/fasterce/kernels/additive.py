@@ -29,7 +29,7 @@ FINE = 0.01
 class Items(NamedTuple):
     """The features that gain, in the order in which they are decided, and the decisions on them so far."""
 
-    count: Int64s
+    count: Int64s  # type: ignore[assignment]
     """Number of features that gain, of segments, and of steps (3,)."""
     feature: Int64s
     first: Int64s
