@@ -128,9 +128,9 @@ def _read_support_vectors(model: Any) -> Layers:
     weights, offset, form = dual.T, model.intercept_, NUMBER
     if hasattr(model, "classes_"):
         form = DECISION
-        if len(model.probA_):
+        if len(model._probA):
             # Probabilities are a logistic function of the decision value.
-            weights, offset = -model.probA_[0] * weights, -model.probA_[0] * offset + model.probB_[0]
+            weights, offset = -model._probA[0] * weights, -model._probA[0] * offset + model._probB[0]
             form = LOGIT
     return _machine(model, centres, weights, np.asarray(offset, dtype=np.float64), float(model._gamma), form)
 
