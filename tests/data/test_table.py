@@ -552,3 +552,21 @@ def test_a_number_too_large_for_its_column_is_a_problem_of_its_row() -> None:
     assert list(reading.problems) == [0]
     assert "must fit the type float32 seen in fit" in reading.problems[0].text()
     assert reading.codes[1, 0] == 2.5
+
+
+def test_a_table_that_a_model_changes_leaves_later_tables_as_they_were() -> None:
+    """Columns of few rows are kept; what a model does to its table must not be seen by the next call."""
+    table, codes = table_like(people()), np.array([[25.0, 1.5, 0.0, 1.0, 0.0], [40.0, 2.25, 1.0, 0.0, 2.0]])
+    first, before = table.frame(codes), table.frame(codes)
+    first.loc[:, "job"] = first["job"].to_numpy()[::-1]
+    first.loc[0, "grade"] = "mid"
+    first.columns.name = "features"
+    assert_frame_equal(table.frame(codes), before)
+
+
+def test_kept_columns_are_told_apart_by_feature_and_category() -> None:
+    X = pd.DataFrame({"a": ["x", "y", "z"], "b": ["y", "x", "y"], "n": [1, 2, 3]})
+    table = table_like(X)
+    codes = table.read(X).codes
+    for rows in ([0, 1], [1, 0], [2], [0, 0], [0, 1]):
+        assert_frame_equal(table.frame(codes[rows]), X.iloc[rows].reset_index(drop=True))

@@ -246,3 +246,14 @@ def test_the_number_of_changes_is_counted_from_the_row(toys: Any, codec: Any) ->
     np.testing.assert_array_equal(domain.contains(codes), [[True, False]])
     np.testing.assert_array_equal(domain.contains(codes, counted=False), [[True, True]])
     np.testing.assert_array_equal(domain.contains_own(np.zeros(2, dtype=int), codes[0]), [True, False])
+
+
+def test_open_categories_are_those_of_each_feature_in_the_layout_of_the_kernels(toys: Any, codec: Any) -> None:
+    """Another memory layout would be another type for the compiled search, which would then be compiled in a call."""
+    domain = toys.domain(codec, ROW, allowed={1: [1, 2, 3]}, lower={1: 1}).take(np.array([0, 0, 0]))
+    shut = np.ones((len(domain.allowed[1]),) * 2, dtype=bool)
+    shut[1, 2] = False
+    for one in (domain, replace(domain, transitions={1: shut})):
+        found = one.open_categories()
+        assert found.flags.c_contiguous
+        np.testing.assert_array_equal(found, np.concatenate([one.open_to(j) for j in one.allowed], axis=1))
