@@ -134,7 +134,7 @@ def test_numpy_numbers_are_numbers(explainer: FasterCE) -> None:
 
 def test_sources_take_turns_twin_scores_labels() -> None:
     class CompiledModel:
-        scorer = None
+        scorer, labels_apart = None, False
 
         def evaluate(self, codes: Any) -> Any: ...
 

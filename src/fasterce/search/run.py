@@ -65,7 +65,10 @@ class Source:
 
 def sources(predictor: Predictor, compiled: Any, raw: bool) -> list[Source]:
     """Return the sources in their order; `raw`: the target is a number or a score, which labels do not tell."""
-    found = [] if compiled is None else [Source(compiled.evaluate, predictor.use_scores, final=False, scorer=compiled.scorer)]
+    found = []
+    if compiled is not None:
+        scorer = None if raw and compiled.labels_apart else compiled.scorer
+        found.append(Source(compiled.evaluate, predictor.use_scores, final=False, scorer=scorer))
     if predictor.use_scores:
         found.append(Source(predictor.evaluate, informative=True, final=True))
     return found if raw else [*found, Source(predictor.evaluate_labels, informative=False, final=True, labels=True)]

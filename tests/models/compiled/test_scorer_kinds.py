@@ -344,6 +344,24 @@ def test_kernel_machines_and_calibrated_models_of_two_classes(name: str) -> None
     check(model, frame, SINGLE if name == "calibrated lines" else MACHINE)
 
 
+@pytest.mark.filterwarnings("ignore:.*probability.* parameter:FutureWarning")
+def test_labels_of_a_vector_machine_are_those_of_predict_where_probabilities_contradict_them() -> None:
+    frame = numbers()
+    noisy = np.where(np.random.default_rng(0).random(len(frame)) < 0.3, TWO[0], outcome(frame, TWO))
+    model = make_pipeline(StandardScaler(), SVC(probability=True, random_state=0)).fit(frame, noisy)
+    found, predictor, codes = read(model, frame)
+    rows = drawn(frame, predictor)
+    labels, expected = predictor.predict_labels(predictor.table.frame(rows)), predictor.evaluate(rows)
+    assert (labels != expected.classes).any()
+    predictions = found.reader.predictions(oracle(found.scorer, rows))
+    assert (predictions.classes == labels).all()
+    assert predictions.scores is not None
+    assert expected.scores is not None
+    assert np.abs(np.exp(predictions.scores) - np.exp(expected.scores)).max() < MACHINE
+    turned = read_scorer(model, Predictor(model, predictor.table, predictor.classes[::-1]), codes, CONFIG)
+    assert (turned.reader.predictions(oracle(turned.scorer, rows)).classes == 1 - labels).all()
+
+
 def test_distances_far_from_all_support_vectors_are_exact() -> None:
     frame = numbers()
     model = SVC(gamma=50.0).fit(frame, outcome(frame))

@@ -118,6 +118,11 @@ class CompiledModel:
         """The model's own structure as arrays for compiled loops, None where it could not be read."""
         return getattr(self.backend, "scorer", None)
 
+    @property
+    def labels_apart(self) -> bool:
+        """Whether labels do not follow from scores: the scorer then knows the labels alone."""
+        return getattr(self.reader, "labels_apart", False)
+
     def session(self) -> "CompiledModel":
         """Return the same compiled model with counters at zero; any number of them may be used at once."""
         return CompiledModel(self.preprocessor, self.backend, self.reader, self.kind, self.agreement)

@@ -129,9 +129,11 @@ def _read_support_vectors(model: Any) -> Layers:
     if hasattr(model, "classes_"):
         form = DECISION
         if len(model._probA):
-            # Probabilities are a logistic function of the decision value.
-            weights, offset = -model._probA[0] * weights, -model._probA[0] * offset + model._probB[0]
-            form = LOGIT
+            # Probabilities are a logistic function of the decision value; the label changes where that is 0.
+            slope = -model._probA[0]
+            if slope <= 0:
+                raise NotCompiledError("models.compile_structure", received="probabilities that contradict labels")
+            weights, offset, form = slope * weights, slope * offset, replace(LOGIT, platt=float(model._probB[0]))
     return _machine(model, centres, weights, np.asarray(offset, dtype=np.float64), float(model._gamma), form)
 
 

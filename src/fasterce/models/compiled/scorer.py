@@ -42,11 +42,17 @@ class ScorerReader:
     map: OutputMap
     keep: bool
 
+    @property
+    def labels_apart(self) -> bool:
+        """Whether labels do not follow from scores."""
+        return self.map.form.platt is not None
+
     def predictions(self, found: Objects) -> Predictions:
         """Return the labels, and the scores where these are used."""
         votes = self.map.form == PROBABILITY
-        scores = self.map.scores(np.asarray(np.round(found, VOTE_DECIMALS) if votes else found, dtype=np.float64))
-        return Predictions(scores.argmax(axis=1), scores if self.keep else None)
+        values = np.asarray(np.round(found, VOTE_DECIMALS) if votes else found, dtype=np.float64)
+        scores = self.map.scores(values)
+        return Predictions(self.map.labels(values, scores), scores if self.keep else None)
 
 
 @dataclass(frozen=True)
