@@ -1,6 +1,7 @@
 """Compile the user's model, or return why it cannot be compiled."""
 
 from collections.abc import Callable, Hashable, Iterator
+from copy import copy
 from functools import cache, partial, reduce
 from importlib import import_module
 from itertools import product
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from fasterce.config import CompiledConfig
@@ -18,9 +20,15 @@ from fasterce.models.adapters import CatBoostModel, LightGBMModel, OnnxModel, Re
 from fasterce.models.adapters.base import type_names
 from fasterce.models.compiled.model import CodesPreprocessor, CompiledModel, NotCompiledError, OutputReader
 from fasterce.models.compiled.native import SessionBackend, session_preprocessor
-from fasterce.models.compiled.preprocessing import Transform, column_preprocessor, learn_preprocessor
+from fasterce.models.compiled.preprocessing import (
+    TablePreprocessor,
+    Transform,
+    column_preprocessor,
+    learn_preprocessor,
+)
 from fasterce.models.compiled.reference import ReferenceRows, reference_rows
 from fasterce.models.compiled.scorer import ScorerBackend, read_scorer
+from fasterce.models.compiled.session import EstimatorBackend
 from fasterce.models.compiled.steps import best_estimator, class_order, package, split_steps, unwrapped
 from fasterce.models.predictor import ModelUsage, Numbers, Predictor, find_scores
 from fasterce.typing import Floats
@@ -34,6 +42,8 @@ VOTES = {
     ("sklearn", name)
     for name in ("ExtraTreesClassifier", "RandomForestClassifier", "BaggingClassifier", "DecisionTreeClassifier")
 }
+# Models whose graph takes many times as long as they do themselves.
+NEIGHBOURS = {("sklearn", "KNeighborsClassifier")}
 # Models whose structure is read or that are not compiled.
 READ_ONLY = (XGBoostModel, LightGBMModel, CatBoostModel, RenamedModel)
 NATIVE = (OnnxModel, XGBoostModel, LightGBMModel, CatBoostModel)
@@ -156,6 +166,8 @@ def _attempts(model: object, predictor: Predictor, codes: Floats, config: Compil
         yield partial(_fail, problem_of(error))
         yield from _attempts_on_all_steps(convert, found, table, codes, formats)
         return
+    if type_names(last) & NEIGHBOURS:
+        yield partial(_on_estimator, last, preprocessor.with_dtype(np.float64), predictor)
     kind = type(last).__name__ if last is found else f"table + {type(last).__name__}"
     for reader, number in formats:
         yield partial(_on_matrix, convert, last, preprocessor.with_dtype(number), reader, f"onnx: {kind}")
@@ -177,6 +189,18 @@ def _attempts_on_all_steps(
 
 def _fail(problem: Problem) -> CompiledModel:
     raise NotCompiledError(problem)
+
+
+def _on_estimator(last: Any, preprocessor: TablePreprocessor, predictor: Predictor) -> CompiledModel:
+    """Return the last step itself, given its matrix without the other steps."""
+    if issparse(last._fit_X) or callable(last.metric) or callable(last.weights):
+        raise NotCompiledError("models.compile_structure", received=type(last).__name__)
+    # Without the names of columns, which it would miss in a matrix.
+    step = copy(last)
+    step.__dict__.pop("feature_names_in_", None)
+    order = class_order(predictor.model, predictor.classes)
+    reader = OutputReader(predictor.classes, order, "predict_proba", predictor.use_scores)
+    return CompiledModel(preprocessor, EstimatorBackend(step), reader, f"table + {type(last).__name__} itself")
 
 
 def _on_matrix(convert: ModuleType, model: Any, preprocessor: Any, reader: OutputReader, kind: str) -> CompiledModel:
