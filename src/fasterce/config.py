@@ -303,6 +303,10 @@ class SearchConfig:
     are corrected, also try what falls a little short."""
     guided_candidates: tuple[int, ...] = (8, 4, 6, 4)
     """Candidates per query that are evaluated at each of these."""
+    free_guided_safety: tuple[float, ...] = (0.25, 1.5, -0.25, 0.5, 0.0, 0.5)
+    """The same margins where a compiled model is evaluated, which costs no model calls."""
+    free_guided_candidates: tuple[int, ...] = (16, 8, 12, 8, 12, 8)
+    """Candidates per query that are evaluated at each of these."""
     stuck_safety: tuple[float, ...] = (0.5, 3.0, 0.0, 1.0)
     """The same for queries without a candidate."""
     stuck_candidates: tuple[int, ...] = (6, 6, 6, 6)

@@ -80,7 +80,7 @@ def search(context: SearchContext) -> Search:
 def _search(context: SearchContext, known: Evaluated) -> Generator[Proposal, list[Evaluation], tuple[Evaluated, Indices]]:
     """Return what was evaluated, and the origin of the first candidate of each query."""
     base, config = context.domain.base, context.config
-    known = yield from _propose(context, known, config.guided_safety, config.guided_candidates, base[:, None, :])
+    known = yield from _propose(context, known, *_effort(context), base[:, None, :])
     origin = np.full(len(base), EDITS)
     for further, start in ((_from_examples, EXAMPLES), (_from_single_edits, EDITS)):
         stuck = np.flatnonzero(~any_of(known.reached) | (context.state.surrogate is None))
@@ -130,6 +130,14 @@ def _single_changes(context: SearchContext, known: Evaluated) -> Floats:
     there = np.isfinite(np.take_along_axis(expected, picks, 1))[:, :, None]
     found[rows] = np.where(there, np.take_along_axis(edited, picks[:, :, None], 1), some.domain.base[:, None, :])
     return found
+
+
+def _effort(context: SearchContext) -> tuple[Sequence[float], Sequence[int]]:
+    """Return the margins of safety and the candidates at each; more where a compiled model is evaluated."""
+    config = context.config
+    if context.free:
+        return config.free_guided_safety, config.free_guided_candidates
+    return config.guided_safety, config.guided_candidates
 
 
 def _rounds(context: SearchContext, safety: Sequence[float]) -> int:
@@ -183,7 +191,7 @@ def others(context: SearchContext, pool: Pool, n: int) -> Search:
     best, count = distinct.best(1), distinct.valid.sum(axis=1)
     few = np.flatnonzero((count > 0) & (count < n))
     if not len(few) or context.state.surrogate is None:
-        yield from _wait(_rounds(context, context.config.guided_safety))
+        yield from _wait(_rounds(context, _effort(context)[0]))
         return pool
     some, codes = context.take(few), best.codes[few, 0]
     changed = codes != some.domain.row
@@ -200,10 +208,10 @@ def others(context: SearchContext, pool: Pool, n: int) -> Search:
 
 def _without(context: SearchContext, features: Mask) -> Search:
     """Search without changing some features (rows, features)."""
-    config, domain = context.config, replace(context.domain, free=context.domain.free & ~features)
+    domain = replace(context.domain, free=context.domain.free & ~features)
     context = replace(context, domain=domain)
     known = Evaluated.nothing(domain.base)
-    known = yield from _propose(context, known, config.guided_safety, config.guided_candidates)
+    known = yield from _propose(context, known, *_effort(context))
     return Pool.start(known.codes, known.reached, domain, context.distance, lead=known.margin)
 
 
