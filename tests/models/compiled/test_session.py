@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -19,7 +20,8 @@ from xgboost import XGBClassifier
 
 from fasterce.models.compiled import CompiledModel, build
 from fasterce.models.compiled.model import OutputReader
-from fasterce.models.compiled.session import FEW_BLOCKS, PART_BLOCKS, GraphBackend, in_parts
+from fasterce.models.compiled.session import FEW_BLOCKS, PART_BLOCKS, EstimatorBackend, GraphBackend, in_parts
+from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import ModelUsage
 from fasterce.typing import Floats
 from tests.models.compiled.models import coded as coded_rows
@@ -36,12 +38,13 @@ MODELS = {
     "forest": RandomForestClassifier(40, max_depth=8, random_state=0),
     "histogram boosting": HistGradientBoostingClassifier(max_iter=30, random_state=0),
     "vector machine": SVC(),
+    "neighbours": KNeighborsClassifier(9, weights="distance"),
     "all steps": make_pipeline(PCA(4, random_state=0), LogisticRegression()),
 }
 
 
 KINDS = [(name, names, "converted") for name in MODELS for names in ((0, 1), (0, 1, 2))]
-EXACT = [(name, names, "exact") for name, names, _ in KINDS if name not in ("vector machine", "all steps")]
+EXACT = [(name, names, "exact") for name, names, _ in KINDS if name not in ("vector machine", "neighbours", "all steps")]
 
 
 @pytest.fixture(scope="module", params=[*KINDS, *EXACT], ids=str)
@@ -135,5 +138,19 @@ def test_a_backend_survives_its_own_bytes(compiled: Any) -> None:
     compiled, codes = compiled
     again = pickle.loads(pickle.dumps(compiled))
     assert type(again.backend) is type(compiled.backend)
-    assert (again.scorer is None) == isinstance(compiled.backend, GraphBackend)
+    assert (again.scorer is None) == isinstance(compiled.backend, GraphBackend | EstimatorBackend)
     assert (scores(again, codes[:100]) == scores(compiled, codes[:100])).all()
+
+
+def test_nearest_neighbours_are_evaluated_by_the_step_itself_and_fail_on_missing_values_alone() -> None:
+    frame = numbers()
+    model = make_pipeline(columns(sparse_threshold=0), KNeighborsClassifier(9)).fit(frame, outcome(frame, (0, 1)))
+    table, codes = coded_rows(frame)
+    compiled, why = build(model, table, (0, 1), codes, True)
+    assert compiled is not None, why
+    assert compiled.kind == "table + KNeighborsClassifier itself"
+    rows = codes[:300].copy()
+    rows[7, 0] = np.nan
+    found = compiled.evaluate(rows).classes
+    assert found[7] == FAILED
+    assert (np.delete(found, 7) == np.delete(model.predict(frame[:300]), 7)).all()
