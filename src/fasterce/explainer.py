@@ -431,11 +431,13 @@ class FasterCE(Transforming, BaseEstimator):
             ledger,
             verifier,
             arrays,
-            plan,
             compiled=compiled_usage,
             seconds=seconds,
             infeasible=infeasible,
+            options=plan.options.values(),
+            cut_short=plan.clock.ran_out,
             model=model_name(self.model),
+            constraints=plan.constraints.texts,
         )
 
     def _with_chances(

@@ -18,14 +18,11 @@ from fasterce.explanation import (
     MODEL_ERROR,
     NONE_FOUND,
     STOPPED,
-    CompiledUsage,
     CounterfactualArrays,
     Explanation,
-    Infeasibility,
 )
 from fasterce.models.predictions import FAILED, Predictions
 from fasterce.models.predictor import Predictor
-from fasterce.search.plan import SearchPlan
 from fasterce.search.query_targets import QueryTargets
 from fasterce.search.robustness import RobustnessCheck
 from fasterce.search.target import Target
@@ -262,18 +259,8 @@ def with_predictions(arrays: CounterfactualArrays, verifier: Verifier) -> Counte
     return arrays.with_predictions(verified.classes, probabilities)
 
 
-def explanation(
-    ledger: QueryLedger,
-    verifier: Verifier,
-    arrays: CounterfactualArrays,
-    plan: SearchPlan,
-    *,
-    compiled: CompiledUsage | None,
-    seconds: float,
-    infeasible: dict[int, Infeasibility],
-    model: str,
-) -> Explanation:
-    """Return the result of a call; `arrays` have the model's predictions."""
+def explanation(ledger: QueryLedger, verifier: Verifier, arrays: CounterfactualArrays, **about: Any) -> Explanation:
+    """Return the result of a call; `arrays` have the model's predictions, `about` are further fields of the result."""
     rows, predictor = copied(verifier.rows), verifier.predictor
     return Explanation(
         rows=rows,
@@ -283,12 +270,6 @@ def explanation(
         problems=tuple(ledger.problems),
         table=predictor.table,
         usage=predictor.usage,
-        seconds=seconds,
-        compiled=compiled,
-        infeasible=infeasible,
         classes=predictor.classes if predictor.numbers is None else (),
-        options=plan.options.values(),
-        cut_short=plan.clock.ran_out,
-        model=model,
-        constraints=plan.constraints.texts,
+        **about,
     )
