@@ -1,6 +1,7 @@
 """The API as a user meets it: what goes in, what comes out, and the one sentence for everything that cannot be."""
 
 import inspect
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -1084,3 +1085,21 @@ def test_boolean_dummies_stay_one_hot_in_counterfactuals() -> None:
     assert (model(found) == "yes").all()
     assert (found[dummies].sum(axis=1) == 1).all()
     assert (found.dtypes == frame.dtypes).all()
+
+
+def test_a_result_read_late_is_that_of_its_call(training: pd.DataFrame) -> None:
+    """The columns of a result are made when they are first read: from nothing that may change until then."""
+    rows = people(20, seed=5)
+    explainer = fit(approve, training, constraints(training))
+    read, late, stored = (explainer.explain(rows) for _ in range(3))
+    names = ("status", "reason", "prediction", "target", "score")
+    expected = {name: getattr(read, name).copy() for name in names}
+    stored = pickle.loads(pickle.dumps(stored))
+    explainer.model = grade_three
+    explainer.fit(training)
+    rows.index = [f"other {k}" for k in range(len(rows))]
+    rows["income"] = 0.0
+    for name in names:
+        pd.testing.assert_series_equal(getattr(late, name), expected[name])
+        pd.testing.assert_series_equal(getattr(stored, name), expected[name])
+        assert getattr(late, name) is getattr(late, name)

@@ -20,7 +20,7 @@ from fasterce.constraints.compile import CompiledConstraints
 from fasterce.data.frames import as_pandas, kind_of
 from fasterce.data.schema import Schema
 from fasterce.errors import InputError, NotFittedError, SchemaError
-from fasterce.explanation import Explanation, as_given
+from fasterce.explanation import CounterfactualArrays, Explanation, as_given
 from fasterce.fitting import drift, pipeline, recheck, update
 from fasterce.fitting.drift import DriftReport
 from fasterce.fitting.recheck import Rechecked
@@ -425,31 +425,42 @@ class FasterCE(Transforming, BaseEstimator):
         run_search = partial(run.run_search, sources=sources, state=self.state_.search)
         arrays = run_search(ledger, verifier, plan=plan)
         infeasible = infeasibility.diagnose(ledger, verifier, plan, run_search, started)
-        found = results.explanation(ledger, verifier, arrays, used(compiled), perf_counter() - started, infeasible)
-        found = replace(
-            found,
-            options=options.values(),
+        compiled_usage, seconds = used(compiled), perf_counter() - started
+        arrays = self._with_chances(results.with_predictions(arrays, verifier), rows, plan, predictor, compiled)
+        return results.explanation(
+            ledger,
+            verifier,
+            arrays,
+            compiled=compiled_usage,
+            seconds=seconds,
+            infeasible=infeasible,
+            options=plan.options.values(),
             cut_short=plan.clock.ran_out,
             model=model_name(self.model),
             constraints=plan.constraints.texts,
         )
-        return self._with_chances(found, predictor, compiled)
 
-    def _with_chances(self, found: Explanation, predictor: Predictor, compiled: CompiledModel | None) -> Explanation:
-        """Return an explanation with the probability of each new class: as verified, as evaluated by the search, by the
+    def _with_chances(
+        self,
+        arrays: CounterfactualArrays,
+        rows: pd.DataFrame,
+        plan: SearchPlan,
+        predictor: Predictor,
+        compiled: CompiledModel | None,
+    ) -> CounterfactualArrays:
+        """Return counterfactuals with the probability of each new class: as verified, as evaluated by the search, by the
         compiled model, or by one more call of the model; without that call where there is a budget or the deadline has
         passed."""
-        arrays = found.arrays
         if not len(arrays) or not (self.state_.use_scores and predictor.has_chances):
-            return found
+            return arrays
         values = arrays.probabilities if arrays.probabilities.shape[1] else None
         if values is None and compiled is not None:
             scores = compiled.evaluate(arrays.codes).scores
             values = None if scores is None else np.exp(scores)
-        elif values is None and found.options["budget"] is None and not found.cut_short:
-            frame = predictor.table.as_returned(found.rows, arrays.query, arrays.before, arrays.codes)
+        elif values is None and plan.options.budget is None and not plan.clock.ran_out:
+            frame = predictor.table.as_returned(rows, arrays.query, arrays.before, arrays.codes)
             values = predictor.verify(frame, raw=True).values
-        return found if values is None else replace(found, arrays=arrays.with_chances(values), usage=predictor.usage)
+        return arrays if values is None else arrays.with_chances(values)
 
     @property
     def declared_target(self) -> Any:

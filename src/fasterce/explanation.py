@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -314,6 +314,32 @@ class CounterfactualArrays:
         return cls._ranked({name: values[order] for name, values in joined.items()})
 
 
+class _OnFirstRead:
+    """An attribute that may be set to a `partial`, which is called when the attribute is first read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: object, kind: type | None = None) -> Any:
+        if owner is None:
+            return self
+        value = owner.__dict__[self.name]
+        if isinstance(value, partial):
+            value = owner.__dict__[self.name] = value()
+        return value
+
+    def __set__(self, owner: object, value: object) -> None:
+        owner.__dict__[self.name] = value
+
+
+def _made_on_first_read(kind: type[Any]) -> type[Any]:
+    """Let the columns of an explanation be given as partials: most callers read a few of them only."""
+    for name in SERIES:
+        setattr(kind, name, _OnFirstRead(name))
+    return kind
+
+
+@_made_on_first_read
 @dataclass(frozen=True)
 class Explanation:
     """The result of `FasterCE.explain`: one record per row, in order.

@@ -570,3 +570,19 @@ def test_kept_columns_are_told_apart_by_feature_and_category() -> None:
     codes = table.read(X).codes
     for rows in ([0, 1], [1, 0], [2], [0, 0], [0, 1]):
         assert_frame_equal(table.frame(codes[rows]), X.iloc[rows].reset_index(drop=True))
+
+
+def test_rewriting_numbers_of_one_dtype_keeps_index_names_and_the_rows_themselves() -> None:
+    X = pd.DataFrame({"a": [1.5, np.nan, 3.0], "b": [4.0, 5.25, 6.0]}, index=["p", "p", "q"])
+    X.columns.name, X.attrs = "features", {"source": "a file"}
+    table, given = table_like(X), X.copy()
+    before = table.read(X).codes
+    after = before.copy()
+    after[0, 0], after[1, 0], after[2, 1] = before[1, 0], 7.5, 8.0
+    expected = pd.DataFrame({"a": [np.nan, 7.5, 3.0], "b": [4.0, 5.25, 8.0]}, index=["p", "p", "q"])
+    expected.columns.name = "features"
+    rewritten = table.rewrite(X, before, after)
+    assert_frame_equal(rewritten, expected)
+    assert rewritten.attrs == X.attrs
+    rewritten.iloc[:, :] = 0.0
+    assert_frame_equal(X, given)

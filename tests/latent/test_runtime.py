@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from fasterce.latent.runtime import BLOCK_ROWS, Callables, Layer, Network, forward, product, softmax
+from fasterce.latent.runtime import BLOCK_ROWS, FEW_ROWS, Callables, Layer, Network, forward, product, softmax, threads_for
 
 
 def random_network(rng: np.random.Generator, width: int, hidden: int, latent: int, blocks: tuple[slice, ...] = ()) -> Network:
@@ -135,3 +136,18 @@ def test_own_functions_are_wrapped() -> None:
 def test_own_decoder_of_nothing_gives_nothing(shape: tuple[int, ...]) -> None:
     own = Callables(lambda matrix: matrix, lambda latent: latent)
     assert own.decode(np.zeros(shape)).shape == shape
+
+
+def test_few_rows_are_evaluated_on_one_thread_and_the_number_of_threads_comes_back() -> None:
+    def counts() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info()}
+
+    with threadpool_limits(2):
+        with threads_for(FEW_ROWS + 1):
+            assert counts() == {2}
+        with threads_for(1):
+            assert counts() == {1}
+        assert counts() == {2}
+        with pytest.raises(ZeroDivisionError), threads_for(1):
+            raise ZeroDivisionError
+        assert counts() == {2}

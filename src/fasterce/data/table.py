@@ -17,7 +17,7 @@ from pandas.api.extensions import ExtensionDtype
 
 from fasterce.data import dtypes, value_types
 from fasterce.data.dtypes import Column, Dtype
-from fasterce.data.frames import as_kind, as_pandas, copied, frame_of, kind_of
+from fasterce.data.frames import as_kind, as_pandas, cells_of, copied, frame_of, kind_of
 from fasterce.data.schema import MISSING, Feature, Schema, check_table
 from fasterce.errors import InputError, Problem, suggestion
 from fasterce.typing import TABLE_KINDS, Category, Floats, Indices, JsonObject, Mask, Objects, TableKind
@@ -207,7 +207,7 @@ class Table:
             return None
         names = self.schema.names if in_order else list(frame.columns)
         place = {name: k for k, name in enumerate(names)}
-        columns = _cells_of(frame).T.tolist()
+        columns = cells_of(frame)
         codes = []
         for cell in self._cells:
             for value in columns[place[cell.name]]:
@@ -228,8 +228,7 @@ class Table:
     def frame(self, codes: Floats) -> pd.DataFrame:
         """Return the rows as the model saw them in training: same columns, order and dtypes."""
         if self._only_dtype is not None:
-            values = np.where(codes == MISSING, np.nan, codes) if self._only_dtype.kind == "f" else codes
-            return pd.DataFrame(values.astype(self._only_dtype), columns=self._names.view())
+            return pd.DataFrame(self._numbers_of(codes), columns=self._names.view())
         columns: dict[Hashable, Any] = dict.fromkeys(self.columns or self.schema.names)
         of_features, plain = codes.T, self._plain
         for dtype, names, places in plain.numbers:
@@ -337,16 +336,34 @@ class Table:
     def rewrite(self, rows: pd.DataFrame, before: Floats, after: Floats) -> pd.DataFrame:
         """Return `rows` with the changed cells replaced; index, order and, where values fit, dtypes are kept."""
         changed = before != after
+        if self._is_one_array(rows):
+            values = rows.to_numpy(copy=True)
+            values[changed] = self._numbers_of(after[changed])
+            return pd.DataFrame(values, rows.index, rows.columns, copy=False).__finalize__(rows)
         found, names = copied(rows), self.schema.names
         for j in map(int, np.flatnonzero(changed.any(axis=0))):
             column = self._rewrite_column(rows[names[j]], j, after[:, j], changed[:, j])
             found.isetitem(rows.columns.get_loc(names[j]), column)
         return found
 
+    def _is_one_array(self, rows: pd.DataFrame) -> bool:
+        """Return whether the rows are numbers of one dtype, that of all columns."""
+        if self._only_dtype is None or type(rows) is not pd.DataFrame or not rows.columns.equals(self._names):
+            return False
+        return set(rows.dtypes) == {self._only_dtype}
+
+    def _numbers_of(self, codes: Floats) -> Floats:
+        """Return codes as numbers of the only dtype."""
+        assert self._only_dtype is not None
+        return (np.where(codes == MISSING, np.nan, codes) if self._only_dtype.kind == "f" else codes).astype(self._only_dtype)
+
     def _rewrite_column(self, column: pd.Series, j: int, codes: Floats, changed: Mask) -> "pd.Series | Column":
         if column.dtype == self.dtypes[j]:
-            values = column.array.copy()
-            values[changed] = self.column(j, codes[changed])
+            values = self.column(j, codes[changed])
+            if not changed.all() or values.dtype != column.dtype:
+                every = column.array.copy()
+                every[changed] = values
+                values = every
             # pandas infers a text dtype for objects.
             return pd.Series(values, index=column.index, dtype=object) if column.dtype == object else values
         typed = pd.Series(self.column(j, codes), index=column.index)
@@ -546,13 +563,6 @@ def check_columns(X: pd.DataFrame, schema: Schema, option: str, required: Sequen
     if extra:
         fields = {"option": option, "column": extra[0], "expected": schema.names, "extra": extra}
         raise InputError("data.extra_column", **fields, suggestion=suggestion(extra[0], schema.names))
-
-
-def _cells_of(frame: pd.DataFrame) -> Objects:
-    """Return all cells; of a single row with columns of several types a Series is read faster."""
-    if len(frame) == 1 and (row := frame.iloc[0]).dtype == np.dtype(object):
-        return np.asarray(row.to_numpy()[None])
-    return np.asarray(frame.to_numpy(dtype=object))
 
 
 def _typical(column: pd.Series) -> object:

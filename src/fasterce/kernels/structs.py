@@ -63,6 +63,12 @@ def as_struct(values: Kind) -> Kind:
 
     The arrays are shared, so that what a compiled function writes is seen in the tuple. Without compilation
     (`NUMBA_DISABLE_JIT=1`) the tuple itself is returned.
+
+    Raises
+    ------
+    TypeError
+        An array has another memory layout or type than in other tuples of this class. Without this error every function
+        that takes the structure would be compiled again, which takes half a minute.
     """
     if numba.config.DISABLE_JIT:
         return values
@@ -70,7 +76,18 @@ def as_struct(values: Kind) -> Kind:
     parts = [as_struct(part) if isinstance(part, tuple) else part for part in values]
     if kind not in _makers:
         _makers[kind] = _maker(kind, [numba.typeof(part) for part in parts])
-    return _makers[kind][0](*parts)
+    make, structure = _makers[kind]
+    try:
+        found: Kind = make(*parts)
+    except TypeError as error:
+        raise TypeError(f"{kind.__name__}: {_differences(structure, parts)}") from error
+    return found
+
+
+def _differences(structure: Structure, parts: list[Any]) -> str:
+    """Return which values have another type than the fields of a structure."""
+    given = zip(structure.field_dict.items(), map(numba.typeof, parts), strict=True)
+    return "; ".join(f"{name} is {other}, not {known}" for (name, known), other in given if other != known)
 
 
 class _Kept(local):
@@ -98,12 +115,12 @@ def kept_struct(values: Kind) -> Kind:
     return found
 
 
-def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
+def _maker(kind: Any, given: list[Any]) -> tuple[Any, Any]:
     """Return a compiled function from the fields to the structure, and the type of the structure.
 
-    It is compiled as part of this file, so that Numba can keep it on disk.
+    It is compiled as part of this file, so that Numba can keep it on disk; for these types only.
     """
-    names = list(kind._fields)
+    names, field_types = list(kind._fields), [_plain(one) for one in given]
     structure = Structure(list(zip(names, field_types, strict=True)))
     lines = [f"def make_{kind.__name__}({', '.join(names)}):", "    made = new(structure)"]
     lines += [f"    made.{name} = {name}" for name in names] + ["    return made"]
@@ -112,7 +129,15 @@ def _maker(kind: Any, field_types: list[Any]) -> tuple[Any, Any]:
     exec(compile("\n".join(lines), __file__, "exec"), scope)  # nosec B102
     function = scope[f"make_{kind.__name__}"]
     function.__module__ = __name__
-    return compiled(function), structure
+    make: Any = compiled(function).entry
+    make.compile(tuple(field_types))
+    make.disable_compile()
+    return make, structure
+
+
+def _plain(kind: Any) -> Any:
+    """Return the type of a field; an array is contiguous and writable."""
+    return kind.copy(layout="C", readonly=False) if isinstance(kind, types.Array) else kind
 
 
 def arrays_of(values: Kind) -> Kind:

@@ -6,9 +6,9 @@ thousand; with blocks of one shape, the latent vector of a row does not depend o
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -114,9 +114,18 @@ def on_one_thread() -> Any:
     return _blas_threads().limit(limits=1)
 
 
-def threads_for(rows: int) -> Any:
-    """Keep all libraries to one thread for a few rows."""
-    return nullcontext() if rows > FEW_ROWS else _all_threads(_loaded()).limit(limits=1)
+@contextmanager
+def threads_for(rows: int) -> Iterator[None]:
+    """Keep all libraries to one thread for a few rows; those that have one are left alone, which takes no time."""
+    pools = () if rows > FEW_ROWS else _all_threads(_loaded()).lib_controllers
+    before = [(pool, count) for pool in pools if (count := pool.num_threads) not in (None, 1)]
+    try:
+        for pool, _ in before:
+            pool.set_num_threads(1)
+        yield
+    finally:
+        for pool, count in before:
+            pool.set_num_threads(count)
 
 
 def _loaded() -> tuple[bool, ...]:

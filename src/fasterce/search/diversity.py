@@ -23,16 +23,18 @@ def chosen(pool: Pool, row: Floats, n: int, diversity: float, fewest: bool = Fal
     if pool.codes.shape[1] == 0:
         return pool
     changed = pool.codes != row[:, None, :]
-    every = np.arange(len(row))
+    every, most = np.arange(len(row)), min(n, pool.codes.shape[1])
     if fewest:
         pool = replace(pool, cost=pool.cost + ONE_MORE * changed.sum(axis=2))
     cost = np.where(pool.valid, pool.cost, np.inf)
     alike, more = np.zeros(cost.shape), np.zeros(cost.shape)
     order, there = [], []
-    for _ in range(min(n, cost.shape[1])):
+    for turn in range(most):
         pick = (_penalized(cost, alike, diversity, config) + more).argmin(axis=1)
         order.append(pick)
         there.append(np.isfinite(cost[every, pick]))
+        if turn == most - 1:
+            break
         mine = changed[every, pick]
         alike = np.maximum(alike, _likeness(changed, mine))
         more = np.where(~(mine[:, None, :] & ~changed).any(axis=2), LAST, more)

@@ -1,6 +1,8 @@
 """Status, problems and verification of queries, and the explanation made of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,10 +18,8 @@ from fasterce.explanation import (
     MODEL_ERROR,
     NONE_FOUND,
     STOPPED,
-    CompiledUsage,
     CounterfactualArrays,
     Explanation,
-    Infeasibility,
 )
 from fasterce.models.predictions import FAILED, Predictions
 from fasterce.models.predictor import Predictor
@@ -69,7 +69,7 @@ class QueryLedger:
     @property
     def reason(self) -> list[str]:
         """The problems of each query as text."""
-        return [" ".join(problem.text() for problem in problems) for problems in self.problems]
+        return _texts(self.problems)
 
     def record(
         self, rows: Indices, own: Predictions, supposed: Predictions, targets: QueryTargets, failure: Problem | None
@@ -227,41 +227,49 @@ def labelled(classes: tuple[object, ...], positions: NDArray[np.intp], index: pd
     return pd.Series([classes[k] if k >= 0 else None for k in positions], index=index, dtype=object, name=name)
 
 
-def _predictions(ledger: QueryLedger, predictor: Predictor, index: pd.Index) -> pd.Series:
-    """Return the predicted labels or numbers."""
+def _series(ledger: QueryLedger, predictor: Predictor, index: pd.Index) -> dict[str, Any]:
+    """Return what makes each column of the result. It holds arrays and classes only, no model."""
+    column = partial(pd.Series, index=index, dtype=object)
+    prediction = partial(labelled, predictor.classes, ledger.predicted, index, "prediction")
     if predictor.numbers is not None:
-        return pd.Series(ledger.value, index, name="prediction")
-    return labelled(predictor.classes, ledger.predicted, index, "prediction")
+        prediction = partial(pd.Series, ledger.value, index, name="prediction")
+    return {
+        "status": partial(column, ledger.status, name="status"),
+        "reason": partial(_reasons, tuple(ledger.problems), index),
+        "prediction": prediction,
+        "target": partial(column, ledger.target.shown(predictor.classes, ledger.predicted), name="target"),
+        "score": partial(pd.Series, ledger.value, index, name="score"),
+    }
 
 
-def explanation(
-    ledger: QueryLedger,
-    verifier: Verifier,
-    arrays: CounterfactualArrays,
-    compiled: CompiledUsage | None,
-    seconds: float,
-    infeasible: dict[int, Infeasibility],
-) -> Explanation:
-    """Return the result of a call, with the labels and probabilities that verification obtained."""
-    rows, predictor = verifier.rows, verifier.predictor
+def _texts(problems: Sequence[Sequence[Problem]]) -> list[str]:
+    return [" ".join(problem.text() for problem in one) for one in problems]
+
+
+def _reasons(problems: Sequence[Sequence[Problem]], index: pd.Index) -> pd.Series:
+    return pd.Series(_texts(problems), index=index, dtype=object, name="reason")
+
+
+def with_predictions(arrays: CounterfactualArrays, verifier: Verifier) -> CounterfactualArrays:
+    """Return counterfactuals with the labels and probabilities that verification obtained."""
     verified = verifier.predictions_of(arrays)
     probabilities = arrays.probabilities if arrays.probabilities.shape[1] else None
-    if verified.values is not None and predictor.numbers is None:
+    if verified.values is not None and verifier.predictor.numbers is None:
         probabilities = verified.values
+    return arrays.with_predictions(verified.classes, probabilities)
+
+
+def explanation(ledger: QueryLedger, verifier: Verifier, arrays: CounterfactualArrays, **about: Any) -> Explanation:
+    """Return the result of a call; `arrays` have the model's predictions, `about` are further fields of the result."""
+    rows, predictor = copied(verifier.rows), verifier.predictor
     return Explanation(
-        rows=copied(rows),
-        status=pd.Series(ledger.status, index=rows.index, dtype=object, name="status"),
-        reason=pd.Series(ledger.reason, index=rows.index, dtype=object, name="reason"),
-        prediction=_predictions(ledger, predictor, rows.index),
-        target=pd.Series(ledger.target.shown(predictor.classes, ledger.predicted), rows.index, dtype=object, name="target"),
-        score=pd.Series(ledger.value, rows.index, name="score"),
-        arrays=arrays.with_predictions(verified.classes, probabilities),
+        rows=rows,
+        **_series(ledger, predictor, rows.index),
+        arrays=arrays,
         probabilities=verifier.values if predictor.numbers is None else None,
         problems=tuple(ledger.problems),
         table=predictor.table,
         usage=predictor.usage,
-        seconds=seconds,
-        compiled=compiled,
-        infeasible=infeasible,
         classes=predictor.classes if predictor.numbers is None else (),
+        **about,
     )

@@ -9,13 +9,14 @@ import numpy as np
 
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
+from fasterce.constraints.compile.program import no_links
 from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
-from fasterce.kernels.links import NO_LINKS, Links
+from fasterce.kernels.links import NO_LIMITS, Links
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_table
 from fasterce.kernels.search import search_block
 from fasterce.kernels.state import memory
-from fasterce.kernels.structs import as_struct, kept_struct
+from fasterce.kernels.structs import arrays_of, as_struct, kept_struct
 from fasterce.latent.runtime import spread
 from fasterce.search.distance import Distance
 from fasterce.search.levels import Levels
@@ -109,7 +110,8 @@ class CandidateSearch:
 
         def search(first: int) -> None:
             # Each block has structures of its own: threads that count references to the same ones wait for each other.
-            inputs = kept_struct(self.scorer), kept_struct(space), as_struct(queries), starts
+            links = kept_struct(queries.links) if queries.links.limits is NO_LIMITS else queries.links
+            inputs = kept_struct(self.scorer), kept_struct(space), as_struct(queries._replace(links=links)), starts
             kept = _memory.of(self.scorer, space, effort)
             search_block(*inputs, first, min(first + BLOCK, rows), *kept, as_struct(found))
 
@@ -202,7 +204,7 @@ def _new_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Spac
     features = domain.base.shape[1]
     curve_start, knots, heights, slope = _curves(distance, features)
     down, up = np.ones((2, features)) if distance.factors is None else distance.factors
-    return Space(
+    found = Space(
         numeric=tables.numeric,
         scale=tables.scale,
         single=tables.single,
@@ -229,6 +231,7 @@ def _new_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Spac
         counted=np.ones(features, dtype=np.bool_) if domain.counted is None else domain.counted,
         most_changes=features if domain.most_changes is None else domain.most_changes,
     )
+    return arrays_of(found)
 
 
 def make_queries(domain: Domain, targets: QueryTargets, lowest: float) -> Queries:
@@ -258,9 +261,7 @@ def make_queries(domain: Domain, targets: QueryTargets, lowest: float) -> Querie
 
 def _links(domain: Domain) -> Links:
     """Return the constraints the search keeps by itself; candidates are completed afterwards where these call functions."""
-    return (
-        NO_LINKS._replace(linked=np.zeros(domain.base.shape[1], dtype=np.bool_)) if domain.calls_functions else domain.links
-    )
+    return no_links(domain.base.shape[1]) if domain.calls_functions else domain.links
 
 
 def _targets(targets: QueryTargets, rows: int) -> tuple[int, Indices, Floats, Floats]:

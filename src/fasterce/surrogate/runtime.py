@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_TREES, RELU, Network, Scorer
 from fasterce.kernels.score import outputs
+from fasterce.kernels.structs import arrays_of
 from fasterce.typing import Floats, Floats32, Indices, Mask
 
 # The lower end of scores that have none.
@@ -56,7 +57,7 @@ class Surrogate:
             weights=np.ascontiguousarray(self.weight, dtype=np.float64).ravel(),
             offsets=self.offset.astype(np.float64),
         )
-        return Scorer(NETWORK, NO_TREES, network, len(self.offset), IDENTITY, exact=False, error=self.error)
+        return arrays_of(Scorer(NETWORK, NO_TREES, network, len(self.offset), IDENTITY, exact=False, error=self.error))
 
     @property
     def tables(self) -> list[Floats]:

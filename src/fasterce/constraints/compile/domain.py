@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fasterce.constraints.compile.dependencies import Dependencies, Dependency
-from fasterce.constraints.compile.program import limits_of
+from fasterce.constraints.compile.program import limits_of, no_links
 from fasterce.data.codec import Block, Codec
 from fasterce.data.schema import MISSING
-from fasterce.kernels.links import NO_LINKS, Links
+from fasterce.kernels.links import Links
 from fasterce.typing import Floats, Indices, Mask
 
 # A numeric feature that moves less than this in the encoded matrix keeps its value.
@@ -107,9 +107,9 @@ class Domain:
     def links(self) -> Links:
         """The constraints between features and the limits of each as arrays for the compiled loops."""
         features = self.base.shape[1]
-        linked = np.zeros(features, dtype=np.bool_)
         if self.dependencies is None:
-            return NO_LINKS._replace(linked=linked)
+            return no_links(features)
+        linked = np.zeros(features, dtype=np.bool_)
         linked[[j for dependency in self.dependencies.dependencies for j in dependency.features]] = True
         return self.dependencies.links._replace(limits=limits_of(self), linked=linked)
 

@@ -1,13 +1,14 @@
 """Constraints between features as arrays for the compiled loops: formulas become programs in postfix form."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fasterce.constraints.formula import MOST_FACTORS, Node
 from fasterce.kernels import links as kernel
-from fasterce.kernels.links import NO_LIMITS, Limits, Links
+from fasterce.kernels.links import NO_LIMITS, NO_LINKS, Limits, Links
 from fasterce.kernels.structs import arrays_of
 from fasterce.typing import Mask
 
@@ -60,6 +61,12 @@ def depth_of(program: Program) -> int:
         held += 1 if operation in (kernel.NUMBER, kernel.FEATURE) else -1 if operation >= kernel.ADD else 0
         most = max(most, held)
     return most
+
+
+@cache
+def no_links(features: int) -> Links:
+    """Return no constraints between so many features, the same object in every call: its structure is kept."""
+    return NO_LINKS._replace(linked=np.zeros(features, dtype=np.bool_))
 
 
 def links_of(dependencies: Sequence["Dependency"], settles: bool) -> Links:

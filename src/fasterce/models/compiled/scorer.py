@@ -11,6 +11,7 @@ from scipy.special import expit
 from fasterce.config import CompiledConfig
 from fasterce.kernels.arrays import NETWORK, NO_NETWORK, NO_TREES, TREES, Scorer
 from fasterce.kernels.score import outputs
+from fasterce.kernels.structs import arrays_of
 from fasterce.models.adapters import OnnxModel, adapt
 from fasterce.models.compiled.columns import Columns
 from fasterce.models.compiled.form import DECISION, DECISIONS, NUMBER, PROBABILITY, OutputMap
@@ -162,13 +163,13 @@ def _scorer(structure: ModelTrees | Layers, prober: Prober, output_map: OutputMa
     )
     if isinstance(structure, Layers):
         network, exact = network_on_codes(structure, prober, output_map, codes)
-        return found._replace(kind=NETWORK, network=network, exact=exact)
+        return arrays_of(found._replace(kind=NETWORK, network=network, exact=exact))
     # XGBoost treats what a sparse matrix leaves out as missing.
     sparse = structure.single and hasattr(prober.transform(prober.table.frame(codes[:1])), "toarray")
     preprocessor = learn_preprocessor(prober.transform, prober.table, codes, sparse).with_dtype(np.float64)
     columns = Columns(prober.transform, prober.table, preprocessor, prober.row)
     error = SINGLE_ROUNDING if structure.single else DOUBLE_ROUNDING
-    return found._replace(trees=trees_on_codes(structure, columns, output_map), error=error)
+    return arrays_of(found._replace(trees=trees_on_codes(structure, columns, output_map), error=error))
 
 
 def _checked(scorer: Scorer, reader: ScorerReader, reference: ReferenceRows, config: CompiledConfig, kind: str) -> ReadScorer:
