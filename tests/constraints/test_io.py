@@ -1,7 +1,7 @@
 """Rules as plain data: there and back again exactly, and one sentence for what is not a rule."""
 
-import builtins
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,7 @@ def test_yaml_never_builds_objects(tmp_path: Path) -> None:
 
 
 def test_without_pyyaml_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def no_yaml(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "yaml":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", no_yaml)
+    monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(MissingExtraError, match=r'pip install "fasterce\[yaml\]"'):
         c.save([c.AtMost(2)], tmp_path / "r.yaml")
     c.save([c.AtMost(2)], tmp_path / "r.json")

@@ -29,6 +29,7 @@ def linear_world(seed: int, target: str) -> World:
         nullable=np.zeros(len(kinds), dtype=np.bool_),
         extrapolate=True,
         bias=rng.normal(size=1),
+        curvature=np.zeros(len(kinds)),
     )
     scorer = world.scorer._replace(network=network)
     return replace(world, scorer=scorer, targets=make_targets(rng, scorer, target, world.domain.base))
