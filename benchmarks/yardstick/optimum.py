@@ -21,8 +21,8 @@ KEPT = Path(__file__).parents[1] / ".work" / "optima"
 # Change it when optima are computed otherwise, so that kept ones are computed again.
 VERSION = 1
 NEAR = 1.01
-# Below this share of the optimum a distance contradicts the proof. On grids of millions of steps HiGHS is off by up to the slack
-# it is given; a smaller distance counts as the optimum itself.
+# Below this share of the optimum a distance contradicts the proof. On grids of millions of steps HiGHS is off by up to the
+# slack it is given; a smaller distance counts as the optimum itself.
 CONTRADICTION = 1 - SLACK
 
 
