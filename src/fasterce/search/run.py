@@ -278,7 +278,6 @@ def _checked(
 
 def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, plan: SearchPlan) -> CounterfactualArrays:
     """Search with all methods, verify the best candidates in one call, and rank those the model confirms by distance."""
-    names = [name for name, _ in plan.variants]
     if context.evaluator.limits.until is not None:
 
         def distance(own: Indices, codes: Floats) -> Floats:
@@ -304,6 +303,14 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
         _note_search(context, rows, any_of(pool.valid), verifier, plan)
     if plan.options.n > 1:
         kept &= ~pool.repeated(kept)
+    return _ranked(context, rows, plan, pool, group, kept, value)
+
+
+def _ranked(
+    context: SearchContext, rows: Indices, plan: SearchPlan, pool: Pool, group: Indices, kept: Mask, value: Floats
+) -> CounterfactualArrays:
+    """Return the kept candidates of each query, the cheapest first; `group` is the position of the method of each."""
+    names = np.array([name for name, _ in plan.variants], dtype=object)
     row, candidate = np.nonzero(kept)
     order = np.lexsort((candidate, pool.cost[row, candidate], row))
     row, candidate = row[order], candidate[order]
@@ -312,7 +319,7 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
     return CounterfactualArrays(
         query=rows[row],
         rank=np.arange(len(row)) - np.searchsorted(row, row),
-        method=np.array(names, dtype=object)[group[candidate]],
+        method=names[group[candidate]],
         before=context.domain.row[row],
         codes=codes,
         distance=context.distance.total(codes, context.domain.row[row]),
