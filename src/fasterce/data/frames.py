@@ -41,11 +41,21 @@ def frame_of(columns: Mapping[Hashable, Any], names: pd.Index, rows: int) -> pd.
     return found
 
 
+def _arrays_of(frame: pd.DataFrame) -> list[Any]:
+    """Return the arrays of the columns, none where this pandas does not give them."""
+    arrays = getattr(frame, "_iter_column_arrays", None)
+    return [] if arrays is None else list(arrays())
+
+
+def dtypes_of(frame: pd.DataFrame) -> set[Any]:
+    """Return the dtypes of the columns, without the Series that `frame.dtypes` makes of them."""
+    return {one.dtype for one in _arrays_of(frame)} or set(frame.dtypes)
+
+
 def cells_of(frame: pd.DataFrame) -> list[list[Any]]:
     """Return the cells of every column. The arrays are read directly where they hold numbers, text or objects: a column as a
     Series takes longer than its few cells."""
-    arrays = getattr(frame, "_iter_column_arrays", None)
-    columns = [] if arrays is None else list(arrays())
+    columns = _arrays_of(frame)
     if columns and all(one.dtype.kind in "iufbO" for one in columns):
         return [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in columns]
     cells: list[list[Any]] = frame.to_numpy(dtype=object).T.tolist()

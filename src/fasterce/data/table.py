@@ -17,7 +17,7 @@ from pandas.api.extensions import ExtensionDtype
 
 from fasterce.data import dtypes, value_types
 from fasterce.data.dtypes import Column, Dtype
-from fasterce.data.frames import as_kind, as_pandas, cells_of, copied, frame_of, kind_of
+from fasterce.data.frames import as_kind, as_pandas, cells_of, copied, dtypes_of, frame_of, kind_of
 from fasterce.data.schema import MISSING, Feature, Schema, check_table
 from fasterce.errors import InputError, Problem, suggestion
 from fasterce.typing import TABLE_KINDS, Category, Floats, Indices, JsonObject, Mask, Objects, TableKind
@@ -350,7 +350,7 @@ class Table:
         """Return whether the rows are numbers of one dtype, that of all columns."""
         if self._only_dtype is None or type(rows) is not pd.DataFrame or not rows.columns.equals(self._names):
             return False
-        return set(rows.dtypes) == {self._only_dtype}
+        return dtypes_of(rows) == {self._only_dtype}
 
     def _numbers_of(self, codes: Floats) -> Floats:
         """Return codes as numbers of the only dtype."""

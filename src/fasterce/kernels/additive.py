@@ -1,8 +1,9 @@
 """The cheapest candidate where margins and costs are sums over features: branch and bound over the changes of one query.
 
-Features are decided in the order of their best rate of gain per cost, but numbers with small units last. The bound of what
-is undecided is its linear relaxation: the segments of the features' concave hulls, the best rates first. For linear models
-this mostly proves the optimum in some ten to hundred steps.
+A node limits what each feature may become. Its bound takes the edges of the lower convex hulls of cost over gain, the best
+rates first, until the target is reached: at most one feature is then between two points of its hull. Moved to the next value
+it may have, this is a candidate; the node is divided at that value. For linear models this mostly proves the optimum in some
+five to fifty nodes.
 """
 
 import math
@@ -11,91 +12,95 @@ from typing import NamedTuple
 import numpy as np
 
 from fasterce.kernels.arrays import Int64s, Network, Queries, Space
-from fasterce.kernels.basics import sort_order
+from fasterce.kernels.basics import copy_to, lowest, sort_order
 from fasterce.kernels.edits import at_precision, change_cost
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace
 from fasterce.kernels.score import MISSING
-from fasterce.typing import Floats
+from fasterce.typing import Floats, Mask
 
 # A candidate counts as cheaper only by more than rounding.
 LEAST = 1e-9
-# Steps of branch and bound per query; each adds up the segments of some features.
-MOST_STEPS = 4000
-# Numbers whose units cost less than this share of the bound are decided last, the finest at the end.
-FINE = 0.01
+# Nodes with a bound this little below the best candidate are not divided.
+NEGLIGIBLE = 1e-6
+# Most nodes that are divided per query; each bound takes a few microseconds.
+MOST_NODES = 400
 
 
 class Items(NamedTuple):
-    """The features that gain, in the order in which they are decided, and the decisions on them so far."""
+    """The features that gain, by position: the points of their costs, and the nodes that are left.
+
+    A place is the value of a number, and the point of a category.
+    """
 
     count: Int64s  # type: ignore[assignment]
-    """Number of features that gain, of segments, and of steps (3,)."""
+    """Number of features that gain, of points, and of nodes (3,)."""
     feature: Int64s
+    graded: Mask
+    """Which are numbers: these may have any value between two points."""
+    slope: Floats
+    """Gain per unit of the value of a number."""
     first: Int64s
-    """First segment of each, as they were listed."""
-    rank: Int64s
-    """Position of each feature in `feature` (features,)."""
-    rate: Floats
-    """What features are ordered by."""
-    order: Int64s
-    top: Floats
-    """Most that so many features gain together (features + 1,)."""
+    """First point of each; the first is the query's own value (features + 1,)."""
     gain: Floats
-    """Most that a feature gains, by position; and what numbers gain per unit (2, features)."""
-    segment_gain: Floats
-    segment_cost: Floats
-    segment_rank: Int64s
-    segment_rate: Floats
-    segment_order: Int64s
-    choice: Int64s
-    """Options of each position tried so far, -1 if it has not begun (features + 1,)."""
-    low: Int64s
-    high: Int64s
-    """Next units of a number to be tried, below and above what the relaxation takes."""
-    most: Int64s
-    """All units of a number."""
-    rest: Floats
-    """Bound if a feature is left as it is."""
-    value: Floats
-    """Value of each position that is decided."""
-    short: Floats
-    """Margin that is missing before each position is decided (features + 1,)."""
     cost: Floats
-    changes: Int64s
+    value: Floats
+    top: Int64s
+    """Positions, the largest gain first."""
+    order: Int64s
+    draft: Floats
+    low: Floats
+    """The places each feature may take in the node that is bounded, from the one with the least gain."""
+    high: Floats
+    at: Floats
+    """The places of its bound, and their gains and costs."""
+    at_gain: Floats
+    at_cost: Floats
+    next: Floats
+    """The end of the next edge of each hull, with its gain and cost, and the cost per gain of the edge."""
+    next_gain: Floats
+    next_cost: Floats
+    rate: Floats
+    node_low: Floats
+    node_high: Floats
+    node_bound: Floats
+    node_feature: Int64s
+    """Position of the feature at which a node is divided, and the places below and above."""
+    node_below: Floats
+    node_above: Floats
 
 
-def items(features: int, segments: int) -> Items:
+def items(features: int, points: int) -> Items:
     """Return arrays for one query after another."""
+    places, nodes = np.zeros((9, features)), np.zeros((2, MOST_NODES + 2, features))
     return Items(
         count=np.zeros(3, np.int64),
         feature=np.zeros(features, np.int64),
-        first=np.zeros(features, np.int64),
-        rank=np.zeros(features, np.int64),
-        rate=np.zeros(features),
-        order=np.zeros(features, np.int64),
-        top=np.zeros(features + 1),
-        gain=np.zeros((2, features)),
-        segment_gain=np.zeros(segments),
-        segment_cost=np.zeros(segments),
-        segment_rank=np.zeros(segments, np.int64),
-        segment_rate=np.zeros(segments),
-        segment_order=np.zeros(segments, np.int64),
-        choice=np.zeros(features + 1, np.int64),
-        low=np.zeros(features + 1, np.int64),
-        high=np.zeros(features + 1, np.int64),
-        most=np.zeros(features + 1, np.int64),
-        rest=np.zeros(features + 1),
-        value=np.zeros(features + 1),
-        short=np.zeros(features + 1),
-        cost=np.zeros(features + 1),
-        changes=np.zeros(features + 1, np.int64),
+        graded=np.zeros(features, np.bool_),
+        slope=np.zeros(features),
+        first=np.zeros(features + 1, np.int64),
+        gain=np.zeros(points),
+        cost=np.zeros(points),
+        value=np.zeros(points),
+        top=np.zeros(features, np.int64),
+        order=np.zeros(max(features, points), np.int64),
+        draft=np.zeros(max(features, points)),
+        low=places[0].copy(),
+        high=places[1].copy(),
+        at=places[2].copy(),
+        at_gain=places[3].copy(),
+        at_cost=places[4].copy(),
+        next=places[5].copy(),
+        next_gain=places[6].copy(),
+        next_cost=places[7].copy(),
+        rate=places[8].copy(),
+        node_low=nodes[0].copy(),
+        node_high=nodes[1].copy(),
+        node_bound=np.zeros(MOST_NODES + 2),
+        node_feature=np.zeros(MOST_NODES + 2, np.int64),
+        node_below=np.zeros(MOST_NODES + 2),
+        node_above=np.zeros(MOST_NODES + 2),
     )
-
-
-@compiled
-def unit_of(space: Space, j: int) -> float:
-    return space.step[j] if space.step[j] > 0.0 else 1.0 / space.scale[j]
 
 
 @compiled
@@ -106,12 +111,13 @@ def is_graded(space: Space, queries: Queries, q: int, j: int) -> bool:
 
 @compiled
 def straight_numbers(network: Network, space: Space, queries: Queries, q: int) -> bool:
-    """Return whether what a number adds, and what it costs, are straight lines, for every number that may be changed."""
+    """Return whether what a number adds is a straight line, and its cost grows with the change, for every number that may be
+    changed."""
     for j in range(len(space.numeric)):
         if space.numeric[j] and queries.free[q, j]:
             if queries.may_be_missing[q, j] and queries.base[q, j] != MISSING:
                 return False
-            if space.flat[j] != 0.0:
+            if space.flat[j] != 0.0 or queries.base[q, j] != queries.row[q, j]:
                 return False
             knots = network.start[j + 1] - network.start[j] - (1 if network.nullable[j] else 0)
             if knots > 2 or (knots == 2 and not network.extrapolate):
@@ -120,213 +126,265 @@ def straight_numbers(network: Network, space: Space, queries: Queries, q: int) -
 
 
 @compiled
-def hull_of(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, own: float) -> float:
-    """Append the concave hull of what feature j gains for its cost; return the most it gains."""
-    edits, margin, count = work.edits, work.margin, kept.count
-    spent = change_cost(space, j, queries.base[q, j], queries.row[q, j])
-    gained, straight = 0.0, is_graded(space, queries, q, j)
-    while count[1] < len(kept.segment_gain):
-        rate, pick, most = 0.0, -1, LEAST
-        for e in range(edits.first[j], edits.first[j + 1]):
-            more = margin[e] - own - gained
-            each = more / max(edits.cost[e] - spent, LEAST)
-            # All values of a number on one side of its own have the same rate: the last gains the most.
-            if more > LEAST and (more > most if straight else each > rate):
-                rate, pick, most = each, e, more
-        if pick < 0:
-            break
-        place = count[1]
-        kept.segment_gain[place] = margin[pick] - own - gained
-        kept.segment_cost[place] = max(edits.cost[pick] - spent, LEAST)
-        kept.segment_rank[place] = j
-        count[1] += 1
-        gained, spent = margin[pick] - own, max(edits.cost[pick], spent)
-    return gained
+def add_point(kept: Items, gain: float, cost: float, value: float) -> None:
+    """Append a point of the feature at position `count[0]`, unless it gains no more than the one before."""
+    last = kept.count[1] - 1
+    if last < kept.first[kept.count[0]] or gain > kept.gain[last] + LEAST:
+        kept.gain[last + 1], kept.cost[last + 1], kept.value[last + 1] = gain, cost, value
+        kept.count[1] += 1
 
 
 @compiled
-def list_items(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, own: float, short: float) -> None:
-    """Write the features that gain, and the segments of their hulls; all single edits of the query are scored.
+def add_number(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, own: float) -> None:
+    """Add the points of a number: its own value, the knots of its cost curve on the side that gains, and the end of its
+    range, which is among its edits."""
+    edits, base, row = work.edits, queries.base[q, j], queries.row[q, j]
+    first, last = edits.first[j], edits.last[j] - 1
+    end = last if work.margin[last] > work.margin[first] else first
+    most, to = work.margin[end] - own, edits.value[end]
+    if most <= LEAST or to == base:
+        return
+    place = kept.count[0]
+    slope = most / (to - base)
+    kept.feature[place], kept.graded[place], kept.slope[place] = j, True, slope
+    add_point(kept, 0.0, 0.0, base)
+    first, after = space.curve_start[j], space.curve_start[j + 1]
+    for k in range(after - first):
+        knot = space.curve_knots[first + k if to > base else after - 1 - k]
+        if min(base, to) < knot < max(base, to):
+            value = at_precision(space, queries, q, j, knot)
+            if (value - base) * slope < most - LEAST:
+                add_point(kept, (value - base) * slope, change_cost(space, j, value, row), value)
+    add_point(kept, most, change_cost(space, j, to, row), to)
+    kept.count[0] += 1
 
-    What can be divided finely is decided last, when the relaxation of the rest is nearly exact.
-    """
-    edits, base, count = work.edits, queries.base[q], kept.count
-    count[0] = count[1] = 0
-    for j in range(len(base)):
-        first = count[1]
-        most = hull_of(space, queries, q, work, kept, j, own) if queries.free[q, j] else 0.0
-        if most > 0.0:
-            place = count[0]
-            kept.feature[place], kept.first[place], kept.gain[0, j] = j, first, most
-            count[0] += 1
+
+@compiled
+def add_category(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, own: float) -> None:
+    """Add the points of a category, or of a number that is missing: of its edits those for which nothing gains as much for
+    less."""
+    edits = work.edits
+    first, spent = edits.first[j], change_cost(space, j, queries.base[q, j], queries.row[q, j])
+    count = edits.first[j + 1] - first
+    for e in range(count):
+        kept.draft[e] = work.margin[first + e] - own
+    sort_order(kept.draft, count, kept.order)
+    place, start = kept.count[0], kept.count[1]
+    kept.feature[place], kept.graded[place] = j, False
+    add_point(kept, 0.0, 0.0, queries.base[q, j])
+    for k in range(count):
+        e = first + kept.order[k]
+        gain, cost = work.margin[e] - own, max(edits.cost[e] - spent, LEAST)
+        if gain > LEAST:
+            while kept.count[1] > start + 1 and kept.cost[kept.count[1] - 1] >= cost:
+                kept.count[1] -= 1
+            add_point(kept, gain, cost, edits.value[e])
+    if kept.count[1] > start + 1:
+        kept.count[0] += 1
+    else:
+        kept.count[1] = start
+
+
+@compiled
+def list_items(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, own: float) -> None:
+    """Write the features that gain, and the points of their costs; all single edits of the query are scored."""
+    kept.count[0] = kept.count[1] = 0
+    for j in range(len(space.numeric)):
+        kept.first[kept.count[0]] = kept.count[1]
+        if queries.free[q, j] and work.edits.first[j] < work.edits.first[j + 1]:
             if is_graded(space, queries, q, j):
-                # The ends of the range are among the values: one of them gains the most.
-                last = edits.last[j] - 1
-                end = last if work.margin[last] - own > 0.0 else edits.first[j]
-                kept.gain[1, j] = (work.margin[end] - own) / (edits.value[end] - base[j]) * unit_of(space, j)
-    for k in range(count[1]):
-        kept.segment_rate[k] = -kept.segment_gain[k] / kept.segment_cost[k]
-    sort_order(kept.segment_rate, count[1], kept.segment_order)
-    fine = FINE * relaxed_cost(kept, 0, short)
-    for place in range(count[0]):
-        j, first = kept.feature[place], kept.first[place]
-        least = kept.segment_cost[first]
-        if is_graded(space, queries, q, j):
-            least *= abs(kept.gain[1, j]) / kept.gain[0, j]
-        kept.rate[place] = kept.segment_rate[first] if least > fine else 1.0 / least
-    sort_order(kept.rate, count[0], kept.order)
-    for place in range(count[0]):
-        kept.rank[kept.feature[kept.order[place]]] = place
-    for k in range(count[1]):
-        kept.segment_rank[k] = kept.rank[kept.segment_rank[k]]
-
-
-@compiled
-def relaxed_cost(kept: Items, place: int, short: float) -> float:
-    """Return the least that the missing margin costs with shares of the changes of undecided features."""
-    total = 0.0
-    for k in range(kept.count[1] if short > 0.0 else 0):
-        segment = kept.segment_order[k]
-        if kept.segment_rank[segment] < place:
-            continue
-        gain = kept.segment_gain[segment]
-        if gain >= short:
-            return total + short / gain * kept.segment_cost[segment]
-        total += kept.segment_cost[segment]
-        short -= gain
-    return math.inf if short > 0.0 else total
+                add_number(space, queries, q, work, kept, j, own)
+            else:
+                add_category(space, queries, q, work, kept, j, own)
+    kept.first[kept.count[0]] = kept.count[1]
+    for p in range(kept.count[0]):
+        kept.draft[p] = -kept.gain[kept.first[p + 1] - 1]
+    sort_order(kept.draft, kept.count[0], kept.top)
 
 
 @compiled
 def fewest_changes(kept: Items, short: float) -> int:
     """Return how few features together can reach the target, one more than there are if all of them cannot."""
     for k in range(kept.count[0]):
-        kept.rate[k] = -kept.gain[0, kept.feature[k]]
-    sort_order(kept.rate, kept.count[0], kept.choice)
-    fewest = kept.count[0] + 1
-    for k in range(kept.count[0]):
-        kept.top[k + 1] = kept.top[k] - kept.rate[kept.choice[k]]
-        if kept.top[k + 1] >= short and k + 1 < fewest:
-            fewest = k + 1
-    return fewest
+        short -= kept.gain[kept.first[kept.top[k] + 1] - 1]
+        if short <= 0.0:
+            return k + 1
+    return kept.count[0] + 1
 
 
 @compiled
-def begin_items(kept: Items, short: float, cost: float) -> None:
-    """Begin the search with nothing decided."""
-    kept.choice[0], kept.short[0], kept.cost[0], kept.changes[0], kept.count[2] = -1, short, cost, 0, 0
+def start_of(kept: Items, p: int) -> float:
+    """Return the place at which a feature is not changed."""
+    return kept.value[kept.first[p]] if kept.graded[p] else float(kept.first[p])
 
 
 @compiled
-def relaxed_units(kept: Items, place: int, short: float, j: int) -> int:
-    """Return how many whole units of number j the relaxation takes."""
-    for k in range(kept.count[1]):
-        segment = kept.segment_order[k]
-        if kept.segment_rank[segment] == place:
-            return math.floor(min(kept.segment_gain[segment], max(short, 0.0)) / abs(kept.gain[1, j]))
-        if kept.segment_rank[segment] > place:
-            short -= kept.segment_gain[segment]
-    return 0
+def end_of(kept: Items, p: int) -> float:
+    """Return the place at which a feature gains the most."""
+    last = kept.first[p + 1] - 1
+    return kept.value[last] if kept.graded[p] else float(last)
 
 
 @compiled
-def begin_place(
-    space: Space, queries: Queries, q: int, work: Workspace, kept: Items, own: float, place: int, j: int
-) -> None:  # fmt: skip
-    """Prepare the options of a feature: units of a number, below and above what the relaxation takes, or bounds of edits."""
-    edits, cost, short = work.edits, kept.cost[place], kept.short[place]
-    kept.choice[place] = 0
-    kept.rest[place] = cost + relaxed_cost(kept, place + 1, short)
-    if is_graded(space, queries, q, j):
-        kept.most[place] = math.floor(kept.gain[0, j] / abs(kept.gain[1, j]) + LEAST)
-        kept.low[place] = min(relaxed_units(kept, place, short, j), kept.most[place])
-        kept.high[place] = kept.low[place] + 1
+def gain_at(kept: Items, p: int, place: float) -> float:
+    if kept.graded[p]:
+        return (place - kept.value[kept.first[p]]) * kept.slope[p]
+    return kept.gain[int(place)]
+
+
+@compiled
+def cost_at(space: Space, queries: Queries, q: int, kept: Items, p: int, place: float) -> float:
+    if kept.graded[p]:
+        return change_cost(space, kept.feature[p], place, queries.row[q, kept.feature[p]])
+    return kept.cost[int(place)]
+
+
+@compiled
+def find_edge(space: Space, queries: Queries, q: int, kept: Items, p: int) -> None:
+    """Write the edge of the hull of a feature that begins at its place: of those to later points the one with the best rate."""
+    gain, cost, most = kept.at_gain[p], kept.at_cost[p], gain_at(kept, p, kept.high[p])
+    rate = kept.rate[p] = math.inf
+    if most <= gain + LEAST:
         return
-    spent = change_cost(space, j, queries.base[q, j], queries.row[q, j])
-    for e in range(edits.first[j], edits.first[j + 1]):
-        gain = work.margin[e] - own
-        work.total[e] = math.inf
-        if gain > 0.0:
-            work.total[e] = cost + edits.cost[e] - spent + relaxed_cost(kept, place + 1, short - gain)
+    for k in range(kept.first[p], kept.first[p + 1]):
+        more = kept.gain[k] - gain
+        if more > LEAST and kept.gain[k] <= most and kept.cost[k] - cost <= rate * more:
+            rate = (kept.cost[k] - cost) / more
+            kept.next[p] = kept.value[k] if kept.graded[p] else float(k)
+            kept.next_gain[p], kept.next_cost[p] = kept.gain[k], kept.cost[k]
+    end = cost_at(space, queries, q, kept, p, kept.high[p])
+    if kept.graded[p] and end - cost <= rate * (most - gain):
+        rate = (end - cost) / (most - gain)
+        kept.next[p], kept.next_gain[p], kept.next_cost[p] = kept.high[p], most, end
+    kept.rate[p] = rate
 
 
 @compiled
-def decide_number(
-    space: Space, queries: Queries, q: int, kept: Items, place: int, j: int, best: float
-) -> bool:  # fmt: skip
-    """Decide a number; return whether there was something left that may cost less than `best`.
-
-    The bound is convex in the number of units, so that nothing beyond a number of units that costs too much is tried.
-    """
-    base, row, unit = queries.base[q, j], queries.row[q, j], math.copysign(unit_of(space, j), kept.gain[1, j])
-    while kept.low[place] >= 0 or kept.high[place] <= kept.most[place]:
-        kept.choice[place] += 1
-        down = kept.low[place] >= 0 and (kept.choice[place] % 2 == 1 or kept.high[place] > kept.most[place])
-        units = kept.low[place] if down else kept.high[place]
-        value = at_precision(space, queries, q, j, base + units * unit) if units > 0 else base
-        cost = kept.cost[place] + change_cost(space, j, value, row) - change_cost(space, j, base, row)
-        short = kept.short[place] - (value - base) / unit * abs(kept.gain[1, j])
-        fits = cost + relaxed_cost(kept, place + 1, short) < best - LEAST
-        if down:
-            kept.low[place] = kept.low[place] - 1 if fits else -1
-        else:
-            kept.high[place] = kept.high[place] + 1 if fits else kept.most[place] + 1
-        if fits:
-            take_value(kept, place, value, short, cost, value != base)
-            return True
-    return False
+def changed_of(kept: Items, places: Floats) -> int:
+    count = 0
+    for p in range(kept.count[0]):
+        if places[p] != start_of(kept, p):
+            count += 1
+    return count
 
 
 @compiled
-def decide_edit(
-    space: Space, queries: Queries, q: int, work: Workspace, kept: Items, own: float, place: int, j: int, best: float
-) -> bool:  # fmt: skip
-    """Decide the edit of a feature, or none, with the lowest bound; return whether there was one below `best`."""
-    edits, base = work.edits, queries.base[q, j]
-    pick, bound = -1, kept.rest[place]
-    for e in range(edits.first[j], edits.first[j + 1]):
-        if work.total[e] < bound:
-            pick, bound = e, work.total[e]
-    if bound >= best - LEAST:
-        return False
-    if pick < 0:
-        kept.rest[place] = math.inf
-        take_value(kept, place, base, kept.short[place], kept.cost[place], False)
-        return True
-    work.total[pick] = math.inf
-    cost = kept.cost[place] + edits.cost[pick] - change_cost(space, j, base, queries.row[q, j])
-    take_value(kept, place, edits.value[pick], kept.short[place] - (work.margin[pick] - own), cost, True)
-    return True
+def reaches(kept: Items, short: float, changes: int) -> bool:
+    """Return whether the features that must change, and so many others, can gain the missing margin."""
+    for p in range(kept.count[0]):
+        if kept.low[p] != start_of(kept, p):
+            short -= gain_at(kept, p, kept.high[p])
+    for k in range(kept.count[0]):
+        p = kept.top[k]
+        if changes > 0 and kept.low[p] == start_of(kept, p):
+            short -= gain_at(kept, p, kept.high[p])
+            changes -= 1
+    return short <= 0.0
 
 
 @compiled
-def take_value(kept: Items, place: int, value: float, short: float, cost: float, changed: bool) -> None:
-    """Note a decision, and begin the next."""
-    kept.value[place], kept.choice[place + 1], kept.short[place + 1], kept.cost[place + 1] = value, -1, short, cost
-    kept.changes[place + 1] = kept.changes[place] + (1 if changed else 0)
+def bound_of(
+    space: Space, queries: Queries, q: int, kept: Items, short: float, most_changes: int
+) -> tuple[float, int, float]:
+    """Return the least that the missing margin costs in a node if one feature may be between two points of its hull, the
+    position of that feature, and the gain it needs; -1 if there is none. `at` has the places of the others."""
+    left = most_changes - changed_of(kept, kept.low)
+    if left < 0 or not reaches(kept, short, left):
+        return math.inf, -1, 0.0
+    total = 0.0
+    for p in range(kept.count[0]):
+        place = kept.at[p] = kept.low[p]
+        kept.at_gain[p], kept.at_cost[p] = gain_at(kept, p, place), cost_at(space, queries, q, kept, p, place)
+        short -= kept.at_gain[p]
+        total += kept.at_cost[p]
+        kept.rate[p] = math.inf
+        if left > 0 or place != start_of(kept, p):
+            find_edge(space, queries, q, kept, p)
+    while short > 0.0:
+        p = lowest(kept.rate, kept.count[0])
+        if kept.rate[p] == math.inf:
+            return math.inf, -1, 0.0
+        gain = kept.next_gain[p] - kept.at_gain[p]
+        if gain >= short:
+            return total + short * kept.rate[p], p, kept.at_gain[p] + short
+        total += kept.next_cost[p] - kept.at_cost[p]
+        short -= gain
+        kept.at[p], kept.at_gain[p], kept.at_cost[p] = kept.next[p], kept.next_gain[p], kept.next_cost[p]
+        find_edge(space, queries, q, kept, p)
+    return total, -1, 0.0
 
 
 @compiled
-def next_complete(
-    space: Space, queries: Queries, q: int, work: Workspace, kept: Items, own: float, place: int, most_changes: int,
-    best: float,
-) -> int:  # fmt: skip
-    """Decide features from position `place` on until the target is reached for less than `best`; return the position after
-    the last decision, or -1 if there is nothing left or too many steps were made."""
-    while place >= 0:
+def moved(space: Space, queries: Queries, q: int, j: int, value: float, units: float) -> float:
+    """Return a value of a number so many of its units farther."""
+    unit = space.step[j] if space.step[j] > 0.0 else 1.0 / space.scale[j]
+    return at_precision(space, queries, q, j, value + units * unit)
+
+
+@compiled
+def divide(space: Space, queries: Queries, q: int, kept: Items, p: int, need: float) -> tuple[float, float]:
+    """Return the places of a feature on both sides of a gain: the last that gains less, and the first that gains enough."""
+    if not kept.graded[p]:
+        return kept.next[p] - 1.0, kept.next[p]
+    j, base, up = kept.feature[p], kept.value[kept.first[p]], math.copysign(1.0, kept.slope[p])
+    above = at_precision(space, queries, q, j, base + need / kept.slope[p])
+    if gain_at(kept, p, above) < need:
+        above = moved(space, queries, q, j, above, up)
+    if gain_at(kept, p, above) > gain_at(kept, p, kept.high[p]):
+        above = kept.high[p]
+    below = moved(space, queries, q, j, above, -up)
+    return (below if gain_at(kept, p, below) > gain_at(kept, p, kept.low[p]) else kept.low[p]), above
+
+
+@compiled
+def smallest_change(space: Space, queries: Queries, q: int, kept: Items, p: int) -> float:
+    """Return the first place of a feature after its own."""
+    if not kept.graded[p]:
+        return float(kept.first[p] + 1)
+    j, base, up = kept.feature[p], kept.value[kept.first[p]], math.copysign(1.0, kept.slope[p])
+    value = moved(space, queries, q, j, base, up)
+    return value if gain_at(kept, p, value) > 0.0 else kept.high[p]
+
+
+@compiled
+def surplus_feature(kept: Items) -> int:
+    """Return the position of the feature that gains the most of those the bound changes and the node lets unchanged."""
+    pick, most = -1, 0.0
+    for p in range(kept.count[0]):
+        if kept.low[p] == start_of(kept, p) and kept.at_gain[p] > most:
+            pick, most = p, kept.at_gain[p]
+    return pick
+
+
+@compiled
+def push_node(kept: Items, bound: float, p: int, below: float, above: float) -> None:
+    """Keep a node, and how it is divided."""
+    place = kept.count[2]
+    if p >= 0 and place < len(kept.node_bound):
+        copy_to(kept.node_low[place], kept.low)
+        copy_to(kept.node_high[place], kept.high)
+        kept.node_bound[place], kept.node_feature[place] = bound, p
+        kept.node_below[place], kept.node_above[place] = below, above
         kept.count[2] += 1
-        if kept.count[2] > MOST_STEPS:
-            return -1
-        if kept.choice[place] < 0 and kept.short[place] <= 0.0:
-            return place
-        decided = False
-        if place < kept.count[0] and kept.top[max(most_changes - kept.changes[place], 0)] >= kept.short[place]:
-            j = kept.feature[kept.order[place]]
-            if kept.choice[place] < 0:
-                begin_place(space, queries, q, work, kept, own, place, j)
-            if is_graded(space, queries, q, j):
-                decided = decide_number(space, queries, q, kept, place, j, best)
-            else:
-                decided = decide_edit(space, queries, q, work, kept, own, place, j, best)
-        place += 1 if decided else -1
-    return -1
+
+
+@compiled
+def pop_node(kept: Items, place: int) -> tuple[int, float, float]:
+    """Make a node the one that is bounded; return how it is divided."""
+    last = kept.count[2] - 1
+    copy_to(kept.low, kept.node_low[place])
+    copy_to(kept.high, kept.node_high[place])
+    p, below, above = kept.node_feature[place], kept.node_below[place], kept.node_above[place]
+    copy_to(kept.node_low[place], kept.node_low[last])
+    copy_to(kept.node_high[place], kept.node_high[last])
+    kept.node_bound[place], kept.node_feature[place] = kept.node_bound[last], kept.node_feature[last]
+    kept.node_below[place], kept.node_above[place] = kept.node_below[last], kept.node_above[last]
+    kept.count[2] = last
+    return p, below, above
+
+
+@compiled
+def write_places(kept: Items, codes: Floats) -> None:
+    """Write the values at the places of a bound into a row."""
+    for p in range(kept.count[0]):
+        codes[kept.feature[p]] = kept.at[p] if kept.graded[p] else kept.value[int(kept.at[p])]

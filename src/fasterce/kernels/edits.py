@@ -17,14 +17,13 @@ SLACK = 1e-9
 
 
 @compiled
-def curve_at(space: Space, j: int, value: float) -> float:
-    """Return the height of the cost curve of a number."""
-    first, end = space.curve_start[j], space.curve_start[j + 1] - 1
-    knots, heights = space.curve_knots, space.curve_heights
+def height_at(knots: Floats, heights: Floats, first: int, end: int, slope: float, value: float) -> float:
+    """Return the height of the cost curve with these knots, the last of them before `end`."""
+    end -= 1
     if value <= knots[first]:
-        return heights[first] + space.curve_slope[j] * (value - knots[first])
+        return heights[first] + slope * (value - knots[first])
     if value >= knots[end]:
-        return heights[end] + space.curve_slope[j] * (value - knots[end])
+        return heights[end] + slope * (value - knots[end])
     low, high = first, end
     while high - low > 1:
         middle = (low + high) // 2
@@ -34,6 +33,26 @@ def curve_at(space: Space, j: int, value: float) -> float:
             high = middle
     share = (value - knots[low]) / (knots[high] - knots[low])
     return heights[low] + share * (heights[high] - heights[low])
+
+
+@compiled
+def write_curve_costs(
+    codes: Floats, rows: Floats, start: Int64s, knots: Floats, heights: Floats, slope: Floats, costs: Floats
+) -> None:
+    """Write the costs of the numbers that have a cost curve, for candidates (N, features) of rows (N, features)."""
+    for i in range(len(codes)):
+        for j in range(len(slope)):
+            if start[j] < start[j + 1] and codes[i, j] != rows[i, j]:
+                after = height_at(knots, heights, start[j], start[j + 1], slope[j], codes[i, j])
+                before = height_at(knots, heights, start[j], start[j + 1], slope[j], rows[i, j])
+                costs[i, j] = abs(after - before)
+
+
+@compiled
+def curve_at(space: Space, j: int, value: float) -> float:
+    """Return the height of the cost curve of a number."""
+    first, end = space.curve_start[j], space.curve_start[j + 1]
+    return height_at(space.curve_knots, space.curve_heights, first, end, space.curve_slope[j], value)
 
 
 @compiled

@@ -9,13 +9,23 @@ replace one change at a time, and bring numbers to the decision boundary.
 import math
 
 from fasterce.kernels.additive import (
-    MOST_STEPS,
-    begin_items,
+    MOST_NODES,
+    NEGLIGIBLE,
+    bound_of,
+    changed_of,
+    divide,
+    end_of,
     fewest_changes,
     list_items,
-    next_complete,
+    pop_node,
+    push_node,
+    smallest_change,
+    start_of,
     straight_numbers,
+    surplus_feature,
+    write_places,
 )
+from fasterce.kernels.additive import LEAST as NO_LESS
 from fasterce.kernels.arrays import IDENTITY, TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.basics import copy_to, fill, lowest, sort_order
 from fasterce.kernels.edits import list_edits
@@ -41,14 +51,16 @@ from fasterce.typing import Floats
 
 # Share of the estimated cost of the missing margin: features may gain more together than by themselves.
 OPTIMISM = 0.5
+# Candidates whose costs differ by less count as equal: the one with fewer changes comes first.
+TIE = 1e-9
 # Margin beyond the boundary by which sums in another order are still beyond it.
 ROUNDING = 1e-12
 
 
 @compiled
-def is_additive(scorer: Scorer, space: Space, queries: Queries) -> bool:
-    """Return whether margins and costs are sums over features, in which every unit of a number counts the same."""
-    plain = len(space.curve_knots) == 0 and not space.squared.any() and len(queries.links.constraint) == 0
+def are_sums(scorer: Scorer, space: Space, queries: Queries) -> bool:
+    """Return whether margins and costs are sums over features."""
+    plain = not space.squared.any() and len(queries.links.constraint) == 0
     return plain and scorer.kind != TREES and len(scorer.network.width) == 0
 
 
@@ -60,46 +72,91 @@ def is_knapsack(scorer: Scorer, space: Space, queries: Queries, q: int) -> bool:
 
 
 @compiled
+def least_cost(memory: Memory, most_changes: int) -> float:
+    """Return the cost of the cheapest candidate with at most so many changes."""
+    best = math.inf
+    for k in range(memory.counts[POOL]):
+        if memory.pool_changes[k] <= most_changes:
+            best = min(best, memory.pool_cost[k])
+    return best
+
+
+@compiled
+def bound_node(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float,
+    short: float, enough: float, most_changes: int,
+) -> None:  # fmt: skip
+    """Bound a node; where something in it may cost less than `enough`, keep it, and the candidate next to its bound."""
+    row, kept = queries.row[q], memory.items
+    bound, p, need = bound_of(space, queries, q, kept, short, most_changes)
+    if bound >= enough:
+        return
+    changes = changed_of(kept, kept.at)
+    if p >= 0 and kept.at[p] == start_of(kept, p):
+        changes += 1
+    if changes > most_changes:
+        surplus = surplus_feature(kept)
+        p = surplus if surplus >= 0 else p
+        push_node(kept, bound, p, start_of(kept, p), smallest_change(space, queries, q, kept, p))
+        return
+    below = above = 0.0
+    if p >= 0:
+        below, above = divide(space, queries, q, kept, p, need)
+        kept.at[p] = above
+    copy_to(memory.other, queries.base[q])
+    write_places(kept, memory.other)
+    margin = row_margin(scorer, queries, q, work, memory.other)
+    cost = write_parts(space, memory, memory.other, row)
+    if margin > tolerance:
+        add_candidate(space, memory, row, memory.other, cost, margin, cost)
+    push_node(kept, bound, p, below, above)
+
+
+@compiled
+def cheapest_sum(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float,
+    short: float, spent: float, most_changes: int,
+) -> bool:  # fmt: skip
+    """Find the cheapest candidate with at most so many changes by branch and bound; return whether it is certain."""
+    kept = memory.items
+    kept.count[2] = 0
+    for p in range(kept.count[0]):
+        kept.low[p], kept.high[p] = start_of(kept, p), end_of(kept, p)
+    bound_node(scorer, space, queries, q, work, memory, tolerance, short, math.inf, most_changes)
+    for _ in range(MOST_NODES):
+        enough = (least_cost(memory, most_changes) - spent) * (1.0 - NEGLIGIBLE) - NO_LESS
+        place = lowest(kept.node_bound, kept.count[2])
+        if kept.count[2] == 0 or kept.node_bound[place] >= enough:
+            return True
+        p, below, above = pop_node(kept, place)
+        low, high = kept.low[p], kept.high[p]
+        for side in range(2):
+            kept.low[p], kept.high[p] = (low, below) if side == 0 else (above, high)
+            bound_node(scorer, space, queries, q, work, memory, tolerance, short, enough, most_changes)
+    return False
+
+
+@compiled
 def branch_and_bound(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, own: float
 ) -> bool:
     """Find the cheapest candidate where margins and costs are sums, and the cheapest of those with the fewest changes; return
     whether both are certain. All single edits of the query are scored."""
-    row, base, kept = queries.row[q], queries.base[q], memory.items
+    kept = memory.items
     short = tolerance - own + ROUNDING * (1.0 + abs(own))
-    list_items(space, queries, q, work, kept, own, short)
+    list_items(space, queries, q, work, kept, own)
     fewest = fewest_changes(kept, short)
     if own > tolerance or fewest > kept.count[0]:
         return False
-    spent = write_parts(space, memory, base, row)
-    most_changes = kept.count[0]
-    for _ in range(2):
-        best = math.inf
-        for k in range(memory.counts[POOL]):
-            if memory.pool_changes[k] <= most_changes:
-                best = min(best, memory.pool_cost[k])
-        begin_items(kept, short, spent)
-        place = 0
-        while place >= 0:
-            place = next_complete(space, queries, q, work, kept, own, place, most_changes, best)
-            if place < 0:
-                break
-            copy_to(memory.other, base)
-            for k in range(place):
-                memory.other[kept.feature[kept.order[k]]] = kept.value[k]
-            margin = row_margin(scorer, queries, q, work, memory.other)
-            cost = write_parts(space, memory, memory.other, row)
-            if margin > tolerance:
-                best = min(best, cost)
-                add_candidate(space, memory, row, memory.other, cost, margin, cost)
-            place -= 1
-        if kept.count[2] > MOST_STEPS or memory.counts[POOL] == 0:
-            return False
-        changes = memory.pool_changes[lowest(memory.pool_cost, memory.counts[POOL])]
-        if changes <= fewest or fewest == 1:
-            return True
-        most_changes = fewest
-    return True
+    spent = write_parts(space, memory, queries.base[q], queries.row[q])
+    if not cheapest_sum(scorer, space, queries, q, work, memory, tolerance, short, spent, kept.count[0]):
+        return False
+    if memory.counts[POOL] == 0:
+        return False
+    changes = memory.pool_changes[lowest(memory.pool_cost, memory.counts[POOL])]
+    if fewest == 1 or changes <= fewest:
+        return True
+    return cheapest_sum(scorer, space, queries, q, work, memory, tolerance, short, spent, fewest)
 
 
 @compiled
@@ -116,21 +173,22 @@ def search_query(
     memory.counts[LEFT] = effort.improvements
     memory.highest[0] = -math.inf
     fill(memory.least, -math.inf)
-    additive = is_additive(scorer, space, queries)
+    sums = are_sums(scorer, space, queries)
     linear = scorer.kind != TREES and len(scorer.network.width) == 0 and scorer.outputs == 1 and scorer.link == IDENTITY
     memory.promise[1] = 1.0 if linear else OPTIMISM
     list_edits(scorer, space, queries, q, work)
     own = expand_query(scorer, space, queries, q, work, memory, tolerance)
     proven = False
-    if linear and additive and is_knapsack(scorer, space, queries, q):
+    if linear and sums and is_knapsack(scorer, space, queries, q):
         proven = branch_and_bound(scorer, space, queries, q, work, memory, tolerance, own)
     if not proven:
         expand_open(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, False)
     ended = False
     if memory.counts[POOL] == 0:
         ended = expand_all(scorer, space, queries, q, work, memory, tolerance, effort.exhaustive)
-    # Where margins are additive estimates are bounds: if no state is left the cheapest is known.
-    proven = proven or (linear and additive and memory.counts[OPEN] == 0 and memory.counts[POOL] > 0)
+    # Where every unit of a number counts the same estimates are bounds: if no state is left the cheapest is known.
+    straight = len(space.curve_knots) == 0
+    proven = proven or (linear and sums and straight and memory.counts[OPEN] == 0 and memory.counts[POOL] > 0)
     if memory.counts[POOL] == 0 or (scorer.kind != TREES and not proven):
         climb(scorer, space, queries, q, work, memory, tolerance, memory.best[len(memory.best) - 1])
         if memory.promise[0] < math.inf:
@@ -162,7 +220,9 @@ def search_block(
     for q in range(first, end):
         found.complete[q] = search_query(scorer, space, queries, q, starts[q], work, memory, effort)
         count = memory.counts[POOL]
-        sort_order(memory.pool_cost, count, memory.order)
+        for k in range(count):
+            memory.pool_expected[k] = memory.pool_cost[k] + TIE * memory.pool_changes[k]
+        sort_order(memory.pool_expected, count, memory.order)
         kept = 0
         for k in memory.order[:count]:
             if memory.pool_cost[k] < math.inf:

@@ -73,7 +73,7 @@ class Memory(NamedTuple):
     items: Items
 
 
-def memory(features: int, effort: Effort, segments: int) -> Memory:
+def memory(features: int, effort: Effort, segments: int, points: int) -> Memory:
     """Return arrays for one query after another."""
     rng = np.random.default_rng(1)
     states = effort.expansions + effort.wide_expansions + 8 * effort.improvements + effort.exhaustive + 64
@@ -110,7 +110,7 @@ def memory(features: int, effort: Effort, segments: int) -> Memory:
         holds=np.ones(1, np.bool_),
         least=np.zeros(3),
         promise=np.zeros(2),
-        items=items(features, segments),
+        items=items(features, points),
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_NETWORK, NO_TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.correct import correct
+from fasterce.kernels.edits import write_curve_costs
 from fasterce.kernels.links import CONSTRAINT, NO_LINKS, check_rows, complete_rows, set_targets
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.realism import Improved, Improvement, Known, count_sharing, improve_starts, scratch, write_away
@@ -25,8 +26,9 @@ def warm_up() -> None:
     scorer, space, queries = _scorer(), _space(), _queries(codes)
     effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2, 2, 2), _found(codes)
     outputs(scorer, codes)
+    write_curve_costs(codes, codes, space.curve_start, np.zeros(0), np.zeros(0), np.zeros(2), np.zeros((1, 2)))
     margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)
-    work, kept = workspace(scorer, space), memory(2, effort, 4)
+    work, kept = workspace(scorer, space), memory(2, effort, 4, 64)
     block = (as_struct(scorer), as_struct(space), as_struct(queries), np.zeros((1, 0, 2)), 0, 1)
     correct(scorer, queries, np.zeros(1), np.zeros((1, 1, 2)), np.zeros((1, 1)), True)
     search_block(*block, as_struct(work), as_struct(kept), as_struct(effort), as_struct(found))

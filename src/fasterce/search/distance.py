@@ -12,6 +12,7 @@ fill with. A change against the direction the schema prefers costs a declared fa
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import Literal
 
@@ -20,6 +21,8 @@ import numpy as np
 from fasterce.data.codec import Codec
 from fasterce.data.schema import MISSING
 from fasterce.errors import InputError, unknown
+from fasterce.kernels.arrays import Int64s
+from fasterce.kernels.edits import write_curve_costs
 from fasterce.typing import Floats, Indices, Mask
 
 Costs = Literal["percentile", "gower", "mad", "euclidean"] | Mapping[Hashable, float]
@@ -138,13 +141,22 @@ class Distance:
 
     def _between(self, codes: Floats, row: Floats) -> Floats:
         change = np.abs(codes - row)
-        price = change * self.weight + (change > 0) * self.flat
-        changed = np.asarray((change > 0).reshape(-1, change.shape[-1]).any(axis=0))
-        for curve in self.curves:
-            if changed[curve.feature]:
-                j = curve.feature
-                price[..., j] = np.abs(curve.at(codes[..., j]) - curve.at(row[..., j]))
-        return np.asarray(price)
+        price = np.ascontiguousarray(change * self.weight + (change > 0) * self.flat)
+        if self.curves:
+            # Copies: a view that repeats rows can only be read, which is another type to the kernel.
+            after, before = (np.array(np.broadcast_to(one, price.shape)).reshape(-1, price.shape[-1]) for one in (codes, row))
+            write_curve_costs(after, before, *self.curve_arrays, price.reshape(after.shape))
+        return price
+
+    @cached_property
+    def curve_arrays(self) -> tuple[Int64s, Floats, Floats, Floats]:
+        """Where the knots of each feature begin (features + 1,), the knots, their heights, and the slopes beyond (features,)."""
+        known = {curve.feature: curve for curve in self.curves}
+        counts = [len(known[j].knots) if j in known else 0 for j in range(len(self.flat))]
+        knots = np.concatenate([np.zeros(0), *(known[j].knots for j in sorted(known))])
+        heights = np.concatenate([np.zeros(0), *(known[j].heights for j in sorted(known))])
+        slope = np.array([known[j].slope if j in known else 0.0 for j in range(len(self.flat))])
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), knots, heights, slope
 
     def shrinkable(self, codes: Floats, row: Floats) -> Floats:
         """Return the part of the cost that a smaller change would save: none between missing and a value."""

@@ -52,7 +52,9 @@ class _Memory(local):
             while len(self.kept) >= KEPT_MEMORY:
                 del self.kept[next(iter(self.kept))]
             features = len(space.numeric)
-            made = workspace(scorer, space), memory(features, effort, SEGMENTS_PER_FEATURE * features), effort
+            work = workspace(scorer, space)
+            points = len(work.edits.value) + len(space.curve_knots) + 2 * features
+            made = work, memory(features, effort, SEGMENTS_PER_FEATURE * features, points), effort
             # Scorer and space are kept as well, so that no other object can have the same identity.
             self.kept[key] = *map(as_struct, made), scorer, space
         return self.kept[key][:3]
@@ -202,7 +204,7 @@ def make_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Spac
 
 def _new_space(tables: ScorerTables, distance: Distance, domain: Domain) -> Space:
     features = domain.base.shape[1]
-    curve_start, knots, heights, slope = _curves(distance, features)
+    curve_start, knots, heights, slope = distance.curve_arrays
     down, up = np.ones((2, features)) if distance.factors is None else distance.factors
     found = Space(
         numeric=tables.numeric,
@@ -362,12 +364,3 @@ def _beside(edges: Floats, scale: float, stored: Callable[[Floats], Floats], sid
         value = stored(count / scale)
     nearer = stored((count - side) / scale)
     return np.where(nearer > edges if side > 0 else nearer <= edges, nearer, value)
-
-
-def _curves(distance: Distance, features: int) -> tuple[Any, Floats, Floats, Floats]:
-    known = {curve.feature: curve for curve in distance.curves}
-    counts = [len(known[j].knots) if j in known else 0 for j in range(features)]
-    knots = np.concatenate([np.zeros(0), *(known[j].knots for j in sorted(known))])
-    heights = np.concatenate([np.zeros(0), *(known[j].heights for j in sorted(known))])
-    slope = np.array([known[j].slope if j in known else 0.0 for j in range(features)])
-    return _starts(counts), knots, heights, slope
