@@ -272,7 +272,7 @@ class SearchConfig:
     wide_expansions: int = 60
     """Most states that are expanded once more for further counterfactuals of a query (`n` above 1)."""
     combinations: int = 4
-    """Times the changes of a query are combined as if their gains added up, each time from the row before. Trees need it most:
+    """Times changes are combined as if their gains added up, each time from the row before. Trees need it most: their
     counterfactuals are 1 to 5 % nearer on unseen data."""
     open_sets: int = 256
     """Most states that wait to be expanded; the least promising are forgotten."""

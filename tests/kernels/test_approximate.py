@@ -9,6 +9,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from fasterce import FasterCE
 from fasterce.config import Config
+from fasterce.options import Method
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def model() -> tuple[GradientBoostingClassifier, pd.DataFrame]:
 
 
 @pytest.mark.parametrize("method", ["closest", "sparse"])
-def test_many_small_changes_are_found(model: tuple[GradientBoostingClassifier, pd.DataFrame], method: str) -> None:
+def test_many_small_changes_are_found(model: tuple[GradientBoostingClassifier, pd.DataFrame], method: Method) -> None:
     boosting, X = model
     rows = X[~boosting.predict(X)].head(60)
     distance, changes = {}, {}
