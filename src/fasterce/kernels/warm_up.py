@@ -118,7 +118,7 @@ def _queries(codes: np.ndarray) -> Queries:
         shift=one,
         correction=np.zeros((1, 2)),
         lowest=-1e300,
-        links=NO_LINKS._replace(linked=np.zeros(2, dtype=np.bool_)),
+        links=NO_LINKS._replace(linked=np.zeros(2, dtype=np.bool_), leads=np.zeros(2, dtype=np.bool_)),
     )
 
 
