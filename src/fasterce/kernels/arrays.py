@@ -240,6 +240,8 @@ class Effort(NamedTuple):
     """Expansions in a row without a cheaper candidate after which no more follow."""
     wide_expansions: int
     """States expanded for further candidates."""
+    combinations: int
+    """Times changes are combined as if their gains added up."""
 
 
 class Found(NamedTuple):

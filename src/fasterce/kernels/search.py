@@ -8,6 +8,7 @@ replace one change at a time, and bring numbers to the decision boundary.
 
 import math
 
+from fasterce.kernels.additive import LEAST as NO_LESS
 from fasterce.kernels.additive import (
     MOST_NODES,
     NEGLIGIBLE,
@@ -25,7 +26,7 @@ from fasterce.kernels.additive import (
     surplus_feature,
     write_places,
 )
-from fasterce.kernels.additive import LEAST as NO_LESS
+from fasterce.kernels.approximate import approximate
 from fasterce.kernels.arrays import IDENTITY, TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.basics import copy_to, fill, lowest, sort_order
 from fasterce.kernels.edits import list_edits
@@ -182,6 +183,7 @@ def search_query(
     if linear and sums and is_knapsack(scorer, space, queries, q):
         proven = branch_and_bound(scorer, space, queries, q, work, memory, tolerance, own)
     if not proven:
+        approximate(scorer, space, queries, q, work, memory, tolerance, effort)
         expand_open(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, False)
     ended = False
     if memory.counts[POOL] == 0:

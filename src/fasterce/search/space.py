@@ -106,6 +106,7 @@ class CandidateSearch:
             config.max_expanded,
             config.patience if self.scorer.kind == TREES else config.smooth_patience,
             config.wide_expansions,
+            config.combinations,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
