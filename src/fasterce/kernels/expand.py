@@ -337,7 +337,7 @@ def expand(
 def expand_all(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: int
 ) -> bool:
-    """For a query without a candidate: expand every single edit, whether it gains anything by itself or not.
+    """For a query with too few candidates: expand every single edit, whether it gains anything by itself or not.
 
     Return whether all pairs of candidate values were scored.
     """

@@ -24,7 +24,7 @@ def warm_up() -> None:
     """
     codes = np.array([[0.0, 0.0]])
     scorer, space, queries = _scorer(), _space(), _queries(codes)
-    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2, 2, 2, 2), _found(codes)
+    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2, 2, 2, 2, 1), _found(codes)
     outputs(scorer, codes)
     write_curve_costs(codes, codes, space.curve_start, np.zeros(0), np.zeros(0), np.zeros(2), np.zeros((1, 2)))
     margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)

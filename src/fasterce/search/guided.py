@@ -271,12 +271,15 @@ class Guide:
         evaluator, starts = self.context.evaluator, _best(self.context, known, self.context.config.guided_starts).codes
         correct(self.scorer, self.queries, self.context.lead, known.codes, known.lead, evaluator.informative)
         found = [
-            _cheapest_and_sparsest(
-                self.search.run_queries(self.context.domain, self._demanding(level), starts, False), count, self.queries.base
-            )
-            for level, count in levels
+            _cheapest_and_sparsest(self._found(level, count, starts), count, self.queries.base) for level, count in levels
         ]
         return np.concatenate(found, axis=1)
+
+    def _found(self, level: float, count: int, starts: Floats) -> Found:
+        """Return candidates by the surrogate, and note the queries for which it finds more than are evaluated."""
+        found = self.search.run_queries(self.context.domain, self._demanding(level), starts, wanted=1)
+        self.context.evaluator.limits.note_left_out(np.flatnonzero(found.count > count))
+        return found
 
     def _demanding(self, level: float) -> Queries:
         need, targets = np.full(len(self.queries.need), level * self.scorer.error), self.context.targets

@@ -8,7 +8,7 @@ import numpy as np
 
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile import CompiledConstraints
-from fasterce.errors import InputError, Problem, make_problem
+from fasterce.errors import InputError
 from fasterce.fitting.state import SearchState
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.predictor import Predictor
@@ -122,13 +122,6 @@ class SearchPlan:
     def stopping_limits(self) -> dict[str, float | None]:
         """The limits that can stop the search."""
         return {"budget": self.options.budget, "deadline": self.options.deadline}
-
-    def expansion_limit(self, exact: bool) -> Problem | None:
-        """Return the limit that ends a search for several counterfactuals, with an exact scorer or the surrogate."""
-        if self.options.engine != "hybrid":
-            return None
-        name = "wide_expansions" if exact else "guided_expansions"
-        return make_problem("search.expansion_limit", option=name, count=getattr(self.config, name))
 
 
 def choose_variants(options: ExplainOptions) -> list[tuple[str, Variant]]:
