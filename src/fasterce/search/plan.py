@@ -81,6 +81,7 @@ class SearchPlan:
 
         `compiled` is the compiled model if there is one, `ensemble` the refitted models, `seed` that of the noise.
         """
+        options.check_effects()
         codec, config = state.codec, state.config.search
         called = (options.features_to_vary, options.permitted_range, options.constraints, options.override)
         plan = cls(
@@ -141,8 +142,6 @@ def _checks(
     """Where several methods are compared, robustness to noise is measured in any case, by the compiled model if possible."""
     config = state.config.search
     checks: list[RobustnessCheck] = []
-    if options.noise is not None and options.robust is None:
-        raise InputError("options.needs_option", option="noise", needed="robust")
     if options.robust is not None or (options.method == "all" and options.budget is None):
         quick = compiled if compiled is not None and options.robust is None else predictor
         noise = (options.robust, options.noise, seed, config)
