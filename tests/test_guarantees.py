@@ -337,7 +337,8 @@ def check_records(result: Explanation, world: World, long: pd.DataFrame, most: i
     assert (result.reason[result.status != "found"] != "").all()
     remarks = result.reason[(result.status == "found") & (result.reason != "")]
     stopped, withheld = "Stopped at the budget .* may exist", r"Decoded rows .* constraints\)"
-    short = r"Only \d+ .* wanted|The search expands at most \d+ .* there may be more"
+    ended = "All single changes .* were tried|All candidates .* may be more|A limit of the search .* may be more"
+    short = rf"Only \d+ .* wanted|{ended}"
     said = rf"((No single feature .* do|{stopped}|{short}|{withheld})\. ?)+"
     assert remarks.str.fullmatch(said).all()
     assert (result.prediction == world.model.label(rows)).all()

@@ -413,12 +413,21 @@ class Schema:
         Returns
         -------
         class, (low, high) or None
+
+        Raises
+        ------
+        SchemaError
+            The declared target is not one of the classes, or not an interval where there are none.
         """
         known = {str(label): label for label in classes}
         unwanted = {str(label) for label in self.unwanted}
         if self.target is None and unwanted and len(classes) == 2:
             left = [label for text, label in known.items() if text not in unwanted]
             return left[0] if len(left) == 1 else None
+        if self.target is not None and classes and str(self.target) not in known:
+            raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=self.target)
+        if self.target is not None and not classes and not isinstance(self.target, tuple):
+            raise SchemaError("data.target_not_bounds", option="target", received=self.target)
         return known.get(str(self.target), self.target)
 
     @cached_property

@@ -14,7 +14,7 @@ from fasterce.kernels.edits import at_precision, change_cost, score_all
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Workspace, profile, row_margin
 from fasterce.kernels.score import MISSING
-from fasterce.kernels.state import LEAST, Memory, changes_of, write_parts
+from fasterce.kernels.state import LEAST, Memory, changes_of, legal_row, write_parts
 from fasterce.kernels.tighten import keep_tightened
 
 
@@ -61,14 +61,14 @@ def note_numbers(
 
 @compiled
 def list_gains(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, linked: bool
 ) -> float:
-    """List what every value of every feature gains beside the other changes of `memory.state`; return the margin that is
-    missing without any."""
+    """List what every value of every feature gains beside the other changes of `memory.state`, with or without those that
+    constraints link; return the margin that is missing without any."""
     kept, base, edits = memory.items, queries.base[q], work.edits
     missing = 0.0
     for j in range(len(base)):
-        memory.changing[j] = queries.free[q, j]
+        memory.changing[j] = queries.free[q, j] and (linked or not queries.links.linked[j])
         if memory.state[j] != base[j]:
             copy_to(memory.draft, memory.state)
             memory.draft[j] = base[j]
@@ -81,7 +81,7 @@ def list_gains(
             kept.lost[j] = own
         missing += own - kept.lost[j]
         kept.first[kept.count[0]] = kept.count[1]
-        if not queries.free[q, j]:
+        if not memory.changing[j]:
             continue
         spent = change_cost(space, j, base[j], queries.row[q, j])
         if space.numeric[j] and base[j] != MISSING:
@@ -103,27 +103,42 @@ def list_gains(
 def approximate(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
 ) -> None:
-    """Keep the candidates that combinations of approximated changes lead to; not with constraints between features, or costs
-    that do not add up."""
-    if space.squared.any() or len(queries.links.constraint) > 0:
+    """Keep the candidates that combinations of approximated changes lead to; not with costs that do not add up.
+
+    A combination may break a constraint between features. Then those that no constraint links are combined alone.
+    """
+    if space.squared.any():
         return
-    kept, row = memory.items, queries.row[q]
+    if not combine(scorer, space, queries, q, work, memory, tolerance, effort, True):
+        combine(scorer, space, queries, q, work, memory, tolerance, effort, False)
+
+
+@compiled
+def combine(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort,
+    linked: bool,
+) -> bool:  # fmt: skip
+    """Combine changes, with or without those of features that constraints link; return whether no combination that reaches
+    the target breaks a constraint."""
+    kept, row, holds = memory.items, queries.row[q], True
     copy_to(memory.state, queries.base[q])
     cost = math.inf
     for _ in range(effort.combinations):
-        short = list_gains(scorer, space, queries, q, work, memory, tolerance)
+        short = list_gains(scorer, space, queries, q, work, memory, tolerance, linked)
         bound, p, _ = bound_of(space, queries, q, kept, short, kept.count[0])
         if bound == math.inf:
-            return
+            return holds
         if p >= 0:
             kept.at[p] = kept.next[p]
         copy_to(memory.other, queries.base[q])
         write_places(kept, memory.other)
         if row_margin(scorer, queries, q, work, memory.other) > tolerance:
             keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+            holds = holds and legal_row(queries, q, memory.other)
             before, cost = cost, write_parts(space, memory, memory.other, row)
             if cost >= before - LEAST:
-                return
+                return holds
         elif changes_of(memory.other, memory.state) == 0:
-            return
+            return holds
         copy_to(memory.state, memory.other)
+    return holds

@@ -79,13 +79,14 @@ def search(context: SearchContext) -> Search:
 
 def _search(context: SearchContext, known: Evaluated) -> Generator[Proposal, list[Evaluation], tuple[Evaluated, Indices]]:
     """Return what was evaluated, and the origin of the first candidate of each query."""
-    base, config = context.domain.base, context.config
+    base, config, every = context.domain.base, context.config, context
+    context = _of_read(context)
     known = yield from _propose(context, known, *_effort(context), base[:, None, :])
     origin = np.full(len(base), EDITS)
-    for further, start in ((_from_examples, EXAMPLES), (_from_single_edits, EDITS)):
+    for further, searched, start in ((_from_examples, context, EXAMPLES), (_from_single_edits, every, EDITS)):
         stuck = np.flatnonzero(~any_of(known.reached) | (context.state.surrogate is None))
         if stuck.size:
-            some = yield from addressed(stuck, further(context.take(stuck), known.take(stuck)))
+            some = yield from addressed(stuck, further(searched.take(stuck), known.take(stuck)))
             known = known.extended(stuck, some, base)
             origin[stuck] = start
         else:
@@ -97,6 +98,12 @@ def _search(context: SearchContext, known: Evaluated) -> Generator[Proposal, lis
         if known is before and context.free:
             break
     return known, origin
+
+
+def _of_read(context: SearchContext) -> SearchContext:
+    """Return the context with the features frozen that the model does not read, unless constraints link them to others."""
+    domain = context.domain
+    return replace(context, domain=replace(domain, free=domain.free & (context.state.read | domain.links.linked)))
 
 
 def _single_changes(context: SearchContext, known: Evaluated) -> Floats:
@@ -178,7 +185,7 @@ def _from_examples(context: SearchContext, known: Evaluated) -> Rounds:
 def _from_single_edits(context: SearchContext, known: Evaluated) -> Rounds:
     """For queries still without a candidate: every single change, and what these suggest."""
     known = yield from _evaluate(context, known, single_edits(context.domain, context.state.coarse_levels))
-    return (yield from _propose(context, known, context.config.stuck_safety, context.config.stuck_candidates))
+    return (yield from _propose(_of_read(context), known, context.config.stuck_safety, context.config.stuck_candidates))
 
 
 def others(context: SearchContext, pool: Pool, n: int) -> Search:
@@ -208,8 +215,8 @@ def others(context: SearchContext, pool: Pool, n: int) -> Search:
 
 def _without(context: SearchContext, features: Mask) -> Search:
     """Search without changing some features (rows, features)."""
-    domain = replace(context.domain, free=context.domain.free & ~features)
-    context = replace(context, domain=domain)
+    context = _of_read(replace(context, domain=replace(context.domain, free=context.domain.free & ~features)))
+    domain = context.domain
     known = Evaluated.nothing(domain.base)
     known = yield from _propose(context, known, *_effort(context))
     return Pool.start(known.codes, known.reached, domain, context.distance, lead=known.margin)
@@ -271,12 +278,15 @@ class Guide:
         evaluator, starts = self.context.evaluator, _best(self.context, known, self.context.config.guided_starts).codes
         correct(self.scorer, self.queries, self.context.lead, known.codes, known.lead, evaluator.informative)
         found = [
-            _cheapest_and_sparsest(
-                self.search.run_queries(self.context.domain, self._demanding(level), starts, False), count, self.queries.base
-            )
-            for level, count in levels
+            _cheapest_and_sparsest(self._found(level, count, starts), count, self.queries.base) for level, count in levels
         ]
         return np.concatenate(found, axis=1)
+
+    def _found(self, level: float, count: int, starts: Floats) -> Found:
+        """Return candidates by the surrogate, and note the queries for which it finds more than are evaluated."""
+        found = self.search.run_queries(self.context.domain, self._demanding(level), starts, wanted=1)
+        self.context.evaluator.limits.note_left_out(np.flatnonzero(found.count > count))
+        return found
 
     def _demanding(self, level: float) -> Queries:
         need, targets = np.full(len(self.queries.need), level * self.scorer.error), self.context.targets

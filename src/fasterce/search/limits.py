@@ -30,6 +30,7 @@ class Limits:
     until    when to stop
     stopped  queries that were stopped
     each     seconds per model row
+    left_out queries for which more candidates were proposed than evaluated
     """
 
     left: Indices | None
@@ -37,6 +38,10 @@ class Limits:
     stopped: Mask
     each: float = 0.0
     clock: Clock = field(default_factory=Clock)
+    left_out: Mask = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left_out = np.zeros_like(self.stopped)
 
     @property
     def over(self) -> bool:
@@ -49,6 +54,10 @@ class Limits:
     def stop(self, rows: Indices | None = None) -> None:
         """Note that some queries, or all, were stopped."""
         self.stopped[slice(None) if rows is None else rows] = True
+
+    def note_left_out(self, rows: Indices) -> None:
+        """Note queries for which more candidates were proposed than evaluated."""
+        self.left_out[rows] = True
 
     def allow(self, rows: Indices) -> Mask:
         """Return which candidates of the queries `rows` may be evaluated, the first of each query first, and count them."""
@@ -97,6 +106,9 @@ class PartialLimits(Limits):
 
     def stop(self, rows: Indices | None = None) -> None:
         self.whole.stop(self.rows if rows is None else self.rows[rows])
+
+    def note_left_out(self, rows: Indices) -> None:
+        self.whole.note_left_out(self.rows[rows])
 
     def allow(self, rows: Indices) -> Mask:
         return self.whole.allow(self.rows[rows])

@@ -12,9 +12,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.constraints.compile.domain import Domain
+from fasterce.errors import Problem, make_problem
 from fasterce.explanation import NONE_FOUND, CounterfactualArrays
 from fasterce.fitting.state import SearchState
 from fasterce.io.progress import Progress
@@ -88,8 +90,7 @@ def run_search(
     ledger.note_not_robust(verifier.shares, plan.checks)
     ledger.note_withheld(verifier.withheld)
     if plan.options.method != "all":
-        exact = any(source.scorer is not None for source in sources)
-        ledger.note_shortfall(found, plan.options.n, plan.expansion_limit(exact))
+        ledger.note_shortfall(found, plan.options.n, verifier.search_ends)
     return found
 
 
@@ -153,7 +154,7 @@ def _context(
         realism=plan.options.realism,
         diversity=plan.options.diversity,
         scorer=source.scorer,
-        several=plan.options.n > 1 or bool(plan.checks),
+        wanted=max(plan.options.n, CHECKED if plan.checks else 1),
         free=not source.final,
     )
 
@@ -299,6 +300,8 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
     kept, value = verify(pool, group, context.domain, confirm, plan.options.n, plan.config.verification_attempts, legal)
     verifier.withheld[rows] += (pool.valid & ~legal).sum(axis=1)
     verifier.refused[rows] = any_of(pool.valid) & ~any_of(kept)
+    if plan.options.n > 1 and plan.options.engine == "hybrid":
+        verifier.search_ends[rows] = _search_ends(context, len(rows))
     if context.searches_exactly and not plan.checks:
         _note_search(context, rows, any_of(pool.valid), verifier, plan)
     if plan.options.n > 1:
@@ -328,6 +331,20 @@ def _ranked(
         probabilities=np.zeros((0, 0)) if scores is None else np.exp(scores),
         origin=np.array(ORIGINS, dtype=object)[pool.origin[row, candidate]],
     )
+
+
+def _search_ends(context: SearchContext, count: int) -> NDArray[np.object_]:
+    """Return what ended the search of each of so many queries for further counterfactuals, None where it is not known."""
+    config, found = context.config, context.shared.found
+    if found is not None:
+        ended, done, option = found.complete, "search.all_pairs", "costly_units" if context.is_costly else "max_expanded"
+    elif context.searches_exactly:
+        return np.full(count, None, dtype=object)
+    else:
+        ended, done = ~context.evaluator.limits.left_out, "search.all_proposed"
+        option = "free_guided_candidates" if context.free else "guided_candidates"
+    limit = make_problem("search.limit_reached", option=option, limit=getattr(config, option))
+    return np.array([Problem(done) if one else limit for one in ended], dtype=object)
 
 
 def _note_search(context: SearchContext, rows: Indices, found: Mask, verifier: Verifier, plan: SearchPlan) -> None:

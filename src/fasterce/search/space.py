@@ -79,16 +79,17 @@ class CandidateSearch:
         *,
         lowest: float,
         starts: Floats | None = None,
-        several: bool = True,
+        wanted: int = 2,
     ) -> Found:
         """Return the candidates of each query; `starts` (queries, S, features) are rows to improve where one change is not
         enough.
 
-        Without `several`, only the cheapest and those with the fewest changes are certain to need each of their changes.
+        Where fewer than `wanted` are found all pairs of values are tried. If one is wanted, only the cheapest and those with
+        the fewest changes are certain to need each of their changes.
         """
-        return self.run_queries(domain, make_queries(domain, targets, lowest), starts, several)
+        return self.run_queries(domain, make_queries(domain, targets, lowest), starts, wanted)
 
-    def run_queries(self, domain: Domain, queries: Queries, starts: Floats | None = None, several: bool = True) -> Found:
+    def run_queries(self, domain: Domain, queries: Queries, starts: Floats | None = None, wanted: int = 2) -> Found:
         """The same for queries as arrays."""
         rows, features = domain.base.shape
         tables = tables_of(self.scorer, domain, self.levels)
@@ -102,11 +103,12 @@ class CandidateSearch:
             config.improvements,
             config.tighten_rounds,
             config.improved,
-            config.pool if several else config.improved + 1,
+            config.pool if wanted > 1 else config.improved + 1,
             config.max_expanded,
             config.patience if self.scorer.kind == TREES else config.smooth_patience,
             config.wide_expansions,
             config.combinations,
+            wanted,
         )
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
