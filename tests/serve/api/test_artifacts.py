@@ -1,3 +1,6 @@
+import json
+import re
+
 from fasterce.errors import make_problem
 from fasterce.serve.messages import ReloadError
 from tests.serve.api.conftest import FEATURES, ROW, error_of
@@ -47,6 +50,21 @@ def test_openapi_has_a_model_of_a_row(client):
     assert row["properties"]["housing"]["enum"] == ["own", "rent"]
     assert set(row["required"]) == {"duration", "housing"}
     assert row["additionalProperties"] is False
+
+
+def test_openapi_has_a_model_of_a_record(client):
+    """Every record of a response fits it, and every reference leads somewhere."""
+    told = client.get("/openapi.json").json()
+    schemas = told["components"]["schemas"]
+    assert schemas["Record"]["properties"]["infeasible"]["anyOf"][1]["properties"]["proven"]["type"] == "boolean"
+    record = {"$ref": "#/components/schemas/Record"}
+    assert schemas["ExplainResponse"]["properties"]["records"]["items"] == record
+    assert schemas["Explanations"]["properties"]["explanations"]["items"] == record
+    content = told["paths"]["/v1/records/{id}"]["get"]["responses"]["200"]["content"]
+    assert content == {"application/json": {"schema": record}}
+    references = set(re.findall(r'"\$ref": "([^"]*)"', json.dumps(told)))
+    assert len([one for one in references if one.startswith("#/components/schemas/Record_")]) > 5
+    assert references <= {f"#/components/schemas/{name}" for name in schemas}
 
 
 def test_a_new_version_has_a_new_model_of_a_row(client, dispatcher):

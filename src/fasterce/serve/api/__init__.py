@@ -1,5 +1,7 @@
 """The HTTP side: requests are checked, given to workers, their records stored, and the result returned."""
 
+import json
+from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,11 +16,14 @@ from fasterce.serve.api.middleware import RequestMiddleware
 from fasterce.serve.api.problems import HANDLED, respond
 from fasterce.serve.api.route import ServiceRoute, needs
 from fasterce.serve.api.rows import RowValidator
+from fasterce.serve.api.schemas import RECORD
 from fasterce.serve.api.state import EXPLAIN, AppState
 from fasterce.serve.messages import Json
 
 PAGE = Path(__file__).parent.parent / "static"
 TITLE = "fasterce"
+# Lists of records in responses: the model and its field.
+RECORD_LISTS = (("ExplainResponse", "records"), ("Explanations", "explanations"))
 SUMMARY = "Counterfactual explanations: what would have had to be different?"
 
 
@@ -75,6 +80,14 @@ async def handle(request: Request, error: Exception) -> Response:
     return respond(request, error)
 
 
+def record_schemas() -> dict[str, Json]:
+    """Return the JSON Schema of records as components: `Record`, and its definitions as `Record_` and their names."""
+    written = (resources.files("fasterce.records") / "record.schema.json").read_text(encoding="utf-8")
+    found = json.loads(written.replace('"#/$defs/', f'"{RECORD["$ref"]}_'))
+    definitions = {f"Record_{name}": one for name, one in found["$defs"].items()}
+    return {"Record": {name: one for name, one in found.items() if not name.startswith("$")}} | definitions
+
+
 def openapi(app: FastAPI, state: AppState) -> dict[str, Json]:
     """Return the OpenAPI description, with a model of a row for every artifact served now."""
     found = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
@@ -83,6 +96,9 @@ def openapi(app: FastAPI, state: AppState) -> dict[str, Json]:
     schemas |= {validator.name: validator.json_schema() for validator in validators}
     rows = [{"$ref": f"#/components/schemas/{validator.name}"} for validator in validators]
     schemas["ExplainRequest"]["properties"]["rows"] |= {"items": {"anyOf": rows}, "maxItems": state.settings.most_rows}
+    schemas |= record_schemas()
+    for model, field in RECORD_LISTS:
+        schemas[model]["properties"][field]["items"] = RECORD
     if state.keys is not None:
         found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         return found
