@@ -69,9 +69,13 @@ def test_openapi_has_a_model_of_a_record(client):
 
 def test_a_new_version_has_a_new_model_of_a_row(client, dispatcher):
     assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
+    assert set(client.get("/openapi.json").json()["components"]["schemas"]["Row_credit"]["properties"]) == set(ROW)
     dispatcher.digest = "sha256:" + "b" * 64
+    dispatcher.schema = dispatcher.schema | {"features": [*FEATURES, FEATURES[0] | {"name": "age"}]}
     assert client.get("/v1/schema").json()["digests"]["artifact"] == dispatcher.digest
-    assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
+    row = ROW | {"age": 30}
+    assert set(client.get("/openapi.json").json()["components"]["schemas"]["Row_credit"]["properties"]) == set(row)
+    assert client.post("/v1/explain", json={"rows": [row]}).status_code == 200
 
 
 def test_ready_says_why_not(make_client, dispatcher, tmp_path):

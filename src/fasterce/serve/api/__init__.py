@@ -1,6 +1,7 @@
 """The HTTP side: requests are checked, given to workers, their records stored, and the result returned."""
 
 import json
+from functools import lru_cache
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
@@ -51,7 +52,9 @@ def create_app(state: AppState) -> FastAPI:
         app.add_api_route("/", index, include_in_schema=False)
     for kind in HANDLED:
         app.add_exception_handler(kind, handle)
-    app.openapi = lambda: openapi(app, state)  # type: ignore[method-assign]
+    # It takes long to make, and changes with the artifacts only.
+    described = lru_cache(maxsize=1)(lambda versions: openapi(app, state))
+    app.openapi = lambda: described(tuple(state.dispatcher.describe(name).version for name in state.dispatcher.names()))  # type: ignore[method-assign]
     app.add_api_route("/openapi.json", interface, include_in_schema=False, openapi_extra=needs(EXPLAIN))
     busy = {route.path: route for route in explain.router.routes if isinstance(route, ServiceRoute)}
     app.add_middleware(RequestMiddleware, state=state, busy=busy)
