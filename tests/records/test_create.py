@@ -175,6 +175,18 @@ def test_infeasibility_is_kept_as_data(bank: FasterCE) -> None:
     assert record["text"] == record["reason"]
 
 
+@pytest.mark.parametrize("method", ["closest", "realistic", "all"])
+def test_a_record_says_whether_there_is_none_or_none_was_found(real: FasterCE, bank: FasterCE, method: str) -> None:
+    """Few values and weights that can be read: all were evaluated. A model that can only be called proves nothing."""
+    few = [Frozen("age", "income", "debt")]
+    # Points are mostly income: owning a home is not enough for those who earn least.
+    rows = refused(real.model, 12).sort_values("income").head(1)
+    (record,) = made(real, real.explain(rows, method, constraints=few))
+    assert (record["status"], record["infeasible"]["proven"]) == ("none_found", True)
+    (record,) = made(bank, bank.explain(rows, method, constraints=few))
+    assert (record["status"], record["infeasible"]["proven"]) == ("none_found", False)
+
+
 def test_a_budget_that_is_spent_is_told(bank: FasterCE) -> None:
     rows = refused(bank.model, 8)
     found = made(bank, bank.explain(rows, "realistic", budget=7, features_to_vary=["age"]))

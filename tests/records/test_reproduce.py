@@ -12,7 +12,7 @@ import joblib
 import pytest
 
 from fasterce import FasterCE, artifact, load, records
-from fasterce.constraints import AtMost, Near, Require
+from fasterce.constraints import AtMost, Frozen, Near, Require
 from fasterce.errors import InputError, Problem
 from tests.records.worlds import Bank, fitted, people, refused
 
@@ -84,6 +84,17 @@ def test_a_real_model_makes_records_of_a_batch_again_one_by_one(real: FasterCE) 
     for record in recorded(real, n=2):
         again = records.replay(record, real)
         assert again.same, again.differences
+
+
+def test_a_record_of_before_a_proof_was_a_field_is_made_again(real: FasterCE) -> None:
+    rows = refused(real.model, 12).sort_values("income").head(1)
+    (record,) = recorded(real, rows, constraints=[Frozen("age", "income", "debt")])
+    assert records.replay(record, real).same
+    assert record["infeasible"].pop("proven")
+    records.validate(record)
+    assert records.replay(record, real).same
+    record["infeasible"]["proven"] = False
+    assert fields(records.replay(record, real)) == {"infeasible.proven"}
 
 
 def test_no_records_prove_nothing(bank: FasterCE, tmp_path: Path) -> None:

@@ -281,6 +281,7 @@ def _infeasible(found: Infeasibility | None) -> Record | None:
         "unlocked": [_change(change) for change in found.unlocked],
         "constrained": found.constrained,
         "progress": found.progress,
+        "proven": found.proven,
     }
 
 
