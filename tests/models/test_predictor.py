@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from fasterce.data.dtypes import sorted_values
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
 from fasterce.errors import InputError, ModelError, Problem, make_problem
 from fasterce.models.predictions import FAILED
-from fasterce.models.predictor import MOST_CLASSES, ModelUsage, Predictor, sorted_labels
+from fasterce.models.predictor import MOST_CLASSES, ModelUsage, Predictor
 
 X = pd.DataFrame({"x": np.arange(8, dtype=float), "c": list("abababab")})
 TABLE = Table.like(X, Schema.infer(X))
@@ -154,8 +155,8 @@ def test_an_unknown_target_is_refused_with_the_known_ones(target: Any) -> None:
 
 
 def test_labels_without_a_common_order_are_ordered_all_the_same() -> None:
-    assert sorted_labels(["b", 2, "a", 1]) == [1, 2, "a", "b"]
-    assert sorted_labels([3, 1, 2]) == [1, 2, 3]
+    assert sorted_values(["b", 2, "a", 1]) == [1, 2, "a", "b"]
+    assert sorted_values([3, 1, 2]) == [1, 2, 3]
 
 
 # --- models that cannot be explained ---------------------------------------------------------------------------------

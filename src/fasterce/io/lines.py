@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fasterce.data import value_types
-from fasterce.data.dtypes import Dtype, is_single
+from fasterce.data.dtypes import Dtype, is_integer, is_single
 from fasterce.data.schema import Feature
 from fasterce.data.table import Table
 from fasterce.explanation import Explanation
@@ -225,7 +225,7 @@ def _feature_type(feature: Feature, dtype: Dtype) -> pa.DataType:
         return _type_of(feature.categories)
     if feature.value_type != value_types.NUMBER:
         return _time_type(feature.value_type, dtype)
-    if pd.api.types.is_integer_dtype(dtype):
+    if is_integer(dtype):
         return pa.int64()
     return pa.float32() if is_single(dtype) else pa.float64()
 
