@@ -138,7 +138,7 @@ def test_columns_with_numbers_as_names() -> None:
     assert explanation.changes(0) == [Change(1, "x", "y")]
 
 
-def test_a_column_called_like_one_of_ours_can_still_be_told_apart() -> None:
+def test_a_column_called_like_one_of_ours_keeps_its_own_name() -> None:
     rows = people().rename(columns={"income": "distance"})
     frame = explain(rows, [(0, {"distance": 2.0})]).to_frame()
     assert frame.columns.is_unique

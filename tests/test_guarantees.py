@@ -429,7 +429,7 @@ def same(one: Explanation, two: Explanation) -> None:
 
 @quick(40)
 @given(data=st.data())
-def test_every_answer_is_true_in_bounds_and_typed(data: st.DataObject) -> None:
+def test_every_counterfactual_is_true_in_bounds_and_typed(data: st.DataObject) -> None:
     world = data.draw(worlds())
     explainer = fitted(world)
     if explainer is None:
@@ -450,7 +450,7 @@ def test_every_answer_is_true_in_bounds_and_typed(data: st.DataObject) -> None:
 
 @quick(16)
 @given(data=st.data())
-def test_rows_one_by_one_together_and_permuted_get_the_same_answers(data: st.DataObject) -> None:
+def test_rows_one_by_one_together_and_permuted_get_the_same_counterfactuals(data: st.DataObject) -> None:
     world = data.draw(worlds(queries=6))
     explainer = fitted(world)
     if explainer is None:
@@ -483,7 +483,7 @@ def check_company(explainer: FasterCE, rows: pd.DataFrame, order: list[int], opt
 
 @quick(6)
 @given(data=st.data())
-def test_the_same_seed_gives_the_same_answers(data: st.DataObject) -> None:
+def test_the_same_seed_gives_the_same_counterfactuals(data: st.DataObject) -> None:
     world = data.draw(worlds())
     explainer, again = fitted(world), fitted(world)
     if explainer is None or again is None:
@@ -559,7 +559,7 @@ def real_worlds(request: pytest.FixtureRequest) -> dict[str, tuple[World, Faster
 @pytest.mark.parametrize("method", [*METHODS, "all"])
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("compiled", ["auto", "never"])
-def test_company_changes_nothing_with_and_without_a_twin(
+def test_other_rows_change_nothing_with_and_without_a_compiled_model(
     real_worlds: dict[str, tuple[World, FasterCE]], compiled: str, n: int, method: Any
 ) -> None:
     world, explainer = real_worlds[compiled]
@@ -590,7 +590,7 @@ def test_a_constant_model_is_refused_in_fit(answer: Any) -> None:
         FasterCE(lambda frame: [answer] * len(frame), autoencoder=turned_by(0), progress=False).fit(training)
 
 
-def test_a_model_that_is_noise_gets_true_answers_too(plain_world: tuple[World, FasterCE]) -> None:
+def test_a_model_that_is_noise_gets_true_counterfactuals_too(plain_world: tuple[World, FasterCE]) -> None:
     """A label that depends on the last digit of every cell: nothing learned helps, and nothing false comes back."""
     world, _ = plain_world
     noisy = World(**{**world.__dict__, "model": Model("noise", {"int": 1.0, "float": 1.7}, {"int": (0, 1), "float": (0, 1)})})
@@ -603,7 +603,7 @@ def test_a_model_that_is_noise_gets_true_answers_too(plain_world: tuple[World, F
 
 
 @pytest.mark.parametrize("engine", ["hybrid", "latent", "paper"])
-def test_no_freedom_means_no_answer(plain_world: tuple[World, FasterCE], engine: Any) -> None:
+def test_no_freedom_means_no_counterfactual(plain_world: tuple[World, FasterCE], engine: Any) -> None:
     world, _ = plain_world
     frozen = World(**{**world.__dict__, "constraints": dict.fromkeys(world.kinds, "immutable")})
     result = frozen.fit().explain(frozen.queries, "all", engine=engine)

@@ -36,7 +36,7 @@ def test_a_feature_without_deviation_is_divided_by_its_standard_deviation() -> N
     np.testing.assert_allclose(found, [10 / 3])
 
 
-def test_validity_asks_the_model(scale: metrics.Scale) -> None:
+def test_validity_calls_the_model(scale: metrics.Scale) -> None:
     valid = metrics.validity(lambda frame: frame["a"] > 5, scale, ROWS, AFTER)
     assert valid.tolist() == [False, True, True]
 
@@ -70,7 +70,7 @@ def test_nn_ratio_of_real_rows_is_zero_as_each_is_its_own_neighbour(peers: metri
     assert metrics.nn_ratio(peers, TRAINING.iloc[2:]) == 0
 
 
-def test_nn_ratio_is_not_a_number_where_every_real_row_has_a_twin(scale: metrics.Scale) -> None:
+def test_nn_ratio_is_nan_where_every_real_row_has_a_duplicate(scale: metrics.Scale) -> None:
     duplicates = metrics.Peers.of(older, scale, pd.concat([TRAINING, TRAINING]), "yes")
     assert np.isnan(metrics.nn_ratio(duplicates, AFTER))
 
@@ -120,7 +120,7 @@ def test_ynn_counts_neighbours_of_all_classes(scale: metrics.Scale) -> None:
     np.testing.assert_allclose(metrics.ynn(around, asked, voters=50), [3 / 5])
 
 
-def test_violations_count_frozen_directions_ranges_and_rules() -> None:
+def test_violations_count_frozen_directions_ranges_and_constraints() -> None:
     schema = Schema.infer(TRAINING, immutable=["c"], increasing=["n"], ranges={"a": (0.0, 20.0)})
     scale = metrics.Scale.of(TRAINING, schema)
     before = pd.DataFrame({"a": [4.0] * 4, "n": [2] * 4, "c": ["x"] * 4, "d": ["p"] * 4})
@@ -174,7 +174,7 @@ def test_robustness_of_nothing_is_nothing(finer: metrics.Scale) -> None:
     assert metrics.robustness(above_five, finer, TRAINING.iloc[:0], "yes").shape == (0,)
 
 
-def test_diversity_is_the_mean_distance_of_two_answers(scale: metrics.Scale) -> None:
+def test_diversity_is_the_mean_distance_of_two_counterfactuals(scale: metrics.Scale) -> None:
     """Pairs of the three: 0.2 + 1, 0.4 + 0.25 and 0.2 + 0.25 + 1."""
     answers = pd.DataFrame({"a": [4.0, 2.0, 0.0], "n": [2, 2, 1], "c": list("xyx"), "d": list("ppp")})
     assert metrics.diversity(scale, answers) == pytest.approx((1.2 + 0.65 + 1.45) / 3)

@@ -211,7 +211,7 @@ def test_class_labels_keep_their_type(labels: tuple[Any, Any], tmp_path: Path) -
     assert set(loaded.explain(data.head(5)).prediction) <= set(labels)
 
 
-def test_columns_survive_with_their_names_and_dtypes(tmp_path: Path) -> None:
+def test_columns_keep_their_names_and_dtypes_after_loading(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     data = pd.DataFrame(
         {
@@ -263,7 +263,7 @@ class TestOwnAutoencoder:
         )
         return folder
 
-    def test_is_asked_for(self, folder: Path) -> None:
+    def test_is_required(self, folder: Path) -> None:
         assert "expected load(..., autoencoder=(encode, decode)); got none." in refusal(folder)
 
     def test_must_have_the_latent_size_it_had(self, folder: Path) -> None:
@@ -283,7 +283,7 @@ class TestOwnAutoencoder:
 
 
 class TestAnotherModel:
-    def test_that_answers_otherwise_warns_with_counts(self, saved: Path) -> None:
+    def test_that_predicts_otherwise_warns_with_counts(self, saved: Path) -> None:
         def opposite(frame: pd.DataFrame) -> Array:
             return np.where(approve(frame) == "yes", "no", "yes")
 
@@ -503,7 +503,7 @@ def crossed(frame: pd.DataFrame) -> Array:
     return np.where((frame["a"] > 0) == (frame["b"] > 0), "same", "mixed")
 
 
-def test_regions_survive_with_their_answers_and_walks(tmp_path: Path) -> None:
+def test_regions_give_the_same_counterfactuals_and_walks_after_loading(tmp_path: Path) -> None:
     data = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (600, 2)).round(3), columns=["a", "b"])
     explainer = FasterCE(crossed, autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast()).fit(data)
     explainer.save(tmp_path / "a")
@@ -660,7 +660,7 @@ def with_rules(explainer: FasterCE, *constraints: Any) -> FasterCE:
     return ruled
 
 
-def test_rules_of_the_schema_are_kept(explainer: FasterCE, tmp_path: Path) -> None:
+def test_constraints_of_the_schema_are_kept(explainer: FasterCE, tmp_path: Path) -> None:
     constraints = (
         c.Range("age", high=60),
         c.Require("income >= age / 4", name="sane"),
@@ -670,7 +670,7 @@ def test_rules_of_the_schema_are_kept(explainer: FasterCE, tmp_path: Path) -> No
     assert artifact.load(tmp_path / "ruled", approve).schema_.constraints == constraints
 
 
-def test_a_rule_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(explainer: FasterCE, saved: Path) -> None:
+def test_a_constraint_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(explainer: FasterCE, saved: Path) -> None:
     before = manifest_of(saved)
     ruled = with_rules(explainer, c.Derived("income", lambda frame: frame["age"], of=("age",)))
     with pytest.raises(SchemaError, match=r"a Python function cannot be written; expected a formula for 'income'\.$"):
@@ -704,7 +704,7 @@ class TestDigest:
         assert artifact.digest(other) != before
         assert artifact.digest(explainer) == before
 
-    def test_does_not_depend_on_whether_a_twin_can_be_made_here(self, explainer: FasterCE) -> None:
+    def test_does_not_depend_on_whether_the_model_can_be_compiled_here(self, explainer: FasterCE) -> None:
         without = copy.copy(explainer)
         without.state_ = replace(explainer.state_, compiled=object())  # type: ignore[arg-type]
         without.__dict__.pop("_digested", None)

@@ -38,7 +38,7 @@ def asked() -> list[str]:
     return [json.dumps({"rows": [row], "deadline_ms": 20_000}) for row in as_json(people(20))]
 
 
-def test_clients_are_answered_and_counted(load: SimpleNamespace, server: Any, asked: list[str]) -> None:
+def test_responses_to_clients_are_counted(load: SimpleNamespace, server: Any, asked: list[str]) -> None:
     told = load.phases.summary(load.phases.driven(server, asked, load.phases.QUICK, clients=4))
     assert told["statuses"] == {"200": told["requests"]}
     assert told["requests"] >= 4
@@ -65,12 +65,12 @@ def test_memory_and_descriptors_are_those_of_all_processes(server: Any) -> None:
     assert found["descriptors"] > found["processes"]
 
 
-def test_growth_is_told_a_minute(load: SimpleNamespace) -> None:
+def test_growth_is_reported_per_minute(load: SimpleNamespace) -> None:
     samples = [{"at": 6.0 * k, "pss_mb": 300.0 + 0.2 * k} for k in range(20)]
     assert load.phases.slope(samples) == pytest.approx(2.0)
 
 
-def test_a_lost_server_is_told_as_lost(load: SimpleNamespace) -> None:
+def test_a_lost_server_is_reported_as_lost(load: SimpleNamespace) -> None:
     told = load.phases.counted([200, 0, 200, 429])
     assert told == {"lost": 1, "200": 2, "429": 1}
 

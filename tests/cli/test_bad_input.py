@@ -101,14 +101,14 @@ def test_only_files_are_replaced_and_links_are_followed(shop: Path, run: Run) ->
     assert Path("kept.csv").read_text().startswith("row,")
 
 
-def test_a_closed_standard_output_is_told(shop: Path) -> None:
+def test_a_closed_standard_output_is_reported(shop: Path) -> None:
     command = f"{sys.executable} -m fasterce explain {' '.join(ROWS)} -f csv >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert done.stderr.startswith("Error: There is no standard output")
 
 
-def test_a_wrong_separator_is_told(shop: Path, run: Run) -> None:
+def test_a_wrong_separator_is_reported(shop: Path, run: Run) -> None:
     one_sentence(run("explain", *ROWS, "--separator", ";"), 3, ",")
 
 
@@ -135,7 +135,7 @@ def test_a_pickle_is_run_only_by_word(shop: Path, run: Run) -> None:
     assert not Path("new.fasterce").exists()
 
 
-def test_a_model_for_other_columns_is_told(shop: Path, run: Run) -> None:
+def test_a_model_for_other_columns_is_reported(shop: Path, run: Run) -> None:
     Path("schema.yaml").write_text(Path("schema.yaml").read_text().replace("  debt:\n", "  dept:\n"))
     Path("train.csv").write_text(Path("train.csv").read_text().replace("debt", "dept", 1))
     fit = ("fit", "--data", "train.csv", "--schema", "schema.yaml", "--model", "model.skops", "--out", "new.fasterce")
@@ -160,7 +160,7 @@ def damaged(name: str, change: Callable[[bytes], bytes]) -> None:
         ("model.skops", lambda content: b"PK\x03\x04" + content[4:] + b"x"),
     ],
 )
-def test_a_damaged_or_hostile_artifact_is_told(name: str, change: Callable[[bytes], bytes], shop: Path, run: Run) -> None:
+def test_a_damaged_or_hostile_artifact_is_reported(name: str, change: Callable[[bytes], bytes], shop: Path, run: Run) -> None:
     damaged(name, change)
     one_sentence(run("explain", *ROWS, "-o", "out.csv"), 5, "shop.fasterce")
     assert not Path("out.csv").exists()

@@ -51,7 +51,7 @@ def fitted(kind: str) -> tuple[FasterCE, pd.DataFrame, Any]:
     engine=st.sampled_from(["hybrid", "hybrid", "latent", "paper"]),
     more=st.sampled_from([{}, {}, {"robust": 0.8}, {"margin": 0.2}, {"target_score": (0.6, 1)}]),
 )
-def test_no_returned_row_breaks_a_rule(
+def test_no_returned_row_breaks_a_constraint(
     kind: str, constraints: list[Any], method: Any, n: int, engine: Any, more: Any
 ) -> None:
     explainer, X, model = fitted(kind)
@@ -82,7 +82,7 @@ def test_no_returned_row_breaks_a_rule(
 @pytest.mark.parametrize("kind", ["linear", "labels"])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(constraints=rule_sets(), method=st.sampled_from(METHODS))
-def test_a_row_gets_the_same_answer_alone_and_in_a_batch(kind: str, constraints: list[Any], method: Any) -> None:
+def test_a_row_gets_the_same_counterfactual_alone_and_in_a_batch(kind: str, constraints: list[Any], method: Any) -> None:
     explainer, X, _ = fitted(kind)
     rows = X.iloc[:12]
     try:

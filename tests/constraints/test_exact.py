@@ -52,7 +52,7 @@ relaxed = settings(
 
 @relaxed
 @given(seed=st.integers(0, 50), constraints=rule_sets(), schema=st.sampled_from(SCHEMAS))
-def test_what_is_accepted_keeps_every_rule_and_what_is_refused_breaks_one(seed: int, constraints: Any, schema: Any) -> None:
+def test_what_is_accepted_satisfies_every_constraint_and_what_is_refused_breaks_one(seed: int, constraints: Any, schema: Any) -> None:
     found, codes = made(seed, constraints, schema)
     domain, _ = found.domain(codes)
     answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
@@ -93,7 +93,7 @@ def test_completing_is_settled_and_the_same_alone_or_together(seed: int, constra
 
 @relaxed
 @given(seed=st.integers(0, 50), constraints=rule_sets())
-def test_a_row_that_keeps_the_rules_is_its_own_base(seed: int, constraints: Any) -> None:
+def test_a_row_that_satisfies_the_constraints_is_its_own_base(seed: int, constraints: Any) -> None:
     found, codes = made(seed, constraints, {})
     domain, blocked = found.domain(codes)
     kept = domain.contains(domain.row[:, None])[:, 0]
@@ -125,7 +125,7 @@ def test_a_limit_is_broken_where_the_second_opinion_says_so(seed: int, constrain
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_realistic_rules_leave_enough_to_try(seed: int) -> None:
+def test_realistic_constraints_leave_enough_to_try(seed: int) -> None:
     """Not a vacuous promise: most completed candidates of a typical set of rules are legal."""
     from fasterce import constraints as c
 

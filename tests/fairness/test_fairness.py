@@ -153,7 +153,7 @@ def test_of_more_classes_each_has_a_line() -> None:
     assert set(frame[frame["kind"] == "prediction"]["other_category"]) == {"low", "mid", "high"}
 
 
-def test_a_twin_of_the_outcome_stands_at_a_small_angle(fair_explainer: FasterCE) -> None:
+def test_a_copy_of_the_outcome_has_a_small_angle(fair_explainer: FasterCE) -> None:
     pay = line(angles(fair_explainer, ["pay"]).frame, kind="prediction")
     assert pay["degrees"] < 45
     assert pay["telling"]
@@ -220,7 +220,7 @@ def test_fit_is_high_where_the_latent_space_is_the_data_itself(fair_explainer: F
 
 
 @given(dimensions=st.integers(2, 40))
-def test_random_directions_lie_within_the_chance_range_as_often_as_said(dimensions: int) -> None:
+def test_random_directions_lie_within_the_chance_range_as_often_as_documented(dimensions: int) -> None:
     drawn = np.random.default_rng(dimensions).normal(size=(2, 4000, dimensions))
     first, second = drawn / np.linalg.norm(drawn, axis=2, keepdims=True)
     degrees = np.degrees(np.arccos((first * second).sum(axis=1)))
@@ -279,7 +279,7 @@ def test_the_gap_tells_a_model_that_looks_at_sex_from_one_that_does_not(
     assert low < 0 < high
 
 
-def test_costs_are_those_of_the_best_answers(unfair_answers: Explanation) -> None:
+def test_costs_are_those_of_the_best_counterfactuals(unfair_answers: Explanation) -> None:
     frame = recourse_gap(unfair_answers, "sex").frame
     best = unfair_answers.to_frame().query("rank == 0")
     for label in "fm":
@@ -334,7 +334,7 @@ def test_rows_without_recourse_count_and_rows_that_need_none_do_not() -> None:
     assert result.stopped == 1
 
 
-def test_the_share_of_answers_that_change_the_attribute_is_told(unfair_answers: Explanation) -> None:
+def test_the_share_of_counterfactuals_that_change_the_attribute_is_reported(unfair_answers: Explanation) -> None:
     answers = by_hand(["a", "b"] * 5, [0.1] * 10, changed=[0, 2])
     assert recourse_gap(answers, "kind").frame["changes_it"].tolist() == [0.4, 0.0]
     assert recourse_gap(unfair_answers, "sex").frame["changes_it"].tolist() == [0.0, 0.0]
@@ -356,7 +356,7 @@ def test_a_group_of_few_is_shown_without_an_interval() -> None:
     assert many["mean_low"] < many["mean_high"]
 
 
-def test_a_group_without_any_answer_is_shown() -> None:
+def test_a_group_without_any_counterfactual_is_shown() -> None:
     frame = recourse_gap(by_hand(["a", "b"] * 6, [0.1, None] * 6), "kind").frame
     none = line(frame, group="b")
     assert (none["rows"], none["found"], none["share_found"], none["share_without"]) == (6, 0, 0.0, 1.0)

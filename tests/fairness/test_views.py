@@ -89,7 +89,7 @@ def test_angles_are_read_for_the_reader(angles):
     assert any(line.endswith("go together") for line in lines)
 
 
-def test_many_angles_are_cut_to_the_furthest_and_it_is_said(angles):
+def test_many_angles_are_cut_to_the_furthest_which_the_caption_reports(angles):
     assert "the 12 angles of 23 furthest from 90°" in str(angles)
     assert "f19" in str(angles)
     assert "f1 " not in str(angles)

@@ -247,7 +247,7 @@ def test_after_folding_it_in_it_is_drift_no_longer(explainer: FasterCE) -> None:
 
 
 @pytest.mark.parametrize("as_table", [False, True])
-def test_answers_with_gaps_are_checked_and_repaired(explainer: FasterCE, as_table: bool) -> None:
+def test_counterfactuals_with_missing_values_are_checked_and_repaired(explainer: FasterCE, as_table: bool) -> None:
     result = explainer.explain(REFUSED, target="yes")
     issued = result.to_frame()
     assert issued[list(REFUSED.columns)].isna().any(axis=None), "some gaps stay"

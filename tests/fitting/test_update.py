@@ -56,7 +56,7 @@ def check_answers(explainer: FasterCE, rows: pd.DataFrame, model: Any) -> Any:
     return result
 
 
-def test_more_of_the_same_trains_nothing_and_keeps_the_answers_good(
+def test_more_of_the_same_trains_nothing_and_keeps_the_counterfactuals_good(
     explainer: FasterCE, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(update, "train", no_training)
@@ -130,7 +130,7 @@ def test_columns_of_your_own_autoencoder_cannot_grow() -> None:
         explainer.update(start.head(50).assign(job=pd.Categorical(["pilot"] * 50, start["job"].cat.categories)))
 
 
-def test_a_new_model_is_asked_about_everything_again(explainer: FasterCE) -> None:
+def test_a_new_model_evaluates_everything_again(explainer: FasterCE) -> None:
     report = explainer.update(people(100, 5), model=strict)
     assert report.new_model
     assert report.surrogate_retrained
@@ -148,7 +148,7 @@ def test_a_new_model_may_name_its_classes_differently(explainer: FasterCE) -> No
     assert (result.status == "found").all()
 
 
-def test_a_function_may_answer_a_class_it_never_did_before(saved: Path) -> None:
+def test_a_function_may_predict_a_class_it_never_did_before(saved: Path) -> None:
     def three(frame: pd.DataFrame) -> Any:
         return np.where(frame["income"] > 200, "maybe", truth(frame))
 
@@ -163,7 +163,7 @@ def test_a_function_may_answer_a_class_it_never_did_before(saved: Path) -> None:
     assert (three(result.counterfactuals) == "maybe").all()
 
 
-def test_a_twin_is_made_of_the_new_model() -> None:
+def test_the_new_model_is_compiled() -> None:
     pytest.importorskip("skl2onnx")
     explainer = fitted(pipeline(START), compile="auto")
     assert explainer.state_.compiled is not None

@@ -90,7 +90,7 @@ def saved(explainer: FasterCE, chances: str, tmp_path_factory: pytest.TempPathFa
     return path
 
 
-def test_loaded_by_mlflow_it_answers_one_line_a_row(saved: Path, explainer: FasterCE, data: pd.DataFrame) -> None:
+def test_loaded_by_mlflow_it_returns_one_line_per_row(saved: Path, explainer: FasterCE, data: pd.DataFrame) -> None:
     served = mlflow.pyfunc.load_model(str(saved))
     rows = data.head(12)
     given = served.predict(rows)
@@ -136,7 +136,7 @@ def test_a_reference_is_followed_only_by_word(saved: Path, monkeypatch: pytest.M
             loading(saved)
 
 
-def test_what_it_answers_can_be_sent_as_json(saved: Path, data: pd.DataFrame) -> None:
+def test_what_it_returns_can_be_sent_as_json(saved: Path, data: pd.DataFrame) -> None:
     server = pytest.importorskip("mlflow.pyfunc.scoring_server")
     given = mlflow.pyfunc.load_model(str(saved)).predict(data.head(12), params={"options": '{"target": "yes"}'})
     page = io.StringIO()
@@ -345,7 +345,7 @@ def test_a_model_file_travels_with_the_explainer(data: pd.DataFrame, tmp_path: P
     assert set(lines["status"]) == {"found"}
 
 
-def test_a_pickle_is_refused_unless_said(explainer: FasterCE, tmp_path: Path) -> None:
+def test_a_pickle_is_refused_unless_trusted(explainer: FasterCE, tmp_path: Path) -> None:
     (tmp_path / "model.pkl").write_bytes(pickle.dumps(5))
     with pytest.raises(ModelError, match="trust_pickle"):
         ours.save_model(explainer, tmp_path / "saved", model=tmp_path / "model.pkl")

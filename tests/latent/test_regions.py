@@ -129,7 +129,7 @@ def test_three_classes_each_with_its_own_planes() -> None:
     np.testing.assert_allclose(own, found.heights(latent[:50])[np.arange(50), target], atol=1e-12)
 
 
-def test_a_class_never_answered_keeps_its_plane_and_does_not_count() -> None:
+def test_a_class_never_predicted_keeps_its_plane_and_does_not_count() -> None:
     latent, answers = xor(3000, 4)
     two, three = fit(latent, answers, 2), fit(latent, answers, 3)
     assert two[1].regional == pytest.approx(three[1].regional, abs=1e-9)

@@ -75,7 +75,7 @@ def test_calls_and_rows_are_counted() -> None:
     assert predictor.usage == ModelUsage(calls=4, rows=21)
 
 
-def test_questions_about_no_rows_are_not_asked() -> None:
+def test_no_rows_call_no_model() -> None:
     predictor = learned(is_high)
     assert predictor.evaluate(CODES[:0]).classes.shape == (0,)
     assert predictor.predict_labels(TABLE.frame(CODES[:0])).shape == (0,)
@@ -192,7 +192,7 @@ MISSING = "^The model must return a label for every row; got a missing one.$"
         ),
     ],
 )
-def test_answers_that_are_no_labels_are_refused_with_a_sentence(model: Any, message: str) -> None:
+def test_predictions_that_are_no_labels_are_refused_with_a_sentence(model: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         learned(model)
 
@@ -272,7 +272,7 @@ def test_one_bad_row_among_many_fails_alone_at_little_cost() -> None:
     assert predictor.usage.calls < 30
 
 
-def test_a_model_that_always_fails_is_not_asked_for_ever() -> None:
+def test_a_model_that_always_fails_is_not_called_for_ever() -> None:
     many = np.column_stack([np.arange(1000) / 1000, np.zeros(1000)])
     predictor = Predictor(raising, TABLE, (False, True))
     answers = predictor.evaluate(many).classes
@@ -387,13 +387,13 @@ def test_without_scores_or_rows_there_is_nothing_to_trust() -> None:
     assert learned(Scored(probabilities)).trusted_scores(CODES[:0], np.zeros(0)) is None
 
 
-def test_labels_are_asked_for_even_where_scores_are_used() -> None:
+def test_labels_are_evaluated_even_where_scores_are_used() -> None:
     predictor = Predictor(Scored(probabilities, cut=6.0), TABLE, ("no", "yes"), use_scores=True)
     assert predictor.evaluate(CODES).classes.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert predictor.predict_labels(TABLE.frame(CODES)).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
 
 
-def test_a_row_without_a_probability_fails_alone_and_is_told_why() -> None:
+def test_a_row_without_a_probability_fails_alone_with_a_reason() -> None:
     def scores(frame: pd.DataFrame) -> np.ndarray:
         return np.where(frame[["x"]] == 5, np.nan, probabilities(frame))
 

@@ -89,7 +89,7 @@ def test_a_record_holds_what_went_in_by_what_and_what_came_out(bank: FasterCE) -
     assert first["replayable"] is True
 
 
-def test_every_change_is_told_and_rescored(bank: FasterCE) -> None:
+def test_every_change_is_recorded_and_rescored(bank: FasterCE) -> None:
     rows = refused(bank.model, 6)
     result = bank.explain(rows, "all", n=2)
     found = made(bank, result)
@@ -175,7 +175,7 @@ def test_infeasibility_is_kept_as_data(bank: FasterCE) -> None:
     assert record["text"] == record["reason"]
 
 
-def test_a_budget_that_is_spent_is_told(bank: FasterCE) -> None:
+def test_a_budget_that_is_spent_is_recorded(bank: FasterCE) -> None:
     rows = refused(bank.model, 8)
     found = made(bank, bank.explain(rows, "realistic", budget=7, features_to_vary=["age"]))
     assert "stopped" in {record["status"] for record in found}
@@ -184,7 +184,7 @@ def test_a_budget_that_is_spent_is_told(bank: FasterCE) -> None:
 
 
 @pytest.mark.parametrize("options", [{"deadline": 60.0}, {"ensemble_agreement": 0.5}])
-def test_what_depends_on_time_or_on_models_not_saved_is_said_not_to_be_replayable(
+def test_what_depends_on_time_or_on_models_not_saved_is_not_replayable(
     bank: FasterCE, options: dict[str, Any]
 ) -> None:
     explainer = copy.copy(bank)
@@ -294,7 +294,7 @@ def test_column_names_that_are_no_text() -> None:
     ],
     ids=["inf", "decimal", "time", "list", "huge", "float32", "int8", "NA", "surrogate"],
 )
-def test_values_json_cannot_hold_are_kept_as_text_and_said(bank: FasterCE, value: Any, kept: Any, note: str | None) -> None:
+def test_values_json_cannot_hold_are_kept_as_text_with_a_note(bank: FasterCE, value: Any, kept: Any, note: str | None) -> None:
     row = refused(bank.model, 1).astype({"income": object})
     row["income"] = pd.Series([value], index=row.index, dtype=object)
     found = made(bank, bank.explain(row, target="good"))
@@ -371,7 +371,7 @@ def test_another_model_than_the_one_explained_is_refused(bank: FasterCE) -> None
     assert caught.value.problem.row in range(4)
 
 
-def test_an_answer_the_model_takes_back_is_refused(bank: FasterCE) -> None:
+def test_a_counterfactual_that_the_model_contradicts_is_refused(bank: FasterCE) -> None:
     rows = refused(bank.model, 4)
     result = bank.explain(rows)
     other = bank._for(Bank(58.0))
@@ -380,7 +380,7 @@ def test_an_answer_the_model_takes_back_is_refused(bank: FasterCE) -> None:
     assert caught.value.problem.code == "records.other_model"
 
 
-def test_a_model_that_fails_now_is_told(bank: FasterCE) -> None:
+def test_a_model_that_fails_now_is_reported(bank: FasterCE) -> None:
     class Gone(Bank):
         def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
             raise ConnectionError("gone")
@@ -445,7 +445,7 @@ def test_an_explainer_with_another_schema_is_refused(bank: FasterCE, grades: Fas
         records.make(other, bank.explain(refused(bank.model, 1)))
 
 
-def test_a_rule_with_a_function_cannot_be_recorded(bank: FasterCE) -> None:
+def test_a_constraint_with_a_function_cannot_be_recorded(bank: FasterCE) -> None:
     constraint = Derived("debt", lambda frame: 0.5 * frame["income"], of=("income",))
     with pytest.raises(SchemaError, match="a Python function cannot be written"):
         records.make(bank, bank.explain(refused(bank.model, 1), constraints=[constraint]))

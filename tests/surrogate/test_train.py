@@ -140,7 +140,7 @@ def test_the_knots_reach_declared_bounds(small: Any) -> None:
     assert (mine.min(), mine.max()) == (-50.0, 400.0)
 
 
-def test_what_is_learned_from_each_kind_of_answer() -> None:
+def test_what_is_learned_from_each_kind_of_prediction() -> None:
     classes = np.array([0, 1, 1])
     np.testing.assert_array_equal(train.leads(Predictions(classes), 2), [[-1], [1], [1]])
     np.testing.assert_array_equal(train.leads(Predictions(classes), 3), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]])

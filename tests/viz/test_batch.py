@@ -29,7 +29,7 @@ def test_the_page_shows_what_was_found_and_what_was_not(build: Build) -> None:
     assert "Row 1:" not in page  # a row that has what it wants is not shown one by one
 
 
-def test_a_page_without_any_answer_needs_no_pictures(build: Build) -> None:
+def test_a_page_without_any_counterfactual_needs_no_pictures(build: Build) -> None:
     explanation = build(ROWS, verdicts=dict.fromkeys(range(4), ("model_error", "It broke.")))
     page = batch.page(explanation)
     assert "<img" not in page

@@ -50,7 +50,7 @@ def test_predictions_have_the_digits_that_matter() -> None:
     ]
 
 
-def test_missing_numbers_are_said_to_be_missing() -> None:
+def test_missing_numbers_are_shown_as_missing() -> None:
     feature = Feature("income", "numeric", decimals=2, missing="may_appear")
     assert values(feature, None, [1250.5, 3.0]) == ("missing", ["1,250.5", "3"])
     assert values(feature, 12.0, [None]) == ("12", ["missing"])

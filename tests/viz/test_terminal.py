@@ -54,7 +54,7 @@ def test_a_row_without_counterfactual_says_why(loans):
     assert block(render(loans), "Row cat")[1].strip() == "none_found: No way led to granted within 500 rows."
 
 
-def test_the_batch_is_summed_up_and_notes_are_told(loans):
+def test_the_summary_of_the_batch_and_notes_are_shown(loans):
     shown = render(loans)
     assert "3 rows: 2 found, 1 none_found · 7 model calls" in shown
     assert "1.5 features changed" in shown

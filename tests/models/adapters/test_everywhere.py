@@ -79,7 +79,7 @@ def test_refitted_boosters(booster: Any) -> None:
     assert (result.to_frame()["ensemble_agreement"] >= 0.5).all()
 
 
-def test_a_clone_has_the_same_answers(fitted: FasterCE) -> None:
+def test_a_clone_has_the_same_counterfactuals(fitted: FasterCE) -> None:
     other = clone(fitted)
     assert other.model is fitted.model
     assert (own(other.model, X) == own(fitted.model, X)).all()

@@ -59,7 +59,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fitted_model_with_names_is_asked_as_it_is(name: str) -> None:
+def test_a_fitted_model_with_names_is_used_as_it_is(name: str) -> None:
     make, names = MODELS[name]
     model = make().fit(X, two(X, names))
     assert adapt(model) is model
@@ -67,7 +67,7 @@ def test_a_fitted_model_with_names_is_asked_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["target", "polars inside", "decision function"])
-def test_answers_are_confirmed_by_the_model(name: str) -> None:
+def test_counterfactuals_are_verified_by_the_model(name: str) -> None:
     make, names = MODELS[name]
     model = make().fit(X, two(X, names))
     check_explained(model, X, model.predict)

@@ -166,7 +166,7 @@ def test_a_regression() -> None:
     assert (answers >= 5).all()
 
 
-def test_a_bare_module_is_told_what_to_do(two_logits: Any) -> None:
+def test_the_error_for_a_bare_module_names_the_adapter(two_logits: Any) -> None:
     with pytest.raises(InputError, match=r"TorchModel\(Sequential\(...\), inputs=a function from a DataFrame to tensors\)"):
         adapt(two_logits)
     with pytest.raises(InputError, match="TorchModel"):

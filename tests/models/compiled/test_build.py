@@ -160,7 +160,7 @@ def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[CompiledMo
     return compiled, predictor
 
 
-def test_a_twin_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any, pd.DataFrame], scored: str) -> None:
+def test_a_compiled_model_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any, pd.DataFrame], scored: str) -> None:
     name, model, frame = fitted
     compiled, predictor = found(model, frame, True)
     assert (compiled.scorer is not None) == (scored == "exact" and name not in UNREAD)
@@ -177,7 +177,7 @@ def test_a_twin_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any,
 
 
 @pytest.mark.usefixtures("scored")
-def test_a_twin_gives_labels_alone_where_these_are_wanted(fitted: tuple[str, Any, pd.DataFrame]) -> None:
+def test_a_compiled_model_gives_labels_alone_where_these_are_wanted(fitted: tuple[str, Any, pd.DataFrame]) -> None:
     _, model, frame = fitted
     compiled, predictor = found(model, frame, False)
     codes = predictor.table.read(frame).codes
@@ -186,7 +186,7 @@ def test_a_twin_gives_labels_alone_where_these_are_wanted(fitted: tuple[str, Any
     assert (answers.classes == predictor.evaluate(codes).classes).mean() >= DEFAULTS.min_agreement
 
 
-def test_classes_stand_in_the_order_asked_for() -> None:
+def test_classes_are_in_the_given_order() -> None:
     frame = people()
     model = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame, THREE))
     table, codes = coded(frame)
@@ -223,7 +223,7 @@ def test_categories_the_encoder_has_never_seen() -> None:
     assert np.allclose(scores, wanted, atol=1e-9)
 
 
-def test_the_model_is_asked_about_few_rows() -> None:
+def test_the_model_evaluates_few_rows() -> None:
     frame = people(6000)
     model = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame))
     rows: list[int] = []
@@ -274,7 +274,7 @@ class Shy(Pipeline):
     ],
     ids=["a function", "stubborn labels", "stubborn labels with scores", "other chances", "not fitted"],
 )
-def test_no_twin_and_a_sentence(make: Callable[[Any], Any], use_scores: bool, sentence: str) -> None:
+def test_no_compiled_model_and_a_reason(make: Callable[[Any], Any], use_scores: bool, sentence: str) -> None:
     frame = people()
     fitted = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame))
     table, codes = coded(frame)
@@ -302,7 +302,7 @@ def test_what_cannot_be_compiled_is_refused(model: Any, words: str) -> None:
     assert why.code == "models.not_compiled"
 
 
-def test_a_model_that_fails_itself_has_no_twin() -> None:
+def test_a_model_that_fails_is_not_compiled() -> None:
     frame = people()
     model = make_pipeline(columns(word=OneHotEncoder(handle_unknown="error")), LogisticRegression())
     model.fit(frame, outcome(frame))
@@ -374,7 +374,7 @@ def test_the_model_is_left_as_it_was() -> None:
     assert (model.predict_proba(frame) == before).all()
 
 
-def test_a_twin_may_be_pickled() -> None:
+def test_a_compiled_model_may_be_pickled() -> None:
     frame = numbers()
     for model in (make_pipeline(StandardScaler(), LogisticRegression()), boosted()):
         compiled, predictor = found(model.fit(frame, outcome(frame)), frame, True)

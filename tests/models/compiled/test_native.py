@@ -191,7 +191,7 @@ def test_a_row_alone_and_among_others(name: str) -> None:
         )
 
 
-def test_a_session_that_tells_no_classes_is_a_twin_by_labels() -> None:
+def test_a_session_without_class_names_is_compiled_by_labels() -> None:
     own = session(graph(pipeline(names=("no", "yes"))))
     compiled, predictor = found(own, X, False, classes=("no", "yes"))
     codes = asked(predictor, X)
@@ -266,7 +266,7 @@ def number_as_text() -> OnnxModel:
     ],
     ids=["gaps", "a category the graph refuses", "numbers as text", "whole numbers as floats", "fractions for whole numbers"],
 )
-def test_no_twin_and_a_sentence(make: Callable[[], OnnxModel], frame: pd.DataFrame, why: str | None) -> None:
+def test_no_compiled_model_and_a_reason(make: Callable[[], OnnxModel], frame: pd.DataFrame, why: str | None) -> None:
     table, codes = coded(frame)
     compiled, problem = build(make(), table, (0, 1), codes, True)
     if why is None:
@@ -323,7 +323,7 @@ def explained_by(model: Any, compiled: Any, frame: pd.DataFrame = X, **settings:
 
 
 @pytest.mark.parametrize("scores", ["auto", "never"])
-def test_answers_as_near_as_without_and_the_model_has_the_last_word(scores: Any) -> None:
+def test_counterfactuals_are_as_near_as_without_and_verified_by_the_model(scores: Any) -> None:
     model = OnnxModel(graph(pipeline("network", ("no", "yes"))))
     with_twin, without = (explained_by(model, compiled, X.head(150), scores=scores) for compiled in ("auto", "never"))
     assert with_twin.report_.compiled == "exact: ONNX, agrees on 100.00%"
@@ -343,7 +343,7 @@ def test_answers_as_near_as_without_and_the_model_has_the_last_word(scores: Any)
         pd.testing.assert_frame_equal(alone.reset_index(drop=True), long[long["query"] == name].reset_index(drop=True))
 
 
-def test_a_model_that_answers_numbers_is_read_or_left_alone() -> None:
+def test_a_model_that_predicts_numbers_is_read_or_left_alone() -> None:
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(NUMBERS.to_numpy(), strength(X))
     content = graph(model, [("X", FloatTensorType([None, 3]))])
     made = explained_by(OnnxModel(content), "auto", NUMBERS.head(100))

@@ -95,7 +95,7 @@ def test_many_threads_at_once_count_for_themselves(compiled: Any) -> None:
     assert compiled.session().usage == ModelUsage()
 
 
-def test_no_rows_are_an_answer_too(compiled: Any) -> None:
+def test_no_rows_give_no_predictions(compiled: Any) -> None:
     compiled, codes = compiled
     answers = compiled.session().evaluate(codes[:0])
     assert answers.classes.shape == (0,)
@@ -103,7 +103,7 @@ def test_no_rows_are_an_answer_too(compiled: Any) -> None:
     assert answers.scores.shape == (0, len(compiled.reader.classes))
 
 
-def test_one_session_asked_from_many_threads_loses_no_count() -> None:
+def test_one_session_called_from_many_threads_loses_no_count() -> None:
     frame = numbers()
     model = LogisticRegression().fit(frame, outcome(frame))
     table, codes = coded_rows(frame)
@@ -134,7 +134,7 @@ def test_a_failed_row_is_marked() -> None:
     assert scored.tolist() == [[2.0, -2.0], [-3.0, 3.0]]
 
 
-def test_a_backend_survives_its_own_bytes(compiled: Any) -> None:
+def test_a_backend_is_the_same_after_its_own_bytes(compiled: Any) -> None:
     compiled, codes = compiled
     again = pickle.loads(pickle.dumps(compiled))
     assert type(again.backend) is type(compiled.backend)

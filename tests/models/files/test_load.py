@@ -171,7 +171,7 @@ def explainer(request: pytest.FixtureRequest, case: tuple[str, Case]) -> FasterC
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_answer_flips_the_real_model(case: tuple[str, Case], explainer: FasterCE, method: Any) -> None:
+def test_every_counterfactual_flips_the_real_model(case: tuple[str, Case], explainer: FasterCE, method: Any) -> None:
     _, given = case
     rows = table(12, seed=4, words=given.words)
     result = explainer.explain(rows, method)

@@ -46,14 +46,14 @@ def failing_first(times: int, reply: Reply) -> Callable[[Asked], object]:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_busy_far_side_is_asked_again(status: int) -> None:
+def test_a_request_to_a_busy_server_is_repeated(status: int) -> None:
     with serving(failing_first(2, Reply(status, b"busy"))) as far:
         assert quick(far.url).predict(PEOPLE).tolist() == [1, 1, 0]
         assert far.requests == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 500])
-def test_a_far_side_that_says_no_is_not_asked_again(status: int) -> None:
+def test_a_request_that_is_refused_is_not_repeated(status: int) -> None:
     with serving(lambda _: Reply(status, b'{"error": "no"}')) as far:
         with pytest.raises(ModelError, match=f"must accept the request; got {status}: .*no"):
             quick(far.url).predict(PEOPLE)
@@ -89,7 +89,7 @@ def test_retry_after_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waits == [0.0]
 
 
-def test_a_far_side_that_hangs_is_left_and_asked_again() -> None:
+def test_a_request_to_a_hanging_server_times_out_and_is_repeated() -> None:
     hang = threading.Event()
 
     def behave(asked: Asked) -> object:
@@ -103,7 +103,7 @@ def test_a_far_side_that_hangs_is_left_and_asked_again() -> None:
         hang.set()
 
 
-def test_an_answer_that_drips_is_left_though_every_drop_is_in_time() -> None:
+def test_a_slow_response_times_out_though_every_chunk_is_in_time() -> None:
     body = json.dumps({"predictions": [1, 1, 0]}).encode() + b" " * 1000
     with serving(lambda _: Reply(body=body, drip=0.01)) as far:
         started = time.perf_counter()
@@ -193,7 +193,7 @@ class TestServerDown:
         frame = pd.DataFrame({"age": np.arange(64)})
         return Predictor(model, Table.like(frame, Schema.infer(frame)), [0, 1])
 
-    def test_halving_does_not_ask_a_dead_server_again_and_again(self) -> None:
+    def test_halving_does_not_call_a_dead_server_again_and_again(self) -> None:
         with serving(lambda _: Reply(503, b"down")) as far, quick(far.url, backoff=0.05) as model:
             predictor = self.predictor(model)
             started = time.perf_counter()
@@ -282,7 +282,7 @@ def test_nonsense_is_one_sentence(name: str) -> None:
     assert len(said) < 220
 
 
-def test_an_answer_too_large_is_not_read() -> None:
+def test_a_response_too_large_is_not_read() -> None:
     with serving(lambda _: Reply(body=b" " * 100_000)) as far, pytest.raises(ModelError, match="at most 10,000 bytes"):
         quick(far.url, most_bytes=10_000).predict(PEOPLE)
 
@@ -379,13 +379,13 @@ def test_a_forked_process_has_connections_of_its_own() -> None:
         ({"headers": {"X-Token": 5}}, "printable ASCII"),
     ],
 )
-def test_wrong_settings_are_told_at_once(wrong: dict[str, object], sentence: str) -> None:
+def test_wrong_settings_are_reported_at_once(wrong: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         MLflowModel("http://127.0.0.1:1", **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("url", ["model.onnx", "file:///etc/passwd", "http://", "http://a b", "http://a:b/", 5, None])
-def test_wrong_addresses_are_told_at_once(url: object) -> None:
+def test_wrong_addresses_are_reported_at_once(url: object) -> None:
     with pytest.raises(InputError, match="url must be an address"):
         MLflowModel(url)  # type: ignore[arg-type]
 

@@ -108,7 +108,7 @@ def test_one_matrix_for_all_columns(declared: Any, settings: Any) -> None:
         ),
     ],
 )
-def test_tables_the_far_side_does_not_take_are_told(frame: Any, declared: Any, settings: Any, sentence: str) -> None:
+def test_tables_the_server_does_not_take_are_reported(frame: Any, declared: Any, settings: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         sent(frame, declared, **settings)
 
@@ -196,7 +196,7 @@ def test_addresses() -> None:
         InferenceModel("http://h", name="m", inputs="rows")  # type: ignore[arg-type]
 
 
-def test_metadata_are_asked_once_and_survive_pickling() -> None:
+def test_metadata_are_requested_once_and_kept_in_pickles() -> None:
     with serving(v2(LABELS)) as far:
         model = InferenceModel(far.url, name="m")
         for _ in range(3):

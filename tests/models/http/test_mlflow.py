@@ -86,7 +86,7 @@ class TestSent:
         pd.testing.assert_frame_equal(server.infer_and_parse_data(data), frame, check_dtype=False)
         assert params == {"k": 1}
 
-    def test_what_json_cannot_hold_is_told(self) -> None:
+    def test_what_json_cannot_hold_is_reported(self) -> None:
         with pytest.raises(ValueError, match="text, booleans and finite numbers"):
             MLflowModel("http://127.0.0.1:1").predict(pd.DataFrame({"x": [np.inf]}))
 
@@ -147,7 +147,7 @@ CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
         (CHANCES, {"gives": "chances"}, [0, 1, 0], CHANCES),
     ],
 )
-def test_every_kind_of_answer_is_understood(predictions: Any, settings: Any, labels: Any, chances: Any) -> None:
+def test_every_kind_of_response_is_read(predictions: Any, settings: Any, labels: Any, chances: Any) -> None:
     found, found_chances = answers(predictions, **settings)
     assert found == labels
     assert [type(value) for value in found] == [type(value) for value in labels]
@@ -164,12 +164,12 @@ def test_every_kind_of_answer_is_understood(predictions: Any, settings: Any, lab
         (["a", "b", "a"], {"gives": "chances"}, "finite numbers"),
     ],
 )
-def test_answers_that_contradict_the_settings_are_told(predictions: Any, settings: Any, sentence: str) -> None:
+def test_responses_that_contradict_the_settings_are_reported(predictions: Any, settings: Any, sentence: str) -> None:
     with pytest.raises(ModelError, match=sentence):
         answers(predictions, **settings)
 
 
-def test_batches_must_be_answered_alike() -> None:
+def test_responses_to_batches_must_be_alike() -> None:
     def behave(asked: Asked) -> Any:
         return {"predictions": [1] if table(asked)["x"].iloc[0] < 3 else [[0.5, 0.5]]}
 
@@ -260,14 +260,14 @@ def here(data: pd.DataFrame, pipeline: Any) -> FasterCE:
 
 
 @pytest.mark.parametrize("method", ["closest", "sparse", "realistic"])
-def test_chances_from_far_away_give_the_answers_of_the_model_itself(
+def test_probabilities_of_a_server_give_the_counterfactuals_of_the_model_itself(
     data: pd.DataFrame, here: FasterCE, there: FasterCE, method: Any
 ) -> None:
     assert there.report_.scores
     same(here.explain(data.head(40), method), there.explain(data.head(40), method))
 
 
-def test_labels_alone_give_the_answers_of_the_model_asked_for_labels(
+def test_labels_of_a_server_give_the_counterfactuals_of_the_model_by_labels(
     data: pd.DataFrame, pipeline: Any, far_labels: RecordingServer
 ) -> None:
     here = FasterCE(pipeline, scores="never", **SETTINGS).fit(data)
@@ -298,7 +298,7 @@ def test_an_address_is_loaded_like_a_file(data: pd.DataFrame, pipeline: Any, far
     loaded.model.close()
 
 
-def test_a_saved_explainer_is_loaded_for_a_model_not_asked_yet(
+def test_a_saved_explainer_is_loaded_for_a_model_not_called_yet(
     data: pd.DataFrame, pipeline: Any, far_chances: RecordingServer, there: FasterCE, tmp_path: Any
 ) -> None:
     there.save(tmp_path / "saved")

@@ -50,7 +50,7 @@ def check(read: Any) -> None:
 
 @settings(max_examples=300)
 @given(JSON | st.lists(ENTRY, min_size=ROWS, max_size=ROWS).map(lambda some: {"predictions": some}), READERS)
-def test_mlflow_answers(answer: Any, reader: ResponseReader) -> None:
+def test_responses_of_mlflow(answer: Any, reader: ResponseReader) -> None:
     check(lambda: reader.read(_columns(answer), ROWS))
 
 
@@ -62,5 +62,5 @@ def test_mlflow_answers(answer: Any, reader: ResponseReader) -> None:
     ),
     READERS,
 )
-def test_v2_answers(outputs: Any, reader: ResponseReader) -> None:
+def test_responses_of_v2(outputs: Any, reader: ResponseReader) -> None:
     check(lambda: reader.read(_outputs(outputs, ROWS), ROWS))
