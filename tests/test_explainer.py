@@ -106,9 +106,9 @@ def test_names_and_defaults_are_those_promised() -> None:
     made = inspect.signature(FasterCE).parameters
     assert list(made)[:2] == ["model", "schema"]
     assert (made["schema"].default, made["random_state"].default, made["scores"].default) == (None, 0, "auto")
-    asked = inspect.signature(FasterCE.explain).parameters
+    parameters = inspect.signature(FasterCE.explain).parameters
     promised = {"method": "closest", "target": None, "n": 1, "features_to_vary": None, "permitted_range": None}
-    assert {name: asked[name].default for name in promised} == promised
+    assert {name: parameters[name].default for name in promised} == promised
     inferred = inspect.signature(Schema.infer).parameters
     names = ["X", "categorical", "immutable", "increasing", "decreasing", "ranges", "constraints", "may_go_missing"]
     names.append("passthrough")

@@ -144,9 +144,9 @@ def check_legal(result: Explanation, model: Any, rows: pd.DataFrame, may_go: lis
         gone = after[name].isna() & before[name].notna()
         assert not gone.any() or name in may_go, name
         filled = after[name].notna() & before[name].isna()
-        told = [name in changed for changed in long["changed"]]
+        listed = [name in changed for changed in long["changed"]]
         differs = (gone | filled).to_numpy() | ((after[name] != before[name]) & after[name].notna() & before[name].notna())
-        assert differs.to_numpy(dtype=bool).tolist() == told
+        assert differs.to_numpy(dtype=bool).tolist() == listed
     whole = after[["age", "debt"]].astype("Float64").astype(float).to_numpy()
     assert (np.isnan(whole) | (whole == np.round(whole))).all()
     ages = [frame["age"].to_numpy() for frame in (before, after)]
@@ -156,7 +156,9 @@ def check_legal(result: Explanation, model: Any, rows: pd.DataFrame, may_go: lis
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_rows_with_missing_values_are_explained_within_the_constraints(fitted: tuple[Any, FasterCE, pd.DataFrame], method: Any) -> None:
+def test_rows_with_missing_values_are_explained_within_the_constraints(
+    fitted: tuple[Any, FasterCE, pd.DataFrame], method: Any
+) -> None:
     model, explainer, rows = fitted
     assert rows.isna().any(axis=1).mean() > 0.5
     result = explainer.explain(rows, method)
@@ -267,11 +269,11 @@ def test_a_model_that_refuses_missing_values_is_reported_in_one_sentence() -> No
     model = LogisticRegression().fit(training.dropna(), training.dropna()["b"] > 5)
     with pytest.raises(ModelError) as caught:
         FasterCE(model, progress=False, config=CONFIG).fit(training)
-    said = str(caught.value)
-    assert said.startswith(
+    message = str(caught.value)
+    assert message.startswith(
         "The model must accept missing values, which X or its schema has in 'a'; got: The model raised ValueError"
     )
-    assert said.endswith(".")
+    assert message.endswith(".")
     with pytest.raises(ModelError, match=r"has in 'b'; got"):
         FasterCE(model, Schema.infer(training.dropna(), may_go_missing=["b"]), progress=False).fit(training.dropna())
     with pytest.raises(InputError, match=r"Column 'a' must not be missing"):
@@ -437,7 +439,7 @@ def one_change(was: dict[str, Any], now: dict[str, Any]) -> bool:
     return sum(was[name] != now[name] for name in was) <= 1
 
 
-RULES: dict[Any, list[Any]] = {
+CONSTRAINTS: dict[Any, list[Any]] = {
     moved_alike: [Together("b", "a", slope=1.0)],
     small_if_top: [If({"word": ["top"]}, {"a": Between(0, 10)})],
     near_and_allowed: [Near("a", by=2), Allowed("word", ("mid", "top"))],
@@ -452,9 +454,9 @@ def loose() -> FasterCE:
     return simple(ledger(), lead, may_go_missing=["b", "total", "word"])
 
 
-@pytest.mark.parametrize("kept", RULES, ids=lambda kept: kept.__name__)
+@pytest.mark.parametrize("kept", CONSTRAINTS, ids=lambda kept: kept.__name__)
 def test_every_kind_of_constraint_allows_missing_values(loose: FasterCE, kept: Any) -> None:
-    result = loose.explain(ROW, "all", constraints=RULES[kept], n=2)
+    result = loose.explain(ROW, "all", constraints=CONSTRAINTS[kept], n=2)
     assert (result.status == "found").sum() >= 2
     long = result.to_frame()
     for query, now in zip(long["query"], with_none(long[list(ROW.columns)]), strict=True):

@@ -153,8 +153,8 @@ def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path, 
         assert bench.main([*plan, "--jobs", "2", "--out", str(tmp_path / "two")]) == 0
     assert "--claims" not in (tmp_path / "two" / "manifest.json").read_text()
     assert bench.main([*plan, "--out", str(tmp_path / "one")]) == 0
-    told = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
-    cells = [[(cell["box"], cell["made_by"], cell["black_box"]) for cell in some["cells"]] for some in told]
+    results = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
+    cells = [[(cell["box"], cell["made_by"], cell["black_box"]) for cell in some["cells"]] for some in results]
     assert cells[0] == cells[1]
     assert [box for box, _, _ in cells[0]] == ["logistic", "mlp"]
 

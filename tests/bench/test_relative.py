@@ -66,5 +66,5 @@ def test_the_picture_names_systems_or_numbers_them() -> None:
     points = relative.table(relative.cells(ALL))
     points = points.assign(title=points.index, ours=False, exact=False, everywhere=[True, False, True])
     figure = figures.near_and_fast([("gower_l1", points)], "How near")
-    said = [text.get_text() for ax in figure.axes for text in ax.texts]
-    assert said == ["1", "near", "exact", " 1  far"]
+    texts = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert texts == ["1", "near", "exact", " 1  far"]

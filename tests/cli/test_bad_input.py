@@ -14,17 +14,17 @@ Run = Callable[..., Any]
 ROWS = ("--artifact", "shop.fasterce", "--rows", "rows.csv")
 
 
-def one_sentence(done: Any, code: int, told: str) -> None:
+def one_sentence(done: Any, code: int, message: str) -> None:
     assert done.exit_code == code, (done.exit_code, done.stderr)
     errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     assert len(errors) == 1, done.stderr
-    assert told in errors[0]
+    assert message in errors[0]
     assert "Traceback" not in done.stderr
     assert "not foreseen" not in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("inspect", "nothing.csv"), 3, "nothing.csv"),
         (("inspect", "train.csv", "--drop", "outcom"), 3, "Did you mean 'outcome'?"),
@@ -62,14 +62,14 @@ def one_sentence(done: Any, code: int, told: str) -> None:
         (("fit", "--data", "train.csv", "--model", "model.skops", "--classes", "a", "--out", "new.fasterce"), 3, "--classes"),
     ],
 )
-def test_bad_words(words: tuple[str, ...], code: int, told: str, shop: Path, run: Run) -> None:
+def test_bad_words(words: tuple[str, ...], code: int, message: str, shop: Path, run: Run) -> None:
     before = {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()}
-    one_sentence(run(*words), code, told)
+    one_sentence(run(*words), code, message)
     assert {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"age;pay;debt;job\n30;50;10;clerk\n", None),
         (b"age,pay,debt\n30,50,10\n", "job"),
@@ -80,13 +80,13 @@ def test_bad_words(words: tuple[str, ...], code: int, told: str, shop: Path, run
         (b"PAR1 and no more", "Parquet"),
     ],
 )
-def test_bad_files_of_rows(content: bytes, told: str | None, shop: Path, run: Run) -> None:
+def test_bad_files_of_rows(content: bytes, message: str | None, shop: Path, run: Run) -> None:
     Path("rows.csv").write_bytes(content)
     done = run("explain", *ROWS, "-o", "out.csv")
-    if told is None:
+    if message is None:
         assert done.exit_code == 0, done.stderr
         return
-    one_sentence(done, 3, told)
+    one_sentence(done, 3, message)
     assert not Path("out.csv").exists()
 
 

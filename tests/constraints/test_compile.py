@@ -439,11 +439,11 @@ def test_at_most_counts_what_differs_from_the_row_and_not_what_is_derived() -> N
     one, two = domain.base.copy(), domain.base.copy()
     one[0, 0] = 50
     two[0, [0, 2]] = [50, 1]
-    answers = domain.complete(np.stack([one, two], axis=1))
-    assert answers[0, :, 1].tolist() == [2.5, 2.5]
-    assert domain.contains(answers).tolist() == [[True, False]]
-    assert domain.count_kept(answers).tolist() == [[True, False]]
-    assert domain.contains(answers, counted=False).tolist() == [[True, True]]
+    projected = domain.complete(np.stack([one, two], axis=1))
+    assert projected[0, :, 1].tolist() == [2.5, 2.5]
+    assert domain.contains(projected).tolist() == [[True, False]]
+    assert domain.count_kept(projected).tolist() == [[True, False]]
+    assert domain.contains(projected, counted=False).tolist() == [[True, True]]
 
 
 def test_a_row_that_must_change_more_than_it_may_is_reported() -> None:
@@ -478,9 +478,9 @@ def test_a_derived_column_follows_whatever_features_to_vary_says() -> None:
     domain, _ = restricted(constraints, people())
     points = domain.base[:, None].copy()
     points[..., 0] = 50
-    answers = domain.complete(domain.project(points))
-    assert answers[:, 0, 1].tolist() == [2.5, 2.5, 2.5]
-    assert domain.contains(answers).all()
+    projected = domain.complete(domain.project(points))
+    assert projected[:, 0, 1].tolist() == [2.5, 2.5, 2.5]
+    assert domain.contains(projected).all()
 
 
 def test_a_leader_whose_follower_may_not_vary_stays() -> None:
@@ -572,10 +572,10 @@ def test_without_a_limit_the_rest_holds() -> None:
 def test_broken_returns_which_rows_break_which_constraint() -> None:
     constraints = ruled(c.Near("income", by=0.5), c.Require("age <= 50"), vary=["age", "income"], increasing=["age"])
     row = constraints.table.read(people()).codes[[1, 1, 1, 1]]
-    answers = row.copy()
-    answers[[0, 1, 2], [0, 1, 2]] = [30, 2.9, 2]
-    answers[3, 0] = 51.5
-    broken = {limit.text: constraints.broken(limit, row, answers).tolist() for limit in constraints.active}
+    projected = row.copy()
+    projected[[0, 1, 2], [0, 1, 2]] = [30, 2.9, 2]
+    projected[3, 0] = 51.5
+    broken = {limit.text: constraints.broken(limit, row, projected).tolist() for limit in constraints.active}
     assert broken == {
         "age may only go up (schema)": [True, False, False, False],
         "income may change by at most 0.5 either way": [False, True, False, False],
@@ -675,9 +675,9 @@ def test_a_function_may_give_categories() -> None:
     domain, _ = restricted(constraints, people())
     points = domain.base[:, None].copy()
     points[..., 0] = 50
-    answers = domain.complete(points)
-    assert answers[:, 0, 2].tolist() == [2, 2, 2]
-    assert domain.contains(answers).all()
+    projected = domain.complete(points)
+    assert projected[:, 0, 2].tolist() == [2, 2, 2]
+    assert domain.contains(projected).all()
     assert not domain.contains(points)[0, 0]
 
 
@@ -707,11 +707,11 @@ def gappy() -> pd.DataFrame:
 
 def gaps(domain: Domain, j: int, code: float) -> list[bool]:
     """In which rows feature `j` may be missing, told so by `project` and `contains` alike."""
-    told = reach(domain, j, [code])[:, 0] == code
+    found = reach(domain, j, [code])[:, 0] == code
     points = domain.base[:, None, :].copy()
     points[..., j] = code
-    assert domain.contains(points)[:, 0].tolist() == told.tolist()
-    return told.tolist()
+    assert domain.contains(points)[:, 0].tolist() == found.tolist()
+    return found.tolist()
 
 
 def test_missing_stays_and_appears_only_where_allowed() -> None:

@@ -52,16 +52,18 @@ relaxed = settings(
 
 @relaxed
 @given(seed=st.integers(0, 50), constraints=rule_sets(), schema=st.sampled_from(SCHEMAS))
-def test_what_is_accepted_satisfies_every_constraint_and_what_is_refused_breaks_one(seed: int, constraints: Any, schema: Any) -> None:
+def test_what_is_accepted_satisfies_every_constraint_and_what_is_refused_breaks_one(
+    seed: int, constraints: Any, schema: Any
+) -> None:
     found, codes = made(seed, constraints, schema)
     domain, _ = found.domain(codes)
-    answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
-    accepted = domain.contains(answers)
+    projected = domain.complete(domain.project(candidates(found, domain, codes, seed)))
+    accepted = domain.contains(projected)
     for i in range(len(codes)):
         row = values(found, codes[i])
-        for k in range(answers.shape[1]):
-            broken = violations(row, values(found, answers[i, k]), constraints, found.table.schema)
-            inside = (answers[i, k] >= domain.lower[i]) & (answers[i, k] <= domain.upper[i])
+        for k in range(projected.shape[1]):
+            broken = violations(row, values(found, projected[i, k]), constraints, found.table.schema)
+            inside = (projected[i, k] >= domain.lower[i]) & (projected[i, k] <= domain.upper[i])
             if accepted[i, k]:
                 assert broken == []
             else:
@@ -74,20 +76,20 @@ def test_completing_is_settled_and_the_same_alone_or_together(seed: int, constra
     found, codes = made(seed, constraints, schema)
     domain, blocked = found.domain(codes)
     points = domain.project(candidates(found, domain, codes, seed))
-    answers = domain.complete(points)
-    np.testing.assert_array_equal(domain.complete(answers), answers)
+    projected = domain.complete(points)
+    np.testing.assert_array_equal(domain.complete(projected), projected)
     flat = np.repeat(np.arange(len(codes)), points.shape[1])
-    np.testing.assert_array_equal(domain.complete_own(flat, points.reshape(len(flat), -1)), answers.reshape(len(flat), -1))
+    np.testing.assert_array_equal(domain.complete_own(flat, points.reshape(len(flat), -1)), projected.reshape(len(flat), -1))
     np.testing.assert_array_equal(
-        domain.contains_own(flat, answers.reshape(len(flat), -1)).reshape(answers.shape[:2]), domain.contains(answers)
+        domain.contains_own(flat, projected.reshape(len(flat), -1)).reshape(projected.shape[:2]), domain.contains(projected)
     )
     few = np.array([len(codes) - 1, 2])
-    np.testing.assert_array_equal(domain.take(few).complete(points[few]), answers[few])
-    np.testing.assert_array_equal(domain.take(few).contains(answers[few]), domain.contains(answers)[few])
+    np.testing.assert_array_equal(domain.take(few).complete(points[few]), projected[few])
+    np.testing.assert_array_equal(domain.take(few).contains(projected[few]), domain.contains(projected)[few])
     alone, stuck = found.domain(codes[3:4])
     np.testing.assert_array_equal(alone.base[0], domain.base[3])
-    np.testing.assert_array_equal(alone.complete(points[3:4])[0], answers[3])
-    np.testing.assert_array_equal(alone.contains(answers[3:4])[0], domain.contains(answers)[3])
+    np.testing.assert_array_equal(alone.complete(points[3:4])[0], projected[3])
+    np.testing.assert_array_equal(alone.contains(projected[3:4])[0], domain.contains(projected)[3])
     assert stuck.get(0) == blocked.get(3)
 
 
@@ -111,17 +113,17 @@ def test_a_row_that_satisfies_the_constraints_is_its_own_base(seed: int, constra
 def test_a_limit_is_broken_where_the_second_opinion_says_so(seed: int, constraints: Any, schema: Any) -> None:
     found, codes = made(seed, constraints, schema)
     rng = np.random.default_rng(seed)
-    answers = codes[rng.permutation(len(codes))]
-    answers = np.where(rng.random(codes.shape) < 0.4, answers, codes)
+    projected = codes[rng.permutation(len(codes))]
+    projected = np.where(rng.random(codes.shape) < 0.4, projected, codes)
     for limit in found.active:
         if limit.origin == "constraints":
             facts = [constraint for constraint in constraints if constraint.kind in ("order", "derived")]
             free = found.table.schema.unconstrained()
             expected = [
                 limit.constraint.text in violations(values(found, a), values(found, b), [limit.constraint, *facts], free)
-                for a, b in zip(codes, answers, strict=True)
+                for a, b in zip(codes, projected, strict=True)
             ]
-            assert found.broken(limit, codes, answers).tolist() == expected, limit.text
+            assert found.broken(limit, codes, projected).tolist() == expected, limit.text
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -142,5 +144,5 @@ def test_realistic_constraints_leave_enough_to_try(seed: int) -> None:
     found, codes = made(seed, constraints, {})
     domain, blocked = found.domain(codes)
     assert blocked == {}
-    answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
-    assert domain.contains(answers).mean() > 0.5
+    projected = domain.complete(domain.project(candidates(found, domain, codes, seed)))
+    assert domain.contains(projected).mean() > 0.5

@@ -106,8 +106,8 @@ def test_a_lazy_frame_has_to_be_collected() -> None:
 def test_importing_the_package_imports_neither() -> None:
     import subprocess
 
-    asked = "import sys, fasterce; print([m for m in ('polars', 'httpx', 'mlflow') if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    code = "import sys, fasterce; print([m for m in ('polars', 'httpx', 'mlflow') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 
@@ -225,8 +225,8 @@ def test_the_result_is_shown_compared_and_rechecked(fitted: FasterCE, here: pd.D
 def test_drift_update_walk_and_ensemble_take_polars(fitted: FasterCE, here: pd.DataFrame, tmp_path: Any) -> None:
     frame = as_polars(here)
     assert fitted.drift(frame.head(50)).rows == 50
-    asked = fitted.explain(frame.head(1), target="yes" if fitted.explain(frame.head(1)).prediction[0] == "no" else "no")
-    assert fitted.walk(asked.rows) is not None
+    code = fitted.explain(frame.head(1), target="yes" if fitted.explain(frame.head(1)).prediction[0] == "no" else "no")
+    assert fitted.walk(code.rows) is not None
     fitted.save(tmp_path / "saved")
     other = load(tmp_path / "saved", OnlyPolars(), autoencoder=IDENTITY)
     assert other.explain(frame.head(10)).counterfactuals.equals(fitted.explain(frame.head(10)).counterfactuals)

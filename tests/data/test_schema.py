@@ -405,9 +405,9 @@ def test_missing_values_seen_may_stay_and_appear_only_where_named() -> None:
 def test_missing_is_kept_in_a_dictionary_and_never_where_it_is_left_out() -> None:
     schema = Schema.infer(pd.DataFrame({"a": [1.0, np.nan], "b": [1.0, 2.0]}))
     assert Schema.from_dict(schema.to_dict()) == schema
-    said = schema.to_dict()["features"][0]
-    del said["missing"]
-    assert Feature.from_dict(said).missing == "never"
+    to_json = schema.to_dict()["features"][0]
+    del to_json["missing"]
+    assert Feature.from_dict(to_json).missing == "never"
 
 
 def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None:
@@ -420,7 +420,7 @@ def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "fault"),
     [
         ("mutable", "no", "mutable must be true or false"),
         ("integer", 1, "integer must be true or false"),
@@ -429,8 +429,8 @@ def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None
         ("lower", "0", "lower must be a number"),
     ],
 )
-def test_a_field_of_another_type_is_not_guessed_at(field: str, value: object, told: str) -> None:
+def test_a_field_of_another_type_is_not_guessed_at(field: str, value: object, fault: str) -> None:
     described = Schema.infer(pd.DataFrame({"age": [1, 2]})).to_dict()
     described["features"][0][field] = value
-    with pytest.raises(SchemaError, match=told):
+    with pytest.raises(SchemaError, match=fault):
         Schema.from_dict(described)

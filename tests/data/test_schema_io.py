@@ -94,7 +94,7 @@ def test_an_edited_range_is_a_promise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "told"),
+    ("about", "message"),
     [
         ({"kind": "number"}, "must have a kind, one of 'numeric', 'categorical'; got 'number'"),
         ({"kind": "numeric", "observed": [1, 2], "chnage": "up"}, "Did you mean 'change'?"),
@@ -113,8 +113,8 @@ def test_an_edited_range_is_a_promise() -> None:
         ("numeric", "must have entries for its kind"),
     ],
 )
-def test_what_is_mistyped_is_reported_with_its_column(about: Any, told: str) -> None:
-    with pytest.raises(SchemaError, match=told) as caught:
+def test_what_is_mistyped_is_reported_with_its_column(about: Any, message: str) -> None:
+    with pytest.raises(SchemaError, match=message) as caught:
         restore({"columns": {"age": about}})
     assert "'age'" in str(caught.value)
 

@@ -77,9 +77,9 @@ def test_other_predictions_are_reported_in_the_models_own_numbers(explainer: Fas
     report = explainer.drift(rows)
     assert report.class_shift.drifted
     assert "the model's predictions are distributed differently" in report.verdict
-    said = predicted(explainer.model, rows)
+    predictions = predicted(explainer.model, rows)
     for span, share in report.classes["now"].items():
-        assert share == pytest.approx(np.mean((said >= span.left) & (said < span.right)), abs=0.006)
+        assert share == pytest.approx(np.mean((predictions >= span.left) & (predictions < span.right)), abs=0.006)
     middle = float(np.median(predicted(explainer.model, START)))
     assert report.classes.index[5].left == pytest.approx(middle, abs=0.5)
     above = f"{report.classes['now'].iloc[5:].sum():.1%}"

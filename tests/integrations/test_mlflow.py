@@ -212,10 +212,10 @@ def test_a_file_is_copied_in_and_an_import_path_kept(
     """Which files can be loaded, and how safely, is `fasterce.models.files.load`' affair."""
     from types import SimpleNamespace
 
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def load_model(source: str, **how: Any) -> Any:
-        asked.append((source, how))
+        requests.append((source, how))
         return SimpleNamespace(model=Wealth())
 
     monkeypatch.setattr("fasterce.models.files.load.load_model", load_model)
@@ -223,15 +223,15 @@ def test_a_file_is_copied_in_and_an_import_path_kept(
     ours.save_model(explainer, tmp_path / "one", model=tmp_path / "wealth.onnx")
     (tmp_path / "wealth.onnx").unlink()
     again = ours.load_model(tmp_path / "one", trusted=["a.B"])
-    source, how = asked[-1]
+    source, how = requests[-1]
     assert Path(source) == (tmp_path / "one" / "data" / "fasterce" / "model" / "wealth.onnx").resolve()
     assert how == {"classes": None, "trusted": ("a.B",), "trust_pickle": False}
     assert len(again.explain(data.head(2))) == 2
     ours.save_model(explainer, tmp_path / "two", model="my.models:wealth", classes=["no", "yes"])
     mlflow.pyfunc.load_model(str(tmp_path / "two"))
-    assert asked[-1] == ("my.models:wealth", {"classes": ["no", "yes"], "trusted": (), "trust_pickle": False})
+    assert requests[-1] == ("my.models:wealth", {"classes": ["no", "yes"], "trusted": (), "trust_pickle": False})
     ours.load_model(tmp_path / "two", trust_pickle=True, trust_reference=True)
-    assert asked[-1][1]["trust_pickle"] is True
+    assert requests[-1][1]["trust_pickle"] is True
 
 
 @pytest.mark.parametrize(

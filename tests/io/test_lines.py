@@ -15,12 +15,12 @@ from fasterce.io import explain_chunk, schema
 
 def test_every_counterfactual_is_a_line_and_flips_the_model(explainer: FasterCE, people: pd.DataFrame) -> None:
     lines = explain_chunk(explainer, people, {"n": 2}).to_pandas()
-    told = explainer.explain(people, n=2)
+    explained = explainer.explain(people, n=2)
     assert lines["row"].nunique() == len(people)
-    assert lines.groupby("row")["status"].first().tolist() == told.status.tolist()
+    assert lines.groupby("row")["status"].first().tolist() == explained.status.tolist()
     answered = lines[lines["rank"].notna()]
-    assert len(answered) == len(told.arrays)
-    assert answered["distance"].tolist() == told.arrays.distance.tolist()
+    assert len(answered) == len(explained.arrays)
+    assert answered["distance"].tolist() == explained.arrays.distance.tolist()
     after = answered[[f"cf_{name}" for name in people.columns]].set_axis(people.columns, axis=1)
     assert (explainer.model(after.astype(people.drop(columns="grade").dtypes)) == answered["target"]).all()
 

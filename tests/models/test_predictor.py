@@ -243,7 +243,7 @@ def failing_on(bad: set[float], fail: Callable[[np.ndarray], Any]) -> Callable[[
     return model
 
 
-def explode(answers: np.ndarray) -> Any:
+def explode(predictions: np.ndarray) -> Any:
     raise ZeroDivisionError("division by zero")
 
 
@@ -267,17 +267,17 @@ def test_one_bad_row_fails_alone(fail: Callable[[Any], Any], problem: Problem) -
 def test_one_bad_row_among_many_fails_alone_at_little_cost() -> None:
     many = np.column_stack([np.arange(1000) / 1000, np.zeros(1000)])
     predictor = Predictor(failing_on({0.777}, explode), TABLE, (False, True))
-    answers = predictor.evaluate(many).classes
-    assert np.flatnonzero(answers == FAILED).tolist() == [777]
+    predictions = predictor.evaluate(many).classes
+    assert np.flatnonzero(predictions == FAILED).tolist() == [777]
     assert predictor.usage.calls < 30
 
 
 def test_a_model_that_always_fails_is_not_called_for_ever() -> None:
     many = np.column_stack([np.arange(1000) / 1000, np.zeros(1000)])
     predictor = Predictor(raising, TABLE, (False, True))
-    answers = predictor.evaluate(many).classes
-    assert answers.shape == (1000,)
-    assert (answers == FAILED).all()
+    predictions = predictor.evaluate(many).classes
+    assert predictions.shape == (1000,)
+    assert (predictions == FAILED).all()
     assert predictor.usage.calls < 100
     assert predictor.failure is not None
     assert predictor.failure.code == "models.raised"
@@ -309,9 +309,9 @@ def test_probabilities_that_agree_are_trusted_and_used() -> None:
     predictor = learned(Scored(probabilities))
     assert trusts(predictor)
     predictor.use_scores = True
-    answers = predictor.evaluate(CODES)
-    assert answers.classes.tolist() == HIGH.astype(int).tolist()
-    assert answers.scores == pytest.approx(np.log(probabilities(X)))
+    predictions = predictor.evaluate(CODES)
+    assert predictions.classes.tolist() == HIGH.astype(int).tolist()
+    assert predictions.scores == pytest.approx(np.log(probabilities(X)))
 
 
 def test_certain_probabilities_stay_finite() -> None:
@@ -331,10 +331,10 @@ def test_binary_decision_values_are_trusted_and_used() -> None:
     predictor = learned(Scored(lambda frame: frame["x"].to_numpy() - 3.5, name="decision_function"))
     assert trusts(predictor)
     predictor.use_scores = True
-    answers = predictor.evaluate(CODES)
-    assert answers.classes.tolist() == HIGH.astype(int).tolist()
-    assert answers.scores is not None
-    assert answers.scores[:, 1].tolist() == [-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]
+    predictions = predictor.evaluate(CODES)
+    assert predictions.classes.tolist() == HIGH.astype(int).tolist()
+    assert predictions.scores is not None
+    assert predictions.scores[:, 1].tolist() == [-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]
 
 
 def numbers(rows: int = 90) -> tuple[Table, np.ndarray, pd.DataFrame, np.ndarray]:
@@ -410,10 +410,10 @@ def test_scores_that_raise_on_one_row_fail_that_row_only() -> None:
         return probabilities(frame)
 
     predictor = Predictor(Scored(scores), TABLE, ("no", "yes"), use_scores=True)
-    answers = predictor.evaluate(CODES)
-    assert answers.classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
-    assert answers.scores is not None
-    assert answers.scores.shape == (8, 2)
+    predictions = predictor.evaluate(CODES)
+    assert predictions.classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
+    assert predictions.scores is not None
+    assert predictions.scores.shape == (8, 2)
     assert predictor.failure is not None
     assert predictor.failure.text() == "The model raised ValueError: five."
 

@@ -180,8 +180,8 @@ def test_a_record_that_hides_that_it_cannot_be_made_again_is_reported(bank: Fast
 
 def test_every_field_is_listed_as_compared_or_not(bank: FasterCE) -> None:
     (record, *_) = recorded(bank)
-    said = " ".join(str(records.replay(record, bank)).split())
-    proved, taken = said.split("Compared: ")[1].split("Taken from the record and not proved: ")
+    message = " ".join(str(records.replay(record, bank)).split())
+    proved, taken = message.split("Compared: ")[1].split("Taken from the record and not proved: ")
     for part in ("digests", "outcome", "target", "constraints", "status", "problems", "infeasible", "counterfactual", "text"):
         assert part in proved
     loose = {

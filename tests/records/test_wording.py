@@ -54,15 +54,15 @@ def explained(after: dict[str, Any] | None, *more: dict[str, Any], **given: Any)
     table = Table.like(rows, Schema.infer(rows, may_go_missing=["duration", "housing"]))
     row = rows.head(1).assign(**given.pop("row", {}))
     before = table.read(row).codes
-    answers = [table.read(row.assign(**one)).codes[0] for one in ([] if after is None else [after, *more])]
-    count = len(answers)
+    codes = [table.read(row.assign(**one)).codes[0] for one in ([] if after is None else [after, *more])]
+    count = len(codes)
     status = given.pop("status", "found")
     made = CounterfactualArrays(
         np.zeros(count, dtype=np.intp),
         np.arange(count),
         np.full(count, "closest", dtype=object),
         np.repeat(before, count, axis=0),
-        np.array(answers).reshape(count, len(rows.columns)),
+        np.array(codes).reshape(count, len(rows.columns)),
         np.ones(count),
         score=np.array(given.pop("scores", np.full(count, np.nan))),
     )

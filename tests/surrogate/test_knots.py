@@ -109,5 +109,5 @@ def test_the_nearest_counterfactual_is_in_a_narrow_interval() -> None:
 
     explainer = FasterCE(Pocket(), random_state=0, progress=False).fit(frame)
     refused = frame[frame["gain"] == 0].head(20)
-    answers = explainer.explain(refused, distance="gower").to_frame()
-    assert (answers["gain"].between(4_650, 4_700)).all()
+    counterfactuals = explainer.explain(refused, distance="gower").to_frame()
+    assert (counterfactuals["gain"].between(4_650, 4_700)).all()

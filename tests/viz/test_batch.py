@@ -44,7 +44,7 @@ def test_an_empty_batch_has_a_page_too(build: Build) -> None:
 
 def test_only_the_first_rows_are_shown_one_by_one(build: Build) -> None:
     rows = pd.concat([ROWS] * 10, ignore_index=True)
-    answers = [(k, "closest", {"hours": 45}, 0.5) for k in range(len(rows))]
-    page = batch.page(build(rows, answers), most=3)
+    counterfactuals = [(k, "closest", {"hours": 45}, 0.5) for k in range(len(rows))]
+    page = batch.page(build(rows, counterfactuals), most=3)
     assert "The first 3 rows of 40, one by one" in page
     assert "Row 3:" not in page

@@ -61,9 +61,10 @@ def test_updated_and_rechecked_with_a_new_booster(booster: Any) -> None:
     more = applicants(120, seed=3)
     newer = trained(pd.concat([X, more]), np.concatenate([two(X), 1 - two(more)]), 20)
     checked = held.recheck(issued, model=newer)
-    answers = issued.counterfactuals[issued.status == "found"]
+    counterfactuals = issued.counterfactuals[issued.status == "found"]
     assert (
-        checked.holds.to_numpy()[: len(answers)] == (own(newer, answers) == issued.target[issued.status == "found"])
+        checked.holds.to_numpy()[: len(counterfactuals)]
+        == (own(newer, counterfactuals) == issued.target[issued.status == "found"])
     ).all()
     held.update(more, model=newer)
     result = held.explain(X.head(8))

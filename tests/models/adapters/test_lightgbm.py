@@ -77,9 +77,9 @@ def test_other_objectives_predict_numbers(objective: str) -> None:
 def test_a_native_regression_is_explained_without_the_option_task() -> None:
     model = booster("regression", strength(X))
     result = explainer(model, X).explain(X.head(6), target=(55.0, None))
-    answers = result.counterfactuals[result.status == "found"]
-    assert len(answers) >= 3
-    assert (model.predict(as_trained(answers)) >= 55).all()
+    counterfactuals = result.counterfactuals[result.status == "found"]
+    assert len(counterfactuals) >= 3
+    assert (model.predict(as_trained(counterfactuals)) >= 55).all()
 
 
 def test_whole_numbers_as_categories() -> None:

@@ -162,9 +162,9 @@ def test_a_regression() -> None:
     assert adapted.predicts_numbers
     check_adapter(adapted, NUMBERS.head(60))
     result = explainer(adapted, NUMBERS).explain(NUMBERS.head(6), target=(45.0, None))
-    answers = result.counterfactuals[result.status == "found"]
-    assert len(answers) >= 2
-    assert (model.predict(answers.to_numpy()) > 44.99).all()
+    counterfactuals = result.counterfactuals[result.status == "found"]
+    assert len(counterfactuals) >= 2
+    assert (model.predict(counterfactuals.to_numpy()) > 44.99).all()
 
 
 def hand_made(outputs: int, shape: Any = (None, 3), activation: str | None = None) -> bytes:
@@ -198,9 +198,9 @@ def test_only_logits() -> None:
     bare = OnnxModel(hand_made(3))
     with pytest.raises(ModelError, match="activation='softmax'"):
         bare.predict_proba(NUMBERS)
-    said = OnnxModel(hand_made(3), activation="softmax")
-    assert (said.predict(NUMBERS) == bare.predict(NUMBERS)).all()
-    check_adapter(said, NUMBERS.head(60))
+    with_softmax = OnnxModel(hand_made(3), activation="softmax")
+    assert (with_softmax.predict(NUMBERS) == bare.predict(NUMBERS)).all()
+    check_adapter(with_softmax, NUMBERS.head(60))
     check_adapter(OnnxModel(hand_made(1), activation="sigmoid"), NUMBERS.head(60))
 
 

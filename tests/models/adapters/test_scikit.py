@@ -141,6 +141,6 @@ def test_a_regressor_fitted_on_an_array_still_says_so() -> None:
     assert fitted.state_.numbers is not None
     low, high = np.quantile(model.predict(table.to_numpy(dtype=float)), [0.6, 0.8])
     result = fitted.explain(table.head(6), target=(low, high))
-    answers = model.predict(result.counterfactuals[result.status == "found"].to_numpy(dtype=float))
-    assert len(answers) >= 2
-    assert ((low <= answers) & (answers <= high)).all()
+    predicted = model.predict(result.counterfactuals[result.status == "found"].to_numpy(dtype=float))
+    assert len(predicted) >= 2
+    assert ((low <= predicted) & (predicted <= high)).all()

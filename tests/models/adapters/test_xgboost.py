@@ -128,9 +128,11 @@ def test_a_native_regression_is_explained_without_the_option_task() -> None:
     model = xgboost.train({"max_depth": 3, "nthread": 1}, data, 15)
     wanted = (60.0, None)
     result = explainer(model, whole).explain(whole.head(6), target=wanted)
-    answers = result.counterfactuals[result.status == "found"]
-    assert len(answers) >= 3
-    frame = answers.assign(job=pd.Categorical(answers["job"], JOBS), home=pd.Categorical(answers["home"], HOMES))
+    counterfactuals = result.counterfactuals[result.status == "found"]
+    assert len(counterfactuals) >= 3
+    frame = counterfactuals.assign(
+        job=pd.Categorical(counterfactuals["job"], JOBS), home=pd.Categorical(counterfactuals["home"], HOMES)
+    )
     assert (model.inplace_predict(frame) >= 60).all()
 
 

@@ -44,7 +44,7 @@ from fasterce.errors import Problem
 from fasterce.models.compiled import CompiledModel, build
 from fasterce.models.compiled.build import DEFAULTS
 from fasterce.models.predictor import ModelUsage, Predictor
-from tests.models.compiled.models import LAND, asked, coded, columns, numbers, outcome, people, shuffled, without_scorer
+from tests.models.compiled.models import LAND, coded, columns, numbers, outcome, people, prepared, shuffled, without_scorer
 
 THREE = ("bad", "fair", "good")
 
@@ -153,24 +153,26 @@ def fitted(request: pytest.FixtureRequest) -> tuple[str, Any, pd.DataFrame]:
 
 
 def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[CompiledModel, Predictor]:
-    predictor, table, codes = asked(model, frame, use_scores)
+    predictor, table, codes = prepared(model, frame, use_scores)
     compiled, why = build(model, table, predictor.classes, codes, use_scores)
     assert compiled is not None, why
     assert why is None
     return compiled, predictor
 
 
-def test_a_compiled_model_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any, pd.DataFrame], scored: str) -> None:
+def test_a_compiled_model_gives_the_scores_and_labels_of_the_model(
+    fitted: tuple[str, Any, pd.DataFrame], scored: str
+) -> None:
     name, model, frame = fitted
     compiled, predictor = found(model, frame, True)
     assert (compiled.scorer is not None) == (scored == "exact" and name not in UNREAD)
     codes = predictor.table.read(shuffled(frame)).codes
-    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
-    assert (answers.classes == wanted.classes).mean() > 0.99
-    assert answers.scores is not None
-    assert answers.scores.dtype == np.float64
+    predictions, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
+    assert (predictions.classes == wanted.classes).mean() > 0.99
+    assert predictions.scores is not None
+    assert predictions.scores.dtype == np.float64
     assert wanted.scores is not None
-    error = np.abs(np.maximum(answers.scores, -10) - np.maximum(wanted.scores, -10))
+    error = np.abs(np.maximum(predictions.scores, -10) - np.maximum(wanted.scores, -10))
     assert np.quantile(error, 0.98) < 1e-3 * max(1.0, wanted.scores.std())
     assert compiled.agreement >= DEFAULTS.min_agreement
     assert ("all of" in compiled.kind) == (name in WHOLE and compiled.scorer is None)
@@ -181,9 +183,9 @@ def test_a_compiled_model_gives_labels_alone_where_these_are_wanted(fitted: tupl
     _, model, frame = fitted
     compiled, predictor = found(model, frame, False)
     codes = predictor.table.read(frame).codes
-    answers = compiled.evaluate(codes)
-    assert answers.scores is None
-    assert (answers.classes == predictor.evaluate(codes).classes).mean() >= DEFAULTS.min_agreement
+    predictions = compiled.evaluate(codes)
+    assert predictions.scores is None
+    assert (predictions.classes == predictor.evaluate(codes).classes).mean() >= DEFAULTS.min_agreement
 
 
 def test_classes_are_in_the_given_order() -> None:

@@ -39,8 +39,8 @@ def both(steps: Any, frame: pd.DataFrame, rows: pd.DataFrame) -> tuple[Any, np.n
     steps.fit(frame, outcome(frame))
     table, codes = coded(frame)
     preprocessor = learn_preprocessor(steps.transform, table, codes, False)
-    asked = table.read(rows).codes
-    return preprocessor, preprocessor.inputs(asked, len(asked))[MATRIX], as_matrix(steps.transform(table.frame(asked)))
+    queries = table.read(rows).codes
+    return preprocessor, preprocessor.inputs(queries, len(queries))[MATRIX], as_matrix(steps.transform(table.frame(queries)))
 
 
 @pytest.mark.parametrize(

@@ -212,9 +212,9 @@ def test_cut_short_or_filled_with_something_else(name: str, tmp_path: Path) -> N
         path.write_bytes(content)
         with pytest.raises(ModelError) as caught:
             load_model(path)
-        said = str(caught.value)
-        assert str(path) in said
-        assert "\n" not in said
+        message = str(caught.value)
+        assert str(path) in message
+        assert "\n" not in message
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.ubj", "model.txt"])

@@ -21,14 +21,14 @@ from fasterce.errors import ModelError
 from fasterce.models.files.load import load_model
 from fasterce.models.http import MLflowModel
 from fasterce.testing import check_adapter
-from tests.models.http.server import Asked, RecordingServer, Reply, serving, table
+from tests.models.http.server import Received, RecordingServer, Reply, serving, table
 from tests.samples import people
 
 IDENTITY = (np.asarray, np.asarray)
 THREE = pd.DataFrame({"x": [1, 2, 3]})
 
 
-def told(predictions: Any, **settings: Any) -> MLflowModel:
+def model_returning(predictions: Any, **settings: Any) -> MLflowModel:
     """A model that was asked once and got these predictions."""
     with serving(lambda _: {"predictions": predictions}) as far:
         model = MLflowModel(far.url, retries=0, **settings)
@@ -36,7 +36,7 @@ def told(predictions: Any, **settings: Any) -> MLflowModel:
         return model
 
 
-def answers(predictions: Any, **settings: Any) -> tuple[Any, Any]:
+def predictions_of(predictions: Any, **settings: Any) -> tuple[Any, Any]:
     with serving(lambda _: {"predictions": predictions}) as far:
         model = MLflowModel(far.url, retries=0, **settings)
         labels = model.predict(THREE)
@@ -45,7 +45,7 @@ def answers(predictions: Any, **settings: Any) -> tuple[Any, Any]:
 
 class TestSent:
     def sent(self, frame: pd.DataFrame, **settings: Any) -> Any:
-        with serving(lambda asked: {"predictions": [0] * len(asked.body["dataframe_split"]["data"])}) as far:
+        with serving(lambda request: {"predictions": [0] * len(request.body["dataframe_split"]["data"])}) as far:
             MLflowModel(far.url, **settings).predict(frame)
             assert far.usage[0].headers["content-type"] == "application/json"
             return far.usage[0].body
@@ -148,7 +148,7 @@ CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
     ],
 )
 def test_every_kind_of_response_is_read(predictions: Any, settings: Any, labels: Any, chances: Any) -> None:
-    found, found_chances = answers(predictions, **settings)
+    found, found_chances = predictions_of(predictions, **settings)
     assert found == labels
     assert [type(value) for value in found] == [type(value) for value in labels]
     assert found_chances == chances
@@ -166,12 +166,12 @@ def test_every_kind_of_response_is_read(predictions: Any, settings: Any, labels:
 )
 def test_responses_that_contradict_the_settings_are_reported(predictions: Any, settings: Any, sentence: str) -> None:
     with pytest.raises(ModelError, match=sentence):
-        answers(predictions, **settings)
+        predictions_of(predictions, **settings)
 
 
 def test_responses_to_batches_must_be_alike() -> None:
-    def behave(asked: Asked) -> Any:
-        return {"predictions": [1] if table(asked)["x"].iloc[0] < 3 else [[0.5, 0.5]]}
+    def behave(request: Received) -> Any:
+        return {"predictions": [1] if table(request)["x"].iloc[0] < 3 else [[0.5, 0.5]]}
 
     with serving(behave) as far, pytest.raises(ModelError, match="every batch alike"):
         MLflowModel(far.url, batch_rows=1).predict(THREE)
@@ -179,18 +179,18 @@ def test_responses_to_batches_must_be_alike() -> None:
 
 def test_classes_are_known_once_chances_were_seen() -> None:
     assert not hasattr(MLflowModel("http://127.0.0.1:1"), "classes_")
-    assert told(CHANCES).classes_.tolist() == [0, 1]
-    assert not hasattr(told([1, 0, 1]), "classes_")
-    assert not hasattr(told([1, 0, 1]), "predict_proba")
+    assert model_returning(CHANCES).classes_.tolist() == [0, 1]
+    assert not hasattr(model_returning([1, 0, 1]), "classes_")
+    assert not hasattr(model_returning([1, 0, 1]), "predict_proba")
     assert not hasattr(MLflowModel("http://127.0.0.1:1", gives="labels"), "predict_proba")
-    again = pickle.loads(pickle.dumps(told(CHANCES, classes=["a", "b"])))
+    again = pickle.loads(pickle.dumps(model_returning(CHANCES, classes=["a", "b"])))
     assert again.classes_.tolist() == ["a", "b"]
     assert copy.deepcopy(again).classes_.tolist() == ["a", "b"]
 
 
 def test_an_empty_table_needs_no_request() -> None:
     assert len(MLflowModel("http://127.0.0.1:1").predict(THREE.head(0))) == 0
-    assert told(CHANCES).predict_proba(THREE.head(0)).shape == (0, 2)
+    assert model_returning(CHANCES).predict_proba(THREE.head(0)).shape == (0, 2)
 
 
 # The whole way: a scikit-learn pipeline behind a server, explained as if it were here.
@@ -218,8 +218,8 @@ def served(model: Any, method: str) -> Any:
     """An MLflow server around a model: `method` is what its pyfunc calls."""
     server = pytest.importorskip("mlflow.pyfunc.scoring_server")
 
-    def behave(asked: Asked) -> Reply:
-        frame = server.infer_and_parse_data({"dataframe_split": asked.body["dataframe_split"]})
+    def behave(request: Received) -> Reply:
+        frame = server.infer_and_parse_data({"dataframe_split": request.body["dataframe_split"]})
         out = io.StringIO()
         server.predictions_to_json(getattr(model, method)(frame), out)
         return Reply(body=out.getvalue().encode())
@@ -322,7 +322,7 @@ def test_a_far_side_that_dies_while_explaining_leaves_a_record_a_row(data: pd.Da
     dead: list[bool] = []
     alive = served(pipeline, "predict_proba")
     with (
-        serving(lambda asked: Reply(503, b"down") if dead else alive(asked)) as far,
+        serving(lambda request: Reply(503, b"down") if dead else alive(request)) as far,
         MLflowModel(far.url, classes=pipeline.classes_, backoff=0.01) as model,
     ):
         explainer = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(data)
