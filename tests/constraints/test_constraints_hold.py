@@ -36,7 +36,7 @@ def fitted(kind: str) -> tuple[FasterCE, pd.DataFrame, Any]:
         (StandardScaler(), make_column_selector(dtype_include="number")),
         (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
     )
-    estimator = RandomForestClassifier(30, random_state=0) if kind == "forest" else LogisticRegression(max_iter=500)
+    estimator = RandomForestClassifier(10, random_state=0) if kind == "forest" else LogisticRegression(max_iter=500)
     model = make_pipeline(columns, estimator).fit(X, y)
     scores = "never" if kind == "labels" else "auto"
     return FasterCE(model, random_state=0, scores=scores, compile="never", config=CONFIG).fit(X), X, model  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_no_returned_row_breaks_a_constraint(
     kind: str, constraints: list[Any], method: Any, n: int, engine: Any, more: Any
 ) -> None:
     explainer, X, model = fitted(kind)
-    rows = X.iloc[:30]
+    rows = X.iloc[:15]
     if kind == "labels":
         more = {name: value for name, value in more.items() if name != "target_score"}
     try:
