@@ -134,7 +134,7 @@ def test_a_step_from_one_written_value_to_another_is_legal_in_a_32_bit_column() 
     found, codes = made(0, [c.Step("rate", 0.1, "row")], {})
     rate = found.table.schema.position("rate")
     row, other = codes[:1].copy(), codes[:1].copy()
-    row[0, rate], other[0, rate] = np.float32([4.2, 4.4])
+    row[0, rate], other[0, rate] = np.float32(4.2), np.float32(4.4)
     limit = next(one for one in found.active if one.origin == "constraints")
     assert not found.broken(limit, row, other).any()
 

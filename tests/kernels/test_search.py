@@ -106,7 +106,7 @@ def test_the_cheapest_stays_when_more_candidates_are_found_than_are_kept(scorer:
     config, kinds = SearchConfig(pool=4, improved=2), ("whole", "few", "decimal", "single", "nullable", "whole")
     for seed in range(20):
         world = draw(seed, kinds=kinds, rows=6, **SCORERS[scorer])
-        one, several = world.search(config, several=False), world.search(config, several=True)
+        one, several = world.search(config, wanted=1), world.search(config, wanted=3)
         np.testing.assert_array_equal(one.cost[:, 0], several.cost[:, 0])
 
 

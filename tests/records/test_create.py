@@ -19,6 +19,7 @@ from fasterce import FasterCE, Schema, artifact, records
 from fasterce.constraints import AtMost, Derived, Frozen, If, Near, OnlyUp, Range, Require, Step
 from fasterce.errors import InputError, ModelError, SchemaError
 from fasterce.explanation import Explanation
+from fasterce.options import Method
 from tests.records.worlds import Bank, fitted, people, refused
 
 DIGEST = f"sha256:{'ab' * 32}"
@@ -175,9 +176,8 @@ def test_infeasibility_is_kept_as_data(bank: FasterCE) -> None:
     assert record["text"] == record["reason"]
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("method", ["closest", "realistic", "all"])
-def test_a_record_says_whether_there_is_none_or_none_was_found(real: FasterCE, bank: FasterCE, method: str) -> None:
+def test_a_record_says_whether_there_is_none_or_none_was_found(real: FasterCE, bank: FasterCE, method: Method) -> None:
     """Few values and weights that can be read: all were evaluated. A model that can only be called proves nothing."""
     few = [Frozen("age", "income", "debt")]
     # Points are mostly income: owning a home is not enough for those who earn least.
@@ -188,10 +188,7 @@ def test_a_record_says_whether_there_is_none_or_none_was_found(real: FasterCE, b
     assert (record["status"], record["infeasible"]["proven"]) == ("none_found", False)
 
 
-def test_a_budget_that_is_spent_is_told(bank: FasterCE) -> None:
-=======
 def test_a_budget_that_is_spent_is_recorded(bank: FasterCE) -> None:
->>>>>>> tidy
     rows = refused(bank.model, 8)
     found = made(bank, bank.explain(rows, "realistic", budget=7, features_to_vary=["age"]))
     assert "stopped" in {record["status"] for record in found}
