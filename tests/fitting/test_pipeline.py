@@ -64,7 +64,7 @@ def rare(frame: pd.DataFrame) -> np.ndarray:
         ({"latent_dim": 2.5}, "got 2.5."),
     ],
 )
-def test_settings_are_checked_before_anything_is_asked(changes: dict[str, Any], words: str) -> None:
+def test_settings_are_checked_before_the_model_is_called(changes: dict[str, Any], words: str) -> None:
     def never(frame: pd.DataFrame) -> Any:
         raise AssertionError("the model was asked")
 
@@ -131,7 +131,7 @@ def test_the_report_tells_a_bad_autoencoder_from_a_good_one() -> None:
     assert good.agreement_base == pytest.approx(max((linear(plane()) == label).mean() for label in ("high", "low")))
 
 
-def test_the_report_survives_a_dictionary_and_prints(trained: FasterCE) -> None:
+def test_the_report_is_the_same_after_a_dictionary_and_prints(trained: FasterCE) -> None:
     report = trained.report_
     again = FitReport.from_dict(report.to_dict())
     pd.testing.assert_frame_equal(again.features, report.features, check_index_type=False)

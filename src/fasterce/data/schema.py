@@ -17,7 +17,7 @@ from fasterce.constraints import io
 from fasterce.constraints.objects import Constraint, End
 from fasterce.constraints.validate import as_constraints, check_constraints
 from fasterce.data import detect, value_types
-from fasterce.data.dtypes import Dtype, in_order, plain
+from fasterce.data.dtypes import Dtype, plain, sorted_values
 from fasterce.data.frames import as_pandas
 from fasterce.data.meaning import check_date_format, check_number_format, parsed_date, with_unit
 from fasterce.data.review import Advice, SchemaWarning, review
@@ -871,6 +871,6 @@ def _declare_range(feature: Feature, limits: tuple[object, object]) -> Feature:
 def _distinct(column: pd.Series) -> list[object]:
     """Return the distinct values in order."""
     try:
-        return in_order(column.unique())
+        return sorted_values(column.unique())
     except TypeError:
         return list(column)

@@ -302,7 +302,7 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
     verifier.refused[rows] = any_of(pool.valid) & ~any_of(kept)
     if plan.options.n > 1 and plan.options.engine == "hybrid":
         verifier.search_ends[rows] = _search_ends(context)
-    if context.searches_exactly and not plan.checks:
+    if context.searches_exactly and not any(check.share > 0 for check in plan.checks):
         _note_search(context, rows, any_of(pool.valid), verifier, plan)
     if plan.options.n > 1:
         kept &= ~pool.repeated(kept)
@@ -348,9 +348,10 @@ def _note_search(context: SearchContext, rows: Indices, found: Mask, verifier: V
     """Note what was tried for queries without a candidate, and whether that is all there is."""
     none = np.flatnonzero(~found)
     candidates = context.shared.found
-    if none.size and context.scorer is not None and candidates is not None:
+    if none.size and context.scorer is not None:
         some = context.domain.take(none), context.targets.take(none)
-        verifier.edits[rows[none]] = candidates.scored[none]
+        if candidates is not None:
+            verifier.edits[rows[none]] = candidates.scored[none]
         most = plan.config.max_enumerated
         verifier.proven[rows[none]] = proven_infeasible(context.scorer, *some, context.evaluator.lowest, most)
 
