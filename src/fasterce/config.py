@@ -297,22 +297,20 @@ class SearchConfig:
     milliseconds with 100 trees."""
     tighten_rounds: int = 4
     """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
-    guided_expansions: int = 16
+    guided_expansions: int = 4
     """The same as `expansions` with the surrogate as scorer, whose estimates are not worth more."""
-    guided_improvements: int = 8
-    """The same as `improvements` with the surrogate as scorer."""
     guided_safety: tuple[float, ...] = (0.25, 1.5, -0.25, 0.5)
     """Margins of safety of proposed candidates, in errors of the surrogate, two per round of evaluation. Later rounds, which
     are corrected, also try what falls a little short."""
-    guided_candidates: tuple[int, ...] = (8, 4, 6, 4)
-    """Candidates per query that are evaluated at each of these."""
+    guided_candidates: tuple[int, ...] = (8, 5, 7, 5)
+    """Candidates per query that are evaluated at each of these, at least three; the last two are brought to the boundary."""
     free_guided_safety: tuple[float, ...] = (0.25, 1.5, -0.25, 0.5, 0.0, 0.5)
     """The same margins where a compiled model is evaluated, which costs no model calls."""
-    free_guided_candidates: tuple[int, ...] = (16, 8, 12, 8, 12, 8)
+    free_guided_candidates: tuple[int, ...] = (18, 10, 14, 10, 14, 10)
     """Candidates per query that are evaluated at each of these."""
     stuck_safety: tuple[float, ...] = (0.5, 3.0, 0.0, 1.0)
     """The same for queries without a candidate."""
-    stuck_candidates: tuple[int, ...] = (6, 6, 6, 6)
+    stuck_candidates: tuple[int, ...] = (8, 8, 8, 8)
     """Candidates per query that are evaluated at each of these."""
     single_changes: int = 40
     """Single changes evaluated per query for which none was found that reaches the target."""
@@ -320,14 +318,14 @@ class SearchConfig:
     """Most values per feature among these."""
     needed_rounds: int = 2
     """Rounds that drop changes which alternatives of the best candidate do not need."""
-    guided_starts: int = 3
-    """Cheapest known candidates per query that a further round improves."""
     shrink_rounds: int = 2
     """Further rounds that bring the best candidates to the decision boundary."""
     free_shrink_rounds: int = 8
     """The same where a compiled model is evaluated, which costs no model calls; they end when nothing is left to try."""
-    shrunk_candidates: int = 2
+    shrunk_candidates: int = 3
     """Candidates per query that these rounds work on."""
+    free_shrunk_candidates: int = 4
+    """The same where a compiled model is evaluated."""
     max_cells: int = 100_000_000
     """Most cells (rows times columns) of candidates evaluated at a time; bounds memory at about 1 GB."""
     coarse_levels: int = 11
@@ -431,7 +429,6 @@ class SearchConfig:
             combinations=0,
             expansions=self.guided_expansions,
             wide_expansions=self.guided_expansions,
-            improvements=self.guided_improvements,
             tighten_rounds=1,
             max_expanded=0,
         )

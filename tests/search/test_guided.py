@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fasterce.search import guided
+from fasterce.search.guided import Evaluated, Guide
 from fasterce.search.rounds import run_rounds
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [9.0, 2.0, 9.0, 3.0], [1.0, 0.0, 2.0, 19.0]]
@@ -117,3 +118,79 @@ def test_alternatives_have_no_unneeded_change_and_the_first_stays(toys: Any) -> 
             undone = after.codes[row, k].copy()
             undone[j] = ROWS[row][j]
             assert (lead(undone[None])[0] > 0) != (context.evaluator.target[row] == 1)
+
+
+ROW = [3.0, 1.0, 5.0, 7.0]
+
+
+def nearer(toys: Any, found: list[float], margin: float, failed: list[tuple[list[float], float]]) -> np.ndarray:
+    """Rows proposed between a query and a row that reaches the target; `failed` are rows that do not, with margins."""
+    context, _ = toys.scene(lead, [ROW])
+    rows, margins = np.array([[found, *(row for row, _ in failed)]]), np.array([[margin, *(low for _, low in failed)]])
+    cost = np.where(margins > 0, context.distance.total(rows, np.array(ROW)), np.inf)
+    return Guide(replace(context, start=np.array([-1.0]))).nearer(Evaluated(rows, margins, margins, cost))[0]
+
+
+def shrunk(toys: Any, margin: float, failed: list[tuple[float, float]]) -> np.ndarray:
+    """Values tried for the first number, which was raised from 3 to 9; `failed` are values known to fail, with margins."""
+    found = nearer(toys, [9.0, *ROW[1:]], margin, [([value, *ROW[1:]], low) for value, low in failed])
+    assert (found[:, 1:] == ROW[1:]).all()
+    return np.unique(found[found[:, 0] != 3.0, 0])
+
+
+def test_each_change_is_dropped_in_turn(toys: Any) -> None:
+    found = nearer(toys, [9.0, 1.0, 8.0, 7.0], 1.0, []).tolist()
+    assert [9.0, 1.0, 5.0, 7.0] in found
+    assert [3.0, 1.0, 8.0, 7.0] in found
+
+
+def test_values_lie_between_the_candidate_and_the_query(toys: Any) -> None:
+    values = shrunk(toys, 1.0, [])
+    assert len(values) >= 4
+    assert ((values > 3.0) & (values < 9.0)).all()
+
+
+def test_a_value_is_tried_where_margins_interpolate_to_zero(toys: Any) -> None:
+    """The margin falls from 1 at 9 to -1 at 3, the query."""
+    assert np.abs(shrunk(toys, 1.0, []) - 6.0).min() < 0.2
+
+
+def test_values_known_to_fail_bound_the_search(toys: Any) -> None:
+    values = shrunk(toys, 1.0, [(5.0, -1.0), (8.0, -0.25)])
+    assert values.min() > 8.0
+    assert np.abs(values - 8.2).min() < 0.1
+
+
+def test_a_failure_beyond_the_candidate_says_nothing(toys: Any) -> None:
+    np.testing.assert_array_equal(shrunk(toys, 1.0, [(9.5, -1.0)]), shrunk(toys, 1.0, []))
+
+
+def test_a_failure_with_a_larger_other_change_bounds_the_search_too(toys: Any) -> None:
+    """Raising the third number farther did not help at 8, so 8 fails with the smaller change as well."""
+
+    def values(other: float) -> np.ndarray:
+        found = nearer(toys, [9.0, 1.0, 8.0, 7.0], 1.0, [([8.0, 1.0, other, 7.0], -0.25)])
+        return found[(found[:, 0] != 9.0) & (found[:, 0] != 3.0), 0]
+
+    assert values(9.0).min() > 8.0
+    assert values(6.0).min() < 8.0
+
+
+def test_single_changes_are_the_most_promising_and_cheaper_than_the_best_known(toys: Any) -> None:
+    context, _ = toys.scene(lead, [ROW], trained=True)
+    guide, none = Guide(context), Evaluated.nothing(context.domain.base)
+    found = guide.single_changes(none)[0]
+    assert ((found != ROW).sum(axis=1) <= 1).all()
+    changed = found[(found != ROW).any(axis=1)]
+    each = (changed != ROW).sum(axis=0)
+    assert each.max() <= context.config.single_values
+    # The first and the third number are all that counts, the higher the better.
+    assert lead(changed)[:4].min() >= np.sort(lead(changed))[-8]
+    known = np.array([[[9.0, *ROW[1:]]]])
+    cost = context.distance.total(known, np.array(ROW))
+    graded = guide.single_changes(Evaluated(known, np.ones((1, 1)), np.ones((1, 1)), cost))
+    assert (graded == ROW).all()
+    labels, _ = toys.scene(lead, [ROW], graded=False, trained=True)
+    cheaper = Guide(labels).single_changes(Evaluated(known, np.ones((1, 1)), np.ones((1, 1)), cost))[0]
+    assert (cheaper != ROW).any()
+    assert (context.distance.total(cheaper, np.array(ROW)) < cost[0, 0]).all()

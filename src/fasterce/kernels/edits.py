@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from fasterce.kernels.arrays import EXPONENTIAL, TREES, Int64s, Queries, Scorer, Space, Trees
+from fasterce.kernels.arrays import EXPONENTIAL, TREES, Int64s, Network, Queries, Scorer, Space, Trees
 from fasterce.kernels.basics import copy_to, fill, tidy
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.links import complete_row, each_legal, links_hold
 from fasterce.kernels.profile import Workspace
-from fasterce.kernels.score import MISSING, add_entry, cell_of
+from fasterce.kernels.score import MISSING, add_entry, cell_of, knot_below
 from fasterce.typing import Floats
 
 # Relative cost of filling a missing number far from its usual value: breaks ties only.
@@ -120,16 +120,36 @@ def describe_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work:
     if scorer.kind == TREES:
         write_cells(scorer.trees, j, value, first, end, edits.cell)
         return
-    network, own, entry = scorer.network, work.edited_hidden, edits.entry
-    for e in range(first, end):
-        fill(own, 0.0)
-        add_entry(network, j, value[e], 1.0, own)
-        if network.activation == EXPONENTIAL and len(network.width) > 0:
-            for h in range(len(own)):
-                entry[h, e] = math.exp(own[h])
-            continue
-        for h in range(len(own)):
-            entry[h, e] = own[h]
+    write_entries(scorer.network, j, work, first, end)
+
+
+@compiled
+def write_entries(network: Network, j: int, work: Workspace, first: int, end: int) -> None:
+    """Write the entries of values in the first layer of a network, unit after unit; the last value may be missing."""
+    edits, entry, entries = work.edits, work.edits.entry, network.entries
+    value, low, share, bend = edits.value, edits.cell, work.total, work.margin
+    numbers = end
+    if network.numeric[j] and end > first and value[end - 1] == MISSING:
+        numbers -= 1
+        fill(work.edited_hidden, 0.0)
+        add_entry(network, j, MISSING, 1.0, work.edited_hidden)
+        copy_to(entry[:, numbers], work.edited_hidden)
+    knots = network.start[j + 1] - network.start[j]
+    for e in range(first, numbers if knots > 0 else first):
+        low[e], share[e], bend[e] = knot_below(network, j, value[e])
+    for h in range(len(network.bias)):
+        for e in range(first, numbers):
+            if knots == 0:
+                entry[h, e] = 0.0
+            elif share[e] == 0.0:
+                entry[h, e] = entries[low[e], h] + bend[e]
+            else:
+                here = entries[low[e], h]
+                entry[h, e] = here + share[e] * (entries[low[e] + 1, h] - here) + bend[e]
+    if network.activation == EXPONENTIAL and len(network.width) > 0:
+        for h in range(len(network.bias)):
+            for e in range(first, end):
+                entry[h, e] = math.exp(entry[h, e])
 
 
 @compiled

@@ -85,26 +85,16 @@ def add_trees(trees: Trees, cells: np.ndarray, out: Floats, leaves: np.ndarray) 
 
 
 @compiled
-def add_entry(network: Network, j: int, value: float, factor: float, hidden: Floats) -> None:
-    """Add `factor` times the entry of a value of feature j to a hidden state."""
+def knot_below(network: Network, j: int, value: float) -> tuple[int, float, float]:
+    """Return the knot at or below a value of feature j that is not missing, the share of the next knot in its entry, and what
+    every hidden unit receives besides."""
     first, end = network.start[j], network.start[j + 1]
-    if end == first:
-        return
     if not network.numeric[j]:
-        place = first + int(value)
-        for h in range(len(hidden)):
-            hidden[h] += factor * network.entries[place, h]
-        return
+        return first + int(value), 0.0, 0.0
     if network.nullable[j]:
-        if value == MISSING:
-            for h in range(len(hidden)):
-                hidden[h] += factor * network.entries[first, h]
-            return
         first += 1
     if end - first == 1:
-        for h in range(len(hidden)):
-            hidden[h] += factor * network.entries[first, h]
-        return
+        return first, 0.0, 0.0
     low, high = first, end - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -115,7 +105,21 @@ def add_entry(network: Network, j: int, value: float, factor: float, hidden: Flo
     share = (value - network.knots[low]) / (network.knots[low + 1] - network.knots[low])
     if not network.extrapolate:
         share = min(max(share, 0.0), 1.0)
-    bend = network.curvature[j] * (value - network.knots[low]) * (value - network.knots[low + 1])
+    return low, share, network.curvature[j] * (value - network.knots[low]) * (value - network.knots[low + 1])
+
+
+@compiled
+def add_entry(network: Network, j: int, value: float, factor: float, hidden: Floats) -> None:
+    """Add `factor` times the entry of a value of feature j to a hidden state."""
+    if network.start[j + 1] == network.start[j]:
+        return
+    low, share, bend = network.start[j], 0.0, 0.0
+    if value != MISSING or not network.nullable[j]:
+        low, share, bend = knot_below(network, j, value)
+    if share == 0.0:
+        for h in range(len(hidden)):
+            hidden[h] += factor * (network.entries[low, h] + bend)
+        return
     for h in range(len(hidden)):
         entry = network.entries[low, h]
         hidden[h] += factor * (entry + share * (network.entries[low + 1, h] - entry) + bend)

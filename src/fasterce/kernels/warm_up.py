@@ -7,12 +7,13 @@ import numpy as np
 from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_NETWORK, NO_TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.correct import correct
 from fasterce.kernels.edits import write_curve_costs
+from fasterce.kernels.guided import LESS, keep_new, propose_block, propose_single_changes, write_nearer
 from fasterce.kernels.links import CONSTRAINT, NO_LINKS, check_rows, complete_rows, set_targets
-from fasterce.kernels.profile import workspace
+from fasterce.kernels.profile import Workspace, workspace
 from fasterce.kernels.realism import Improved, Improvement, Known, count_sharing, improve_starts, scratch, write_away
 from fasterce.kernels.score import NAMED, margin_table, outputs
 from fasterce.kernels.search import search_block
-from fasterce.kernels.state import memory
+from fasterce.kernels.state import Memory, memory
 from fasterce.kernels.structs import as_struct
 
 
@@ -32,8 +33,18 @@ def warm_up() -> None:
     block = (as_struct(scorer), as_struct(space), as_struct(queries), np.zeros((1, 0, 2)), 0, 1)
     correct(scorer, queries, np.zeros(1), np.zeros((1, 1, 2)), np.zeros((1, 1)), True)
     search_block(*block, as_struct(work), as_struct(kept), as_struct(effort), as_struct(found))
+    _warm_up_guided(block[:3], as_struct(work), as_struct(kept), as_struct(effort))
     _warm_up_links()
     _warm_up_realism(scorer, space, queries)
+
+
+def _warm_up_guided(inputs: tuple[Scorer, Space, Queries], work: Workspace, kept: Memory, effort: Effort) -> None:
+    one, most, rows = np.zeros((1, 1)), np.ones(1, dtype=np.int64), np.zeros((1, 1, 2))
+    propose_block(*inputs, 0, 1, work, kept, effort, one, 1 + most, np.zeros((1, 2, 2)))
+    propose_single_changes(*inputs, 0, 1, work, kept, effort, np.ones(1), 1, rows)
+    nearer = np.zeros((1, 2 + LESS, 2))
+    write_nearer(*inputs[1:], np.zeros(1), rows, one, one, np.zeros(1, dtype=np.int64), np.zeros((3, 2)), nearer)
+    keep_new(np.zeros((1, 2)), rows, np.ones((1, 1), dtype=np.bool_), nearer, np.zeros(1, dtype=np.int64))
 
 
 def _warm_up_links() -> None:

@@ -11,6 +11,7 @@ from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
 from fasterce.constraints.compile.program import no_links
 from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
+from fasterce.kernels.guided import propose_block, propose_single_changes
 from fasterce.kernels.links import NO_LIMITS, Links
 from fasterce.kernels.profile import workspace
 from fasterce.kernels.score import NAMED, OTHER, WITHIN, margin_table
@@ -34,6 +35,10 @@ KEPT_MEMORY = 2
 SEGMENTS_PER_FEATURE = 8
 
 
+# What a kernel reads, and the workspace, memory and effort of a thread, as structures.
+Inputs = tuple[Scorer, Space, Queries]
+Kept = tuple[Any, Any, Any]
+
 _lock = Lock()
 _tables: dict[tuple[int, int, int, bytes], tuple["ScorerTables", Scorer, Levels]] = {}
 _spaces: dict[tuple[Any, ...], tuple[Space, "ScorerTables", Distance]] = {}
@@ -45,7 +50,7 @@ class _Memory(local):
     def __init__(self) -> None:
         self.kept: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
-    def of(self, scorer: Scorer, space: Space, effort: Effort) -> tuple[Any, Any, Any]:
+    def of(self, scorer: Scorer, space: Space, effort: Effort) -> Kept:
         """Return workspace, memory and effort."""
         key = id(scorer), id(space), effort
         if key not in self.kept:
@@ -92,10 +97,46 @@ class CandidateSearch:
     def run_queries(self, domain: Domain, queries: Queries, starts: Floats | None = None, wanted: int = 2) -> Found:
         """The same for queries as arrays."""
         rows, features = domain.base.shape
-        tables = tables_of(self.scorer, domain, self.levels)
-        space = make_space(tables, self.distance, domain)
+        effort = self._effort(wanted)
+        found = empty(rows, effort.pool, features)
+        starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
+
+        def search(inputs: Inputs, first: int, end: int, memory: Kept) -> None:
+            search_block(*inputs, starts, first, end, *memory, as_struct(found))
+
+        self._in_blocks(search, domain, queries, effort)
+        return found
+
+    def propose(self, domain: Domain, queries: Queries, need: Floats, most: Indices) -> Floats:
+        """Return candidates for the model to evaluate: so `most` (margins,) by an inexact scorer at each margin `need`
+        (queries, margins); the base of each query where there are fewer."""
+        out = np.repeat(domain.base[:, None, :], int(most.sum()), axis=1)
+
+        def propose(inputs: Inputs, first: int, end: int, memory: Kept) -> None:
+            propose_block(*inputs, first, end, *memory, need, most, out)
+
+        self._in_blocks(propose, domain, queries, self._effort(wanted=1))
+        return out
+
+    def propose_singles(self, domain: Domain, queries: Queries, most_cost: Floats, each: int, count: int) -> Floats:
+        """Return the `count` most promising single changes that cost less than `most_cost` (queries,), `each` per feature at
+        most; the base of each query where there are fewer."""
+        out = np.repeat(domain.base[:, None, :], count, axis=1)
+
+        def propose(inputs: Inputs, first: int, end: int, memory: Kept) -> None:
+            propose_single_changes(*inputs, first, end, *memory, most_cost, each, out)
+
+        if count:
+            self._in_blocks(propose, domain, queries, self._effort(wanted=1))
+        return out
+
+    def space(self, domain: Domain) -> Space:
+        """Return what may be changed and what it costs."""
+        return make_space(tables_of(self.scorer, domain, self.levels), self.distance, domain)
+
+    def _effort(self, wanted: int) -> Effort:
         config = self.config
-        effort = Effort(
+        return Effort(
             config.expansions,
             config.open_sets,
             config.pool,
@@ -110,18 +151,24 @@ class CandidateSearch:
             config.combinations,
             wanted,
         )
-        found = empty(rows, effort.pool, features)
-        starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
 
-        def search(first: int) -> None:
-            # Each block has structures of its own: threads that count references to the same ones wait for each other.
+    def _in_blocks(
+        self,
+        kernel: Callable[[Inputs, int, int, Kept], None],
+        domain: Domain,
+        queries: Queries,
+        effort: Effort,
+    ) -> None:
+        """Run a kernel on blocks of queries, each with structures of its own: threads that count references to the same ones
+        wait for each other."""
+        space, rows = self.space(domain), len(queries.row)
+
+        def run(first: int) -> None:
             links = kept_struct(queries.links) if queries.links.limits is NO_LIMITS else queries.links
-            inputs = kept_struct(self.scorer), kept_struct(space), as_struct(queries._replace(links=links)), starts
-            kept = _memory.of(self.scorer, space, effort)
-            search_block(*inputs, first, min(first + BLOCK, rows), *kept, as_struct(found))
+            inputs = kept_struct(self.scorer), kept_struct(space), as_struct(queries._replace(links=links))
+            kernel(inputs, first, min(first + BLOCK, rows), _memory.of(self.scorer, space, effort))
 
-        spread(search, range(0, rows, BLOCK))
-        return found
+        spread(run, range(0, rows, BLOCK))
 
 
 def empty(rows: int, pool: int, features: int) -> Found:

@@ -19,6 +19,7 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    VotingClassifier,
 )
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -57,6 +58,11 @@ def light(**options: Any) -> Any:
     return LGBMClassifier(n_estimators=20, n_jobs=1, random_state=0, verbose=-1, **options)
 
 
+def vote() -> Any:
+    forest = RandomForestClassifier(10, random_state=0)
+    return VotingClassifier([("line", LogisticRegression()), ("forest", forest)], voting="soft")
+
+
 def network() -> Any:
     return MLPClassifier((16, 8), max_iter=60, random_state=0)
 
@@ -68,6 +74,7 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], pd.DataFrame], tuple[Any,
     "min and max": (lambda: make_pipeline(columns(MinMaxScaler()), LogisticRegression()), people, (-1, 1)),
     "forest that ties": (lambda: make_pipeline(columns(), RandomForestClassifier(20, random_state=0)), people, ("n", "y")),
     "forest of three": (lambda: make_pipeline(columns(), RandomForestClassifier(15, random_state=0)), people, THREE),
+    "vote": (lambda: make_pipeline(columns(), vote()), people, (0, 1)),
     "extra trees": (lambda: make_pipeline(columns(), ExtraTreesClassifier(20, random_state=0)), people, (0, 1)),
     "tree": (lambda: make_pipeline(columns(), DecisionTreeClassifier(max_depth=5, random_state=0)), people, (2, 1)),
     "boosting": (lambda: make_pipeline(columns(), GradientBoostingClassifier(n_estimators=15)), people, THREE),
@@ -132,7 +139,7 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], pd.DataFrame], tuple[Any,
     ),
 }
 WHOLE = {"principal components", "products"}
-UNREAD = {"products", "vector machine of three"}
+UNREAD = {"products", "vector machine of three", "vote"}
 
 
 SCORED = ("exact", "converted")

@@ -8,10 +8,13 @@ import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -50,6 +53,14 @@ TREES: dict[str, Callable[[], Any]] = {
     "tree": lambda: DecisionTreeClassifier(max_depth=6, random_state=0),
     "forest": lambda: RandomForestClassifier(15, random_state=0),
     "extra trees": lambda: ExtraTreesClassifier(15, max_depth=7, random_state=0),
+    "bagging": lambda: BaggingClassifier(n_estimators=8, max_features=0.7, bootstrap_features=True, random_state=0),
+    "bagged forests": lambda: BaggingClassifier(RandomForestClassifier(3, random_state=0), n_estimators=3, random_state=0),
+    "vote": lambda: VotingClassifier(
+        [("forest", RandomForestClassifier(5, random_state=0)), ("tree", DecisionTreeClassifier(max_depth=4))],
+        voting="soft",
+        weights=[2, 1],
+    ),
+    "ada boost": lambda: AdaBoostClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=12, random_state=0),
     "boosting": lambda: GradientBoostingClassifier(n_estimators=15, random_state=0),
     "histogram boosting": lambda: HistGradientBoostingClassifier(max_iter=15),
     "xgboost": boosted,

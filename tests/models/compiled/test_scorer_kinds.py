@@ -15,7 +15,9 @@ from sklearn.compose import TransformedTargetRegressor, make_column_selector, ma
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     BaggingClassifier,
+    BaggingRegressor,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -23,6 +25,8 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    VotingClassifier,
+    VotingRegressor,
 )
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
@@ -94,6 +98,11 @@ def worth(frame: pd.DataFrame) -> np.ndarray:
 REGRESSORS: dict[str, tuple[Callable[[], Any], float]] = {
     "tree": (lambda: DecisionTreeRegressor(max_depth=6, random_state=0), DOUBLE),
     "forest": (lambda: RandomForestRegressor(10, random_state=0), DOUBLE),
+    "bagging": (lambda: BaggingRegressor(n_estimators=5, max_samples=0.8, random_state=0), DOUBLE),
+    "vote": (
+        lambda: VotingRegressor([("tree", DecisionTreeRegressor(max_depth=4)), ("forest", RandomForestRegressor(4))]),
+        DOUBLE,
+    ),
     "extra trees": (lambda: ExtraTreesRegressor(10, max_depth=6, random_state=0), DOUBLE),
     "boosting": (lambda: GradientBoostingRegressor(n_estimators=20), DOUBLE),
     "histogram boosting": (lambda: HistGradientBoostingRegressor(max_iter=20), DOUBLE),
@@ -413,7 +422,9 @@ def test_what_has_no_structure_is_refused_with_a_reason() -> None:
     frame = numbers()
     for model, reason in (
         (KNeighborsClassifier(), "its structure cannot be read (KNeighborsClassifier)"),
-        (BaggingClassifier(n_estimators=3), "its structure cannot be read (BaggingClassifier)"),
+        (BaggingClassifier(LogisticRegression(), n_estimators=3), "its structure cannot be read (BaggingClassifier)"),
+        (VotingClassifier([("forest", RandomForestClassifier(3))]), "its structure cannot be read (VotingClassifier)"),
+        (AdaBoostClassifier(LogisticRegression(), n_estimators=3), "its structure cannot be read (AdaBoostClassifier)"),
         (GradientBoostingClassifier(n_estimators=3, init=LogisticRegression()), "init"),
         (SGDClassifier(loss="modified_huber"), "modified_huber"),
         (make_pipeline(FunctionTransformer(np.cos), boosted()), "rises and falls"),

@@ -27,7 +27,7 @@ TENSORS = {"float32": FloatTensorType, "float64": DoubleTensorType, "int64": Int
 
 def on_matrix(estimator: Any, width: int, dtype: DTypeLike, scores: str | None) -> GraphBackend:
     """Return a graph of the last step of a pipeline, or of a model that takes numbers alone, on a matrix."""
-    return _compile(_with_plain_names(estimator), [(MATRIX, _tensor(dtype, width))], scores)
+    return _compile(_convertible(estimator), [(MATRIX, _tensor(dtype, width))], scores)
 
 
 def on_columns(model: Any, preprocessor: ColumnPreprocessor, scores: str | None) -> GraphBackend:
@@ -87,11 +87,15 @@ def _register(kind: type) -> None:
     update_registered_converter(kind, f"Fasterce{kind.__name__}", classifier_shapes, convert, options=known)
 
 
-def _with_plain_names(estimator: Any) -> Any:
-    """Return an XGBoost model whose features are named f0, f1, ..., which its converter needs.
+def _convertible(estimator: Any) -> Any:
+    """Return a model that predicts the same and that its converter accepts.
 
-    Features declared boolean would be written without thresholds.
+    The one of a vote refuses an option that only concerns `transform`. The one of XGBoost needs features named f0, f1, ...;
+    those declared boolean would be written without thresholds.
     """
+    if getattr(estimator, "flatten_transform", False):
+        estimator = copy.copy(estimator)
+        estimator.flatten_transform = False
     if type(estimator).__module__.split(".")[0] != "xgboost":
         return estimator
     plain = copy.deepcopy(estimator)

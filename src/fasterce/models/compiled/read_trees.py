@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -142,6 +142,75 @@ def _read_forest(model: Any) -> ModelTrees:
     estimators = getattr(model, "estimators_", [model])
     trees = [_sklearn_nodes(one.tree_, one.tree_.value[:, 0, :] / len(estimators)) for one in estimators]
     return join_trees(trees, np.zeros(trees[0].value.shape[1]), PROBABILITY if hasattr(model, "classes_") else NUMBER)
+
+
+def _read_bagging(model: Any) -> ModelTrees:
+    """Read bagged trees or forests, each of which may have been fitted to some columns and to some classes."""
+    parts = []
+    for one, columns in zip(model.estimators_, model.estimators_features_, strict=True):
+        part = _read_part(model, one)
+        value = part.value
+        if hasattr(model, "classes_"):
+            value = np.zeros((len(part.value), len(model.classes_)))
+            value[:, np.asarray(one.classes_, dtype=np.intp)] = part.value
+        column = np.where(part.column == LEAF, LEAF, np.asarray(columns)[part.column])
+        parts.append(replace(part, column=column, value=value, base=np.zeros(value.shape[1])))
+    return _mean_of(parts, np.ones(len(parts)))
+
+
+def _read_part(model: object, one: object) -> ModelTrees:
+    """Read one of the models of a mean, whose outputs are probabilities or numbers."""
+    part = read_trees(one)
+    if part is None or part.form not in (PROBABILITY, NUMBER) or len(part.sets) or part.base.any():
+        raise NotCompiledError("models.compile_structure", received=type(model).__name__)
+    return part
+
+
+def _read_vote(model: Any) -> ModelTrees:
+    """Read the mean of trees and forests."""
+    if getattr(model, "voting", "soft") != "soft":
+        raise NotCompiledError("models.compile_structure", received=type(model).__name__)
+    weights = model._weights_not_none
+    parts = [_read_part(model, one) for one in model.estimators_]
+    return _mean_of(parts, np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64))
+
+
+def _mean_of(parts: Sequence[ModelTrees], weights: Floats) -> ModelTrees:
+    first = np.cumsum([0, *(len(part.column) for part in parts)])
+    shares = weights / weights.sum()
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    def moved(name: str) -> Any:
+        return np.concatenate([getattr(part, name) + first[k] for k, part in enumerate(parts)])
+
+    return replace(
+        parts[0],
+        root=moved("root"),
+        left=moved("left"),
+        right=moved("right"),
+        column=joined("column"),
+        threshold=joined("threshold"),
+        missing_left=joined("missing_left"),
+        set_of=joined("set_of"),
+        zero_missing=joined("zero_missing"),
+        value=np.concatenate([share * part.value for share, part in zip(shares, parts, strict=True)]),
+    )
+
+
+def _read_ada_boost(model: Any) -> ModelTrees:
+    """Read a weighted vote of decision trees: its decision values are log-odds, or logits."""
+    if not all(hasattr(one, "tree_") for one in model.estimators_):
+        raise NotCompiledError("models.compile_structure", received=type(model).__name__)
+    count = len(model.classes_)
+    weights = np.asarray(model.estimator_weights_[: len(model.estimators_)]) / model.estimator_weights_.sum()
+    trees = []
+    for one, weight in zip(model.estimators_, weights, strict=True):
+        label = np.searchsorted(model.classes_, one.classes_)[one.tree_.value[:, 0, :].argmax(axis=1)]
+        votes = np.where(label[:, None] == np.arange(count), weight, -weight / (count - 1)) / (count - 1)
+        trees.append(_sklearn_nodes(one.tree_, 2 * votes[:, 1:] if count == 2 else votes))
+    return join_trees(trees, np.zeros(trees[0].value.shape[1]), LOGIT if count == 2 else SOFTMAX)
 
 
 def _read_gradient_boosting(model: Any) -> ModelTrees:
@@ -431,6 +500,11 @@ READERS: dict[tuple[str, str], Callable[[Any], ModelTrees | None]] = {
     ("sklearn", "BaseDecisionTree"): _read_forest,
     ("sklearn", "ForestClassifier"): _read_forest,
     ("sklearn", "ForestRegressor"): _read_forest,
+    ("sklearn", "BaggingClassifier"): _read_bagging,
+    ("sklearn", "BaggingRegressor"): _read_bagging,
+    ("sklearn", "VotingClassifier"): _read_vote,
+    ("sklearn", "VotingRegressor"): _read_vote,
+    ("sklearn", "AdaBoostClassifier"): _read_ada_boost,
     ("sklearn", "BaseGradientBoosting"): _read_gradient_boosting,
     ("sklearn", "BaseHistGradientBoosting"): _read_histogram_boosting,
     ("xgboost", "XGBModel"): _read_xgboost,
