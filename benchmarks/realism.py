@@ -2,8 +2,7 @@
 
 The measures are none that a system optimises. For each dataset and model, rows that the model refuses are explained; rows
 it accepts that no system has seen are what is real. Only the public interface of the library is used apart from the ablation,
-so two versions can be compared: run the command with the other version first, then with `--against` its JSON. `--attempts`
-compares ways that might make it better, which are not part of the library (`realism_attempts.py`).
+so two versions can be compared: run the command with the other version first, then with `--against` its JSON.
 """
 
 import argparse
@@ -12,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from time import process_time
@@ -24,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
-from benchmarks import measuring, realism_attempts, venvs
+from benchmarks import measuring, venvs
 from benchmarks.yardstick import tables, worlds
 from fasterce import FasterCE
 from fasterce.latent.regions import Regions
@@ -36,10 +35,6 @@ TUNED = ("breast_cancer", "wine", "mixed10", "orange_juice", "carseats", "credit
 HELD_BACK = ("digits", "mixed30", "default", "staff")
 MODELS = ("mlp", "xgboost", "random_forest", "logistic", "svc")
 SYSTEMS = ("fasterce", "fasterce, noise", "NICE")
-# Weights of realism at which the attempts are compared with the method as it is.
-DIALS = (0.0, 0.3, 0.45, 0.53, 0.56, 0.6, 0.7)
-NAMES = (*realism_attempts.PATCHES, *realism_attempts.EXPLAINERS)
-ATTEMPTS = (*NAMES, *(f"realism {dial}" for dial in DIALS))
 # Measure, whether lower is better, and what it is.
 MEASURES: dict[str, tuple[bool, str]] = {
     "distance": (True, "gower distance to the query"),
@@ -52,8 +47,6 @@ MEASURES: dict[str, tuple[bool, str]] = {
     "changes": (True, "columns changed"),
     "droppable": (True, "share with a change that the target does not need"),
 }
-# Measures by which attempts are compared, and whether as a ratio.
-COMPARED = {"nearest": True, "nearest5": True, "inliers": False, "auc": False}
 # Rows whose identities are checked, and how exactly they hold.
 IDENTITY_ROWS, EXACT = 300, 1e-6
 
@@ -159,9 +152,9 @@ def droppable(reality: Reality, codes: np.ndarray) -> np.ndarray:
     return np.bincount(query[without], minlength=len(codes)) > 0
 
 
-def ours(reality: Reality, explainer: FasterCE, distance: str, dial: float = 0.5) -> np.ndarray:
+def ours(reality: Reality, explainer: FasterCE, distance: str) -> np.ndarray:
     """Return our counterfactuals as codes; the query itself where there is none."""
-    found = explainer.explain(reality.queries, "realistic", target=1, distance=distance, realism=dial)
+    found = explainer.explain(reality.queries, "realistic", target=1, distance=distance)
     codes = reality.own.copy()
     if len(found.counterfactuals):
         codes[found.to_frame()["query"].to_numpy()] = reality.world.codes(found.counterfactuals)
@@ -226,26 +219,6 @@ def with_noise(explainer: FasterCE, seed: int = 0) -> FasterCE:
     return changed
 
 
-def attempts(reality: Reality, explainer: FasterCE, distance: str) -> dict[str, Callable[[], np.ndarray]]:
-    """Return what each attempt finds, and the method as it is with other weights of realism."""
-
-    def changed(name: str) -> np.ndarray:
-        with realism_attempts.patched(realism_attempts.PATCHES[name](explainer)):
-            return ours(reality, explainer, distance)
-
-    found: dict[str, Callable[[], np.ndarray]] = {name: partial(changed, name) for name in realism_attempts.PATCHES}
-    for name, make in realism_attempts.EXPLAINERS.items():
-        found[name] = lambda make=make: ours(reality, make(explainer), distance)
-    return found | {f"realism {dial}": partial(ours, reality, explainer, distance, dial) for dial in DIALS}
-
-
-def tried(names: Sequence[str] | None) -> list[str]:
-    """Return the attempts named, or all where none is, with the weights they are compared with; nothing for None."""
-    if names is None:
-        return []
-    return [name for name in ATTEMPTS if name not in NAMES or not names or name in names]
-
-
 def cell(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure all systems on one dataset and model."""
     size = min(options.train_rows, int(0.6 * len(tables.load(data).X)))
@@ -258,11 +231,10 @@ def cell(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]:
         "fasterce": lambda: ours(reality, explainer, options.distance),
         "fasterce, noise": lambda: ours(reality, with_noise(explainer), options.distance),
         "NICE": lambda: nice(reality),
-        **attempts(reality, explainer, options.distance),
     }
     systems: dict[str, dict[str, float]] = {}
     codes = {}
-    for name in (*options.systems, *tried(options.attempts)):
+    for name in options.systems:
         started = process_time()
         codes[name] = answers[name]()
         systems[name] = measure(reality, codes[name]) | {"seconds": process_time() - started}
@@ -293,9 +265,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--models", nargs="+", choices=list(worlds.MODELS), help=f"by default {', '.join(MODELS)}")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
-    parser.add_argument(
-        "--attempts", nargs="*", metavar="NAME", choices=NAMES, help="compare attempts as well, all unless named"
-    )
     parser.add_argument("--rows", type=int, default=30, help="queries per cell")
     parser.add_argument("--least", type=int, default=10, help="fewest queries and real rows of a cell")
     parser.add_argument("--train-rows", type=int, default=2000, help="most training rows")
@@ -325,10 +294,6 @@ def page(found: list[dict[str, Any]], before: list[dict[str, Any]], rows: int = 
         *(f"- `{name}`: {text}; {'lower' if low else 'higher'} is better" for name, (low, text) in MEASURES.items()),
         "",
     ]
-    if any(name in one["systems"] for one in cells for name in ATTEMPTS):
-        title = "# Attempts to improve realistic"
-        made = f"Made by `python -m benchmarks.realism --attempts`, up to {rows} queries per pair of data and model."
-        return "\n".join([title, "", made, *lines[3:], *_compared(cells), "", *_pairs(cells), ""])
     earlier = {(one["data"], one["model"]): one["systems"]["fasterce"] for one in before if "systems" in one}
     for title, data in (("Data used to tune the method", TUNED), ("Data held back", (*HELD_BACK, *tables.CORRELATED))):
         some = [one | {"before": earlier.get((one["data"], one["model"]))} for one in cells if one["data"] in data]
@@ -364,42 +329,6 @@ def _summary(cells: list[dict[str, Any]]) -> list[str]:
     if same:
         lines.append(f"- with noise for the latent space {100 * np.mean(same):.1f} % of the counterfactuals are the same")
     return lines
-
-
-def _compared(cells: list[dict[str, Any]]) -> list[str]:
-    """Return how each attempt differs from the method as it is at the same distance to the query.
-
-    A larger distance makes it easy to be realistic. What the method reaches at the distance of an attempt is interpolated
-    between weights of realism.
-    """
-    pairs = ", ".join(f"{one['data']} ({one['model']})" for one in cells)
-    shown = [f"{key}{' in %' if relative else ', difference'}" for key, relative in COMPARED.items()]
-    lines = [
-        f"Pairs: {pairs}.",
-        "",
-        "Mean and standard error of the difference to `fasterce` with the weight of realism that has the same distance. In",
-        "brackets: on how many pairs the attempt is better. `distance` is beside that of the default weight.",
-        "",
-        "| system | distance | " + " | ".join(shown) + " |",
-        "| --- | --- |" + " --- |" * len(COMPARED),
-    ]
-    for name in [name for name in cells[0]["systems"] if name != "fasterce" and not name.startswith("realism ")]:
-        ratio = np.mean([one["systems"][name]["distance"] / one["systems"]["fasterce"]["distance"] for one in cells])
-        parts = []
-        for key, relative in COMPARED.items():
-            pairs_of = [(one["systems"][name][key], _at_distance(one["systems"], name, key)) for one in cells]
-            change = np.array([100 * (mine / usual - 1) if relative else mine - usual for mine, usual in pairs_of])
-            error = change.std(ddof=1) / len(change) ** 0.5 if len(change) > 1 else 0.0
-            better = int(((change < -1e-9) if MEASURES[key][0] else (change > 1e-9)).sum())
-            parts.append(f"{change.mean():+.{1 if relative else 3}f} ± {error:.{1 if relative else 3}f} ({better})")
-        lines.append(f"| {name} | {100 * (ratio - 1):+.1f} % | " + " | ".join(parts) + " |")
-    return lines
-
-
-def _at_distance(systems: dict[str, dict[str, float]], name: str, key: str) -> float:
-    known = [values for other, values in systems.items() if other == "fasterce" or other.startswith("realism ")]
-    points = sorted((values["distance"], values[key]) for values in known)
-    return float(np.interp(systems[name]["distance"], *np.array(points).T))
 
 
 def _ahead(key: str, mine: dict[str, float], other: dict[str, float]) -> bool:

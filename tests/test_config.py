@@ -30,7 +30,7 @@ def test_the_defaults_are_an_empty_dictionary() -> None:
     assert Config.from_dict({}) == Config()
 
 
-def test_changes_survive_json() -> None:
+def test_changes_are_the_same_after_json() -> None:
     config = Config(LatentConfig(region_counts=(2, 3), near_spread=0.5), fit=FitConfig(training_rows=7))
     written = json.loads(json.dumps(config.to_dict()))
     assert written == {"latent": {"near_spread": 0.5, "region_counts": [2, 3]}, "fit": {"training_rows": 7}}

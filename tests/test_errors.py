@@ -78,7 +78,7 @@ def test_a_problem_without_a_fitting_text_still_shows_what_it_is() -> None:
     assert str(Problem("fitting.unusable_rows", option="X")).startswith("fitting.unusable_rows: ")
 
 
-def test_a_problem_survives_json_and_pickle() -> None:
+def test_a_problem_is_the_same_after_json_and_pickle() -> None:
     problem = make_problem("options.not_a_count", option="n", expected=np.int64(1), received=np.float64(0.5), inner=[INNER])
     assert problem.to_dict()["received"] == 0.5
     assert Problem.from_dict(problem.to_dict()) == make_problem(

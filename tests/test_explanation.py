@@ -138,7 +138,7 @@ def test_columns_with_numbers_as_names() -> None:
     assert explanation.changes(0) == [Change(1, "x", "y")]
 
 
-def test_a_column_called_like_one_of_ours_can_still_be_told_apart() -> None:
+def test_a_column_called_like_one_of_ours_keeps_its_own_name() -> None:
     rows = people().rename(columns={"income": "distance"})
     frame = explain(rows, [(0, {"distance": 2.0})]).to_frame()
     assert frame.columns.is_unique
@@ -185,11 +185,11 @@ def test_no_rows_at_all() -> None:
     rows = people().iloc[:0]
     table = Table.like(people(), Schema.infer(people()))
     nothing = np.zeros(0, dtype=np.intp)
-    answers = CounterfactualArrays(
+    counterfactuals = CounterfactualArrays(
         nothing, nothing, np.zeros(0, dtype=object), np.zeros((0, 4)), np.zeros((0, 4)), np.zeros(0)
     )
     empty = pd.Series([], dtype=object)
-    explanation = Explanation(rows, empty, empty, empty, empty, answers, table, ModelUsage(), 0.0)
+    explanation = Explanation(rows, empty, empty, empty, empty, counterfactuals, table, ModelUsage(), 0.0)
     assert len(explanation) == 0
     assert_frame_equal(explanation.counterfactuals, rows)
     assert explanation.summary()["model_rows_each"] == 0.0

@@ -129,7 +129,7 @@ class Scored:
         return np.stack([1 - chance, chance], axis=1)
 
 
-class Learnt(Pipeline):
+class FittedPipeline(Pipeline):
     """A real estimator, of which a compiled twin can be made; learnt from a random black box."""
 
     def label(self, frame: pd.DataFrame) -> np.ndarray:
@@ -144,13 +144,13 @@ class Learnt(Pipeline):
         return super().predict_proba(frame)
 
 
-def learnt(kind: str, training: pd.DataFrame, kinds: dict[str, str], labels: np.ndarray) -> Learnt:
+def fit_pipeline(kind: str, training: pd.DataFrame, kinds: dict[str, str], labels: np.ndarray) -> FittedPipeline:
     numbers = [name for name in kinds if kinds[name] in NUMBERS]
     columns = make_column_transformer(
         (StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), [name for name in kinds if name not in numbers])
     )
     last = LogisticRegression(C=10) if kind == "logistic" else DecisionTreeClassifier(max_depth=4, random_state=0)
-    made = Learnt([("columns", columns), ("last", last)])
+    made = FittedPipeline([("columns", columns), ("last", last)])
     made.usage = []
     return made.fit(training, labels.astype(str))
 
@@ -168,15 +168,15 @@ class World:
     scores: str = "auto"
 
     def schema(self) -> Schema:
-        def ruled(word: str) -> list[str]:
+        def columns_with(word: str) -> list[str]:
             return [name for name, constraint in self.constraints.items() if constraint == word]
 
         return Schema.infer(
             self.training,
             categorical=[name for name, kind in self.kinds.items() if kind == "code"],
-            immutable=ruled("immutable"),
-            increasing=ruled("increasing"),
-            decreasing=ruled("decreasing"),
+            immutable=columns_with("immutable"),
+            increasing=columns_with("increasing"),
+            decreasing=columns_with("decreasing"),
             ranges=self.ranges,
         )
 
@@ -223,7 +223,7 @@ def random_model(kind: str, training: pd.DataFrame, kinds: dict[str, str], rng: 
     quantile = 0.95 if kind == "rare" else rng.uniform(0.3, 0.7)
     model.threshold = float(np.quantile(model.score(training), quantile)) if model.kind == "linear" else 0.0
     if real and len(set(model.label(training))) > 1:
-        return learnt(kind, training, kinds, model.label(training))
+        return fit_pipeline(kind, training, kinds, model.label(training))
     return Scored(model) if kind == "scored" else model
 
 
@@ -255,7 +255,7 @@ def worlds(draw: st.DrawFn, queries: int = 8) -> World:
 
 
 @dataclass(frozen=True)
-class Wish:
+class CallOptions:
     """The options of one call."""
 
     method: str
@@ -281,7 +281,7 @@ class Wish:
 
 
 @st.composite
-def wishes(draw: st.DrawFn, world: World) -> Wish:
+def call_options(draw: st.DrawFn, world: World) -> CallOptions:
     mutable = [name for name, constraint in world.constraints.items() if constraint != "immutable"]
     vary = draw(st.none() | st.lists(st.sampled_from(mutable), min_size=1, unique=True)) if mutable else None
     permitted: dict[str, Any] = {}
@@ -293,7 +293,7 @@ def wishes(draw: st.DrawFn, world: World) -> Wish:
         else:
             values = sorted(set(seen.astype(object)))
             permitted[name] = draw(st.lists(st.sampled_from(values), min_size=1, unique=True))
-    return Wish(
+    return CallOptions(
         draw(st.sampled_from([*METHODS, *METHODS, "all"])),
         draw(st.integers(1, 3)),
         draw(st.sampled_from([0.0, 0.0, 0.4])),
@@ -337,9 +337,10 @@ def check_records(result: Explanation, world: World, long: pd.DataFrame, most: i
     assert (result.reason[result.status != "found"] != "").all()
     remarks = result.reason[(result.status == "found") & (result.reason != "")]
     stopped, withheld = "Stopped at the budget .* may exist", r"Decoded rows .* constraints\)"
-    short = r"Only \d+ .* wanted|The search expands at most \d+ .* there may be more"
-    said = rf"((No single feature .* do|{stopped}|{short}|{withheld})\. ?)+"
-    assert remarks.str.fullmatch(said).all()
+    ended = "All single changes .* were tried|All candidates .* may be more|A limit of the search .* may be more"
+    short = rf"Only \d+ .* wanted|{ended}"
+    texts = rf"((No single feature .* do|{stopped}|{short}|{withheld})\. ?)+"
+    assert remarks.str.fullmatch(texts).all()
     assert (result.prediction == world.model.label(rows)).all()
     for name, ranks in long.groupby("query", sort=False)["rank"]:
         assert list(ranks) == list(range(len(ranks)))
@@ -361,12 +362,12 @@ def check_types(result: Explanation, world: World, long: pd.DataFrame) -> None:
         assert wide[name] in (dtype, gap)
 
 
-def check_bounds(world: World, long: pd.DataFrame, wish: Wish) -> None:
+def check_bounds(world: World, long: pd.DataFrame, call: CallOptions) -> None:
     for name, kind in world.kinds.items():
         before, after = world.queries[name].loc[long["query"]].reset_index(drop=True), long[name]
         moved = before.astype(object).to_numpy() != after.astype(object).to_numpy()
-        constraint, allowed = world.constraints[name], (wish.permitted or {}).get(name)
-        if constraint == "immutable" or (wish.vary is not None and name not in wish.vary):
+        constraint, allowed = world.constraints[name], (call.permitted or {}).get(name)
+        if constraint == "immutable" or (call.vary is not None and name not in call.vary):
             assert not moved.any(), name
         if kind in NUMBERS:
             was, now = before.to_numpy(dtype=float), after.to_numpy(dtype=float)
@@ -394,7 +395,7 @@ def _places(values: pd.Series, kind: str) -> np.ndarray:
     return values.cat.codes.to_numpy() if kind == "ordered" else np.zeros(len(values))
 
 
-def check_description(world: World, long: pd.DataFrame, wish: Wish) -> None:
+def check_description(world: World, long: pd.DataFrame, call: CallOptions) -> None:
     """n_changed, changed and distance say what the frames say."""
     total = np.zeros(len(long))
     changed: list[list[str]] = [[] for _ in range(len(long))]
@@ -411,7 +412,7 @@ def check_description(world: World, long: pd.DataFrame, wish: Wish) -> None:
     assert list(long["changed"]) == changed
     assert list(long["n_changed"]) == [len(names) for names in changed]
     assert (long["n_changed"] > 0).all()
-    if wish.distance == "gower":
+    if call.distance == "gower":
         np.testing.assert_allclose(long["distance"], total, atol=1e-6)
     assert (long["distance"] >= 0).all()
 
@@ -429,43 +430,43 @@ def same(one: Explanation, two: Explanation) -> None:
 
 @quick(40)
 @given(data=st.data())
-def test_every_answer_is_true_in_bounds_and_typed(data: st.DataObject) -> None:
+def test_every_counterfactual_is_true_in_bounds_and_typed(data: st.DataObject) -> None:
     world = data.draw(worlds())
     explainer = fitted(world)
     if explainer is None:
         return
     for _ in range(3):
-        wish = data.draw(wishes(world))
+        call = data.draw(call_options(world))
         untouched = world.queries.copy(deep=True)
-        result = explainer.explain(world.queries, **wish.options())
+        result = explainer.explain(world.queries, **call.options())
         pd.testing.assert_frame_equal(world.queries, untouched)
         long = result.to_frame()
         check_true(result, world, long)
-        check_records(result, world, long, wish.n * (3 if wish.method == "all" else 1))
+        check_records(result, world, long, call.n * (3 if call.method == "all" else 1))
         check_types(result, world, long)
-        check_bounds(world, long, wish)
-        check_description(world, long, wish)
-        assert wish.budget is None or result.usage.rows <= wish.budget * len(world.queries)
+        check_bounds(world, long, call)
+        check_description(world, long, call)
+        assert call.budget is None or result.usage.rows <= call.budget * len(world.queries)
 
 
 @quick(16)
 @given(data=st.data())
-def test_rows_one_by_one_together_and_permuted_get_the_same_answers(data: st.DataObject) -> None:
+def test_rows_one_by_one_together_and_permuted_get_the_same_counterfactuals(data: st.DataObject) -> None:
     world = data.draw(worlds(queries=6))
     explainer = fitted(world)
     if explainer is None:
         return
     order = data.draw(st.permutations(range(len(world.queries))))
     for _ in range(2):
-        check_company(explainer, world.queries, list(order), data.draw(wishes(world)).options())
+        check_same_alone(explainer, world.queries, list(order), data.draw(call_options(world)).options())
 
 
-def reasons(said: pd.Series) -> list[str]:
+def reasons(texts: pd.Series) -> list[str]:
     """Without the row's place in the table."""
-    return list(said.str.replace(r" \(row \d+\)", "", regex=True))
+    return list(texts.str.replace(r" \(row \d+\)", "", regex=True))
 
 
-def check_company(explainer: FasterCE, rows: pd.DataFrame, order: list[int], options: dict[str, Any]) -> None:
+def check_same_alone(explainer: FasterCE, rows: pd.DataFrame, order: list[int], options: dict[str, Any]) -> None:
     """All rows together, in another order, and each alone: to the last bit the same."""
     together = explainer.explain(rows, **options)
     long = together.to_frame()
@@ -483,16 +484,16 @@ def check_company(explainer: FasterCE, rows: pd.DataFrame, order: list[int], opt
 
 @quick(6)
 @given(data=st.data())
-def test_the_same_seed_gives_the_same_answers(data: st.DataObject) -> None:
+def test_the_same_seed_gives_the_same_counterfactuals(data: st.DataObject) -> None:
     world = data.draw(worlds())
     explainer, again = fitted(world), fitted(world)
     if explainer is None or again is None:
         assert explainer is again
         return
-    wish = data.draw(wishes(world))
-    first = explainer.explain(world.queries, **wish.options())
-    same(first, explainer.explain(world.queries, **wish.options()))
-    same(first, again.explain(world.queries, **wish.options()))
+    call = data.draw(call_options(world))
+    first = explainer.explain(world.queries, **call.options())
+    same(first, explainer.explain(world.queries, **call.options()))
+    same(first, again.explain(world.queries, **call.options()))
 
 
 @quick(12)
@@ -502,12 +503,12 @@ def test_calls_stay_few_whatever_the_model(data: st.DataObject) -> None:
     explainer = fitted(world)
     if explainer is None:
         return
-    wish = data.draw(wishes(world).filter(lambda wish: wish.method != "all"))
+    call = data.draw(call_options(world).filter(lambda call: call.method != "all"))
     confirming_alone = explainer.state_.compiled is not None
     for rows in (world.queries, world.queries.head(3)):
         world.model.usage.clear()
-        result = explainer.explain(rows, **wish.options(), diagnose=False)
-        most = MOST_CALLS if wish.n == 1 else MOST_CALLS_FOR_SEVERAL
+        result = explainer.explain(rows, **call.options(), diagnose=False)
+        most = MOST_CALLS if call.n == 1 else MOST_CALLS_FOR_SEVERAL
         assert len(world.model.usage) == result.usage.calls <= most
         assert sum(world.model.usage) == result.usage.rows
         if confirming_alone and (result.status == "found").all():
@@ -541,7 +542,7 @@ def real_worlds(request: pytest.FixtureRequest) -> dict[str, tuple[World, Faster
     training, queries = (pd.DataFrame({name: column(name, rng, rows) for name in kinds}) for rows in (300, 8))
     queries = queries.set_axis([f"row {k}" for k in range(8)])
     truth = training["int"] / 28 + training["float"] / 2 + (training["category"] == "oak") + training["bool"] - 3.5
-    model = learnt("logistic", training, kinds, (truth + rng.normal(size=300) / 3 > 0).to_numpy())
+    model = fit_pipeline("logistic", training, kinds, (truth + rng.normal(size=300) / 3 > 0).to_numpy())
     scores = "auto" if request.param == "scores" else "never"
     given: tuple[dict[str, str], dict[str, str], dict[Any, Any], Any, Any, Any, int] = (
         kinds,
@@ -559,14 +560,14 @@ def real_worlds(request: pytest.FixtureRequest) -> dict[str, tuple[World, Faster
 @pytest.mark.parametrize("method", [*METHODS, "all"])
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("compiled", ["auto", "never"])
-def test_company_changes_nothing_with_and_without_a_twin(
+def test_other_rows_change_nothing_with_and_without_a_compiled_model(
     real_worlds: dict[str, tuple[World, FasterCE]], compiled: str, n: int, method: Any
 ) -> None:
     world, explainer = real_worlds[compiled]
     assert (explainer.state_.compiled is None) == (compiled == "never")
     order = list(np.random.default_rng(n).permutation(len(world.queries)))
     distance = "percentile" if n == 1 else "gower"
-    check_company(explainer, world.queries, order, {"method": method, "n": n, "distance": distance})
+    check_same_alone(explainer, world.queries, order, {"method": method, "n": n, "distance": distance})
 
 
 @pytest.mark.parametrize("method", [*METHODS, "all"])
@@ -590,7 +591,7 @@ def test_a_constant_model_is_refused_in_fit(answer: Any) -> None:
         FasterCE(lambda frame: [answer] * len(frame), autoencoder=turned_by(0), progress=False).fit(training)
 
 
-def test_a_model_that_is_noise_gets_true_answers_too(plain_world: tuple[World, FasterCE]) -> None:
+def test_a_model_that_is_noise_gets_true_counterfactuals_too(plain_world: tuple[World, FasterCE]) -> None:
     """A label that depends on the last digit of every cell: nothing learned helps, and nothing false comes back."""
     world, _ = plain_world
     noisy = World(**{**world.__dict__, "model": Model("noise", {"int": 1.0, "float": 1.7}, {"int": (0, 1), "float": (0, 1)})})
@@ -603,7 +604,7 @@ def test_a_model_that_is_noise_gets_true_answers_too(plain_world: tuple[World, F
 
 
 @pytest.mark.parametrize("engine", ["hybrid", "latent", "paper"])
-def test_no_freedom_means_no_answer(plain_world: tuple[World, FasterCE], engine: Any) -> None:
+def test_no_freedom_means_no_counterfactual(plain_world: tuple[World, FasterCE], engine: Any) -> None:
     world, _ = plain_world
     frozen = World(**{**world.__dict__, "constraints": dict.fromkeys(world.kinds, "immutable")})
     result = frozen.fit().explain(frozen.queries, "all", engine=engine)

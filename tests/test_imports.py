@@ -36,7 +36,7 @@ def test_the_front_needs_no_numpy(code: str) -> None:
     assert imported_by(code) == set()
 
 
-def test_asking_for_the_version_needs_no_numpy() -> None:
+def test_the_version_needs_no_numpy() -> None:
     assert imported_by("from fasterce.cli import main; main()", "--version") == set()
 
 
@@ -76,7 +76,7 @@ def test_names_nobody_has_are_refused_as_python_does() -> None:
         from fasterce import nothing  # type: ignore[attr-defined]  # noqa: F401
 
 
-def test_not_fitted_is_scikit_learns_too_and_survives_pickling() -> None:
+def test_not_fitted_is_scikit_learns_too_and_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(errors.NotFittedError("errors.not_fitted")))
     assert type(again) is errors.NotFittedError
     assert isinstance(again, sklearn.exceptions.NotFittedError)

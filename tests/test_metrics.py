@@ -36,7 +36,7 @@ def test_a_feature_without_deviation_is_divided_by_its_standard_deviation() -> N
     np.testing.assert_allclose(found, [10 / 3])
 
 
-def test_validity_asks_the_model(scale: metrics.Scale) -> None:
+def test_validity_calls_the_model(scale: metrics.Scale) -> None:
     valid = metrics.validity(lambda frame: frame["a"] > 5, scale, ROWS, AFTER)
     assert valid.tolist() == [False, True, True]
 
@@ -70,7 +70,7 @@ def test_nn_ratio_of_real_rows_is_zero_as_each_is_its_own_neighbour(peers: metri
     assert metrics.nn_ratio(peers, TRAINING.iloc[2:]) == 0
 
 
-def test_nn_ratio_is_not_a_number_where_every_real_row_has_a_twin(scale: metrics.Scale) -> None:
+def test_nn_ratio_is_nan_where_every_real_row_has_a_duplicate(scale: metrics.Scale) -> None:
     duplicates = metrics.Peers.of(older, scale, pd.concat([TRAINING, TRAINING]), "yes")
     assert np.isnan(metrics.nn_ratio(duplicates, AFTER))
 
@@ -79,8 +79,8 @@ def test_inlier_tells_the_crowd_from_the_stray() -> None:
     generator = np.random.default_rng(0)
     crowd = pd.DataFrame({"a": generator.normal(size=300), "b": generator.normal(size=300), "c": ["x"] * 299 + ["y"]})
     peers = metrics.Peers.of(lambda frame: np.zeros(len(frame)), metrics.Scale.of(crowd), crowd, 0.0)
-    asked = pd.DataFrame({"a": [0.0, 40.0], "b": [0.0, -40.0], "c": ["x", "y"]})
-    assert metrics.inlier(peers, asked).tolist() == [True, False]
+    queries = pd.DataFrame({"a": [0.0, 40.0], "b": [0.0, -40.0], "c": ["x", "y"]})
+    assert metrics.inlier(peers, queries).tolist() == [True, False]
 
 
 def test_filling_and_emptying_count_as_a_changed_category() -> None:
@@ -114,13 +114,13 @@ def test_the_sum_of_shares_is_gower_with_gaps_too() -> None:
 def test_ynn_counts_neighbours_of_all_classes(scale: metrics.Scale) -> None:
     """Nearest to a=3, n=2, c=y, d=p are the third row (0.1), the fourth (0.3 + 0.25) and the second (0.1 + 0.25 + 1)."""
     around = metrics.Neighbourhood.of(older, scale, TRAINING, "yes")
-    asked = pd.DataFrame({"a": [3.0], "n": [2], "c": ["y"], "d": ["p"]})
-    assert metrics.ynn(around, asked, voters=1).tolist() == [1.0]
-    np.testing.assert_allclose(metrics.ynn(around, asked, voters=3), [2 / 3])
-    np.testing.assert_allclose(metrics.ynn(around, asked, voters=50), [3 / 5])
+    queries = pd.DataFrame({"a": [3.0], "n": [2], "c": ["y"], "d": ["p"]})
+    assert metrics.ynn(around, queries, voters=1).tolist() == [1.0]
+    np.testing.assert_allclose(metrics.ynn(around, queries, voters=3), [2 / 3])
+    np.testing.assert_allclose(metrics.ynn(around, queries, voters=50), [3 / 5])
 
 
-def test_violations_count_frozen_directions_ranges_and_rules() -> None:
+def test_violations_count_frozen_directions_ranges_and_constraints() -> None:
     schema = Schema.infer(TRAINING, immutable=["c"], increasing=["n"], ranges={"a": (0.0, 20.0)})
     scale = metrics.Scale.of(TRAINING, schema)
     before = pd.DataFrame({"a": [4.0] * 4, "n": [2] * 4, "c": ["x"] * 4, "d": ["p"] * 4})
@@ -142,8 +142,8 @@ def finer() -> metrics.Scale:
 
 def test_robustness_is_the_share_of_noise_samples_that_keep_the_prediction(finer: metrics.Scale) -> None:
     """Half of the samples of a row on the border cross it, one far from it never does."""
-    answers = pd.DataFrame({"a": [5.0001, 9.0, 1.0], "n": [2, 2, 2], "c": list("xxx"), "d": list("ppp")})
-    found = metrics.robustness(above_five, finer, answers, "yes", samples=400)
+    counterfactuals = pd.DataFrame({"a": [5.0001, 9.0, 1.0], "n": [2, 2, 2], "c": list("xxx"), "d": list("ppp")})
+    found = metrics.robustness(above_five, finer, counterfactuals, "yes", samples=400)
     assert found[0] == pytest.approx(0.5, abs=0.1)
     assert found[1:].tolist() == [1.0, 0.0]
 
@@ -164,21 +164,21 @@ def test_noise_stays_in_range_and_whole(finer: metrics.Scale) -> None:
         return np.array(["yes"] * len(frame))
 
     metrics.robustness(spy, finer, TRAINING, "yes", size=2.0)
-    asked = pd.concat(seen)
-    assert asked["a"].between(0.0, 10.0).all()
-    assert set(asked["n"]) == {1, 2, 3, 4, 5}
-    assert asked["a"].nunique() > 100
+    queries = pd.concat(seen)
+    assert queries["a"].between(0.0, 10.0).all()
+    assert set(queries["n"]) == {1, 2, 3, 4, 5}
+    assert queries["a"].nunique() > 100
 
 
 def test_robustness_of_nothing_is_nothing(finer: metrics.Scale) -> None:
     assert metrics.robustness(above_five, finer, TRAINING.iloc[:0], "yes").shape == (0,)
 
 
-def test_diversity_is_the_mean_distance_of_two_answers(scale: metrics.Scale) -> None:
+def test_diversity_is_the_mean_distance_of_two_counterfactuals(scale: metrics.Scale) -> None:
     """Pairs of the three: 0.2 + 1, 0.4 + 0.25 and 0.2 + 0.25 + 1."""
-    answers = pd.DataFrame({"a": [4.0, 2.0, 0.0], "n": [2, 2, 1], "c": list("xyx"), "d": list("ppp")})
-    assert metrics.diversity(scale, answers) == pytest.approx((1.2 + 0.65 + 1.45) / 3)
-    assert np.isnan(metrics.diversity(scale, answers.iloc[:1]))
+    counterfactuals = pd.DataFrame({"a": [4.0, 2.0, 0.0], "n": [2, 2, 1], "c": list("xyx"), "d": list("ppp")})
+    assert metrics.diversity(scale, counterfactuals) == pytest.approx((1.2 + 0.65 + 1.45) / 3)
+    assert np.isnan(metrics.diversity(scale, counterfactuals.iloc[:1]))
 
 
 def test_agreement_is_what_both_change_of_what_either_does() -> None:

@@ -144,9 +144,9 @@ def check_legal(result: Explanation, model: Any, rows: pd.DataFrame, may_go: lis
         gone = after[name].isna() & before[name].notna()
         assert not gone.any() or name in may_go, name
         filled = after[name].notna() & before[name].isna()
-        told = [name in changed for changed in long["changed"]]
+        listed = [name in changed for changed in long["changed"]]
         differs = (gone | filled).to_numpy() | ((after[name] != before[name]) & after[name].notna() & before[name].notna())
-        assert differs.to_numpy(dtype=bool).tolist() == told
+        assert differs.to_numpy(dtype=bool).tolist() == listed
     whole = after[["age", "debt"]].astype("Float64").astype(float).to_numpy()
     assert (np.isnan(whole) | (whole == np.round(whole))).all()
     ages = [frame["age"].to_numpy() for frame in (before, after)]
@@ -156,7 +156,9 @@ def check_legal(result: Explanation, model: Any, rows: pd.DataFrame, may_go: lis
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_rows_with_gaps_are_explained_within_the_rules(fitted: tuple[Any, FasterCE, pd.DataFrame], method: Any) -> None:
+def test_rows_with_missing_values_are_explained_within_the_constraints(
+    fitted: tuple[Any, FasterCE, pd.DataFrame], method: Any
+) -> None:
     model, explainer, rows = fitted
     assert rows.isna().any(axis=1).mean() > 0.5
     result = explainer.explain(rows, method)
@@ -168,7 +170,7 @@ def test_rows_with_gaps_are_explained_within_the_rules(fitted: tuple[Any, Faster
 
 
 @pytest.mark.parametrize("options", [{"engine": "paper", "method": "all"}, {"margin": 0.3, "distance": "mad", "n": 3}])
-def test_other_engines_and_distances_keep_the_rules_too(
+def test_other_engines_and_distances_satisfy_the_constraints_too(
     fitted: tuple[Any, FasterCE, pd.DataFrame], options: dict[str, Any]
 ) -> None:
     model, explainer, rows = fitted
@@ -177,7 +179,7 @@ def test_other_engines_and_distances_keep_the_rules_too(
     check_legal(result, model, rows, MAY_GO)
 
 
-def test_alone_or_together_saved_or_not_the_answers_are_the_same(
+def test_alone_or_together_saved_or_not_the_counterfactuals_are_the_same(
     fitted: tuple[Any, FasterCE, pd.DataFrame], tmp_path: Path
 ) -> None:
     model, explainer, rows = fitted
@@ -262,16 +264,16 @@ def test_a_gap_where_training_had_none_is_invalid_input() -> None:
     assert result.reason.iloc[1] == "Column 'b' must not be missing (row 1)."
 
 
-def test_a_model_that_refuses_missing_values_is_told_so_in_one_sentence() -> None:
+def test_a_model_that_refuses_missing_values_is_reported_in_one_sentence() -> None:
     training = two_columns()
     model = LogisticRegression().fit(training.dropna(), training.dropna()["b"] > 5)
     with pytest.raises(ModelError) as caught:
         FasterCE(model, progress=False, config=CONFIG).fit(training)
-    said = str(caught.value)
-    assert said.startswith(
+    message = str(caught.value)
+    assert message.startswith(
         "The model must accept missing values, which X or its schema has in 'a'; got: The model raised ValueError"
     )
-    assert said.endswith(".")
+    assert message.endswith(".")
     with pytest.raises(ModelError, match=r"has in 'b'; got"):
         FasterCE(model, Schema.infer(training.dropna(), may_go_missing=["b"]), progress=False).fit(training.dropna())
     with pytest.raises(InputError, match=r"Column 'a' must not be missing"):
@@ -398,7 +400,7 @@ def test_a_derived_column_is_computed_once_its_inputs_are_filled() -> None:
     assert (after["total"] == after["a"] + after["b"]).all(), "nothing but a total makes it a yes"
 
 
-def test_a_rule_between_columns_says_nothing_of_what_is_missing_and_is_no_way_out() -> None:
+def test_a_constraint_between_columns_ignores_missing_values_and_is_no_way_out() -> None:
     """The second row breaks a <= b - 3 as it is; emptying a would be the easy way."""
     explainer = simple(ledger(), lead, constraints=[Require("a <= b - 3")], may_go_missing=["a", "b"])
     result = explainer.explain(ROW, "all", n=2)
@@ -437,7 +439,7 @@ def one_change(was: dict[str, Any], now: dict[str, Any]) -> bool:
     return sum(was[name] != now[name] for name in was) <= 1
 
 
-RULES: dict[Any, list[Any]] = {
+CONSTRAINTS: dict[Any, list[Any]] = {
     moved_alike: [Together("b", "a", slope=1.0)],
     small_if_top: [If({"word": ["top"]}, {"a": Between(0, 10)})],
     near_and_allowed: [Near("a", by=2), Allowed("word", ("mid", "top"))],
@@ -452,9 +454,9 @@ def loose() -> FasterCE:
     return simple(ledger(), lead, may_go_missing=["b", "total", "word"])
 
 
-@pytest.mark.parametrize("kept", RULES, ids=lambda kept: kept.__name__)
-def test_every_kind_of_rule_lives_with_gaps(loose: FasterCE, kept: Any) -> None:
-    result = loose.explain(ROW, "all", constraints=RULES[kept], n=2)
+@pytest.mark.parametrize("kept", CONSTRAINTS, ids=lambda kept: kept.__name__)
+def test_every_kind_of_constraint_allows_missing_values(loose: FasterCE, kept: Any) -> None:
+    result = loose.explain(ROW, "all", constraints=CONSTRAINTS[kept], n=2)
     assert (result.status == "found").sum() >= 2
     long = result.to_frame()
     for query, now in zip(long["query"], with_none(long[list(ROW.columns)]), strict=True):
@@ -467,7 +469,7 @@ def with_none(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
 
 
-def test_shaken_answers_keep_their_gaps() -> None:
+def test_counterfactuals_under_noise_keep_their_missing_values() -> None:
     explainer = simple(ledger(), lead)
     result = explainer.explain(ROW, robust=0.9)
     assert (result.status == "found").all()
@@ -488,7 +490,7 @@ def test_the_page_about_missing_values_runs(capsys: pytest.CaptureFixture[str]) 
     assert names["explainer"].report_.compiled == "exact: HistGradientBoostingClassifier, agrees on 100.00%"
 
 
-def test_a_refusal_says_missing_in_words() -> None:
+def test_the_reason_for_none_found_says_missing_in_words() -> None:
     explainer = simple(two_columns(), lambda frame: (frame["a"].fillna(-1) - 3.5).to_numpy(), immutable=["a"])
     result = explainer.explain(pd.DataFrame({"a": [np.nan], "b": [1.0]}))
     assert result.status.tolist() == ["none_found"]

@@ -145,7 +145,7 @@ def test_training_rows_are_kept_only_if_they_may_be(shops: pd.DataFrame, sums: F
     assert (explainer.explain(shops.head(20)).status == "found").all()
 
 
-def test_a_batch_in_blocks_is_answered_as_one(shops: pd.DataFrame, sums: FasterCE) -> None:
+def test_a_batch_in_blocks_is_explained_as_one(shops: pd.DataFrame, sums: FasterCE) -> None:
     whole = sums.explain(shops.head(40), "all")
     small = Config(search=SearchConfig(max_cells=8_000))
     blocks = fitted(sums.model, shops, config=small).explain(shops.head(40), "all")

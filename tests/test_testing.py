@@ -75,7 +75,7 @@ def fails_alone(frame: pd.DataFrame) -> np.ndarray:
     return good(frame)
 
 
-def answers_nothing(frame: pd.DataFrame) -> np.ndarray:
+def returns_nothing(frame: pd.DataFrame) -> np.ndarray:
     return good(frame) if len(frame) else np.array(["no"])
 
 
@@ -98,7 +98,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "by index": (by_index, "not depend on the index"),
     "fails alone": (fails_alone, "alone and in a batch; it raised ValueError: cannot squeeze"),
     "answers nothing": (
-        answers_nothing,
+        returns_nothing,
         r"no labels for no rows, or raise .*; got an array of shape \(1,\)",
     ),
     "fails silently": (fails_silently, "no labels for no rows, or raise an error with a message; it raised RuntimeError"),

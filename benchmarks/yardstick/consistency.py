@@ -17,6 +17,8 @@ from fasterce.constraints import AtMost, Near
 
 # A distance counts as smaller if it is by more than this share: sums of floats in another order differ.
 TIE = 1e-6
+# And by more than this: the library rounds distances to nine decimals.
+ROUNDED = 1e-9
 # Share of its change by which a number is moved back towards the query.
 MOVED_BACK = 0.03
 # Share of its value within which a number may change in the calls that often find nothing.
@@ -109,7 +111,7 @@ def _invalid(world: World, calls: list[Found]) -> dict[str, int]:
 
 
 def _smaller(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return first < second * (1 - TIE) - 1e-12
+    return first < second * (1 - TIE) - ROUNDED
 
 
 def _beaten(closest: Found, sparse: Found, several: Found, every: Found) -> dict[str, Any]:

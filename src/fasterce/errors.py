@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module, resources
+from numbers import Integral
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -233,6 +234,12 @@ def unknown(code: str, name: object, known: Iterable[object], **fields: Any) -> 
     """Return the problem of a name that is not one of the known ones, with the nearest of them as a suggestion."""
     listed = list(known)
     return make_problem(code, received=name, expected=listed, suggestion=suggestion(name, listed), **fields)
+
+
+def check_count(option: str, value: object, least: int = 1) -> None:
+    """Raise unless a value is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError("options.not_a_count", option=option, expected=least, received=value)
 
 
 def shorten(values: Iterable[object], most: int = 8) -> str:

@@ -19,7 +19,7 @@ from fasterce.constraints import Constraint
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.data.frames import as_pandas, kind_of
 from fasterce.data.schema import Schema
-from fasterce.errors import InputError, NotFittedError, SchemaError
+from fasterce.errors import InputError, NotFittedError
 from fasterce.explanation import CounterfactualArrays, Explanation, as_given
 from fasterce.fitting import drift, pipeline, recheck, update
 from fasterce.fitting.drift import DriftReport
@@ -174,6 +174,8 @@ class FasterCE(Transforming, BaseEstimator):
         ------
         InputError
             The rows do not fit the schema, or an option is invalid.
+        SchemaError
+            The declared target is no class of the model, or no interval of a model that predicts numbers.
         ModelError
             The model fails or returns something other than one prediction per row.
         """
@@ -372,7 +374,8 @@ class FasterCE(Transforming, BaseEstimator):
         NotFittedError
             `fit` was not called.
         InputError
-            An option is invalid or the table lacks a column. An invalid value in a row gives that row the status
+            An option is invalid or would have no effect (`paper` with another engine, `realism` with another method,
+            `diversity` with n=1), or the table lacks a column. An invalid value in a row gives that row the status
             "invalid_input" instead.
 
         Examples
@@ -466,10 +469,7 @@ class FasterCE(Transforming, BaseEstimator):
     def declared_target(self) -> Any:
         """The target that the schema declares: a class of the model, an interval of its numbers, or None."""
         classes = () if self.state_.numbers is not None else self.classes_
-        declared = self.schema_.wanted(classes)
-        if declared is not None and classes and declared not in classes:
-            raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=declared)
-        return declared
+        return self.schema_.wanted(classes)
 
     def fit_ensemble(self, fit: Callable[[Any, Objects], Model], X: object, y: ArrayLike, *, count: int = 10) -> "FasterCE":
         """Fit models to bootstrap samples of the training rows, for `explain(..., ensemble_agreement=0.9)`.

@@ -1,6 +1,6 @@
 """The result of `FasterCE.explain`: one record per row, in order, and the verified counterfactuals."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial, reduce
 from os import PathLike
@@ -85,6 +85,11 @@ class Change:
         while round(self.before, places) == round(self.after, places) and places < MOST_PLACES:
             places += 1
         return f"{self.feature} {round(self.before, places):.15g} -> {round(self.after, places):.15g}"
+
+    def to_dict(self, convert: Callable[[Any], Any] = lambda value: value) -> dict[str, Any]:
+        """Return {"feature": …, "from": …, "to": …}, with "against": true where it is; `convert` is for both values."""
+        found = {"feature": self.feature, "from": convert(self.before), "to": convert(self.after)}
+        return found | {"against": True} if self.against else found
 
     @classmethod
     def of(cls, table: Table, j: int, before: float, after: float) -> "Change":
@@ -445,7 +450,7 @@ class Explanation:
             column of the data has one of these names, an underscore is appended to ours.
         """
         every = np.arange(len(self.arrays))
-        changes = [self.changes(int(k)) for k in every]
+        changes = self.all_changes()
         against = {"against": [[change.feature for change in one if change.against] for one in changes]}
         typed = self._typed(every).reset_index(drop=True)
         about = pd.DataFrame(
@@ -499,6 +504,16 @@ class Explanation:
         """
         before, after = self.arrays.before[position], self.arrays.codes[position]
         return [Change.of(self.table, j, before[j], after[j]) for j in map(int, np.flatnonzero(before != after))]
+
+    def all_changes(self) -> list[list[Change]]:
+        """Return the changes of every counterfactual, in the order of `to_frame`."""
+        arrays = self.arrays
+        found: list[list[Change]] = [[] for _ in range(len(arrays))]
+        line, feature = np.nonzero(arrays.changed)
+        cells = (line, feature, arrays.before[line, feature], arrays.codes[line, feature])
+        for k, j, before, after in zip(*(part.tolist() for part in cells), strict=True):
+            found[k].append(Change.of(self.table, j, before, after))
+        return found
 
     @classmethod
     def concatenate(cls, rows: pd.DataFrame, parts: Sequence["Explanation"], positions: Sequence[Indices]) -> "Explanation":

@@ -82,6 +82,15 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
+class Condition:
+    """What another option must be for an option to have an effect; `text` says it, as in `n > 1`."""
+
+    option: str
+    met: Callable[[Any], bool]
+    text: str
+
+
+@dataclass(frozen=True)
 class Option:
     """One declared option.
 
@@ -101,6 +110,8 @@ class Option:
         Name of the numbers of kind FACTORS in records.
     reproducible : bool
         Whether the same call with a value for it returns the same counterfactuals at another time.
+    needs : tuple of Condition
+        Without any of these a value other than the default is refused: it would have no effect.
     name, annotation, default
         As declared in the dataclass.
     """
@@ -114,6 +125,7 @@ class Option:
     http: str | None = None
     entry: str = "value"
     reproducible: bool = True
+    needs: tuple[Condition, ...] = ()
     name: str = ""
     annotation: Any = None
     default: Any = None
@@ -249,6 +261,13 @@ class PaperOptions(Checked):
             raise InputError("options.too_many_steps", option="step", expected=self.eps_max / MOST_STEPS, received=self.step)
 
 
+PAPER_ENGINE = Condition("engine", lambda engine: engine == "paper", 'engine="paper"')
+OTHER_ENGINE = Condition("engine", lambda engine: engine != "paper", 'engine="hybrid" or "latent"')
+REALISTIC = Condition("method", lambda method: method in ("realistic", "all"), 'method="realistic" or "all"')
+SEVERAL = Condition("n", lambda n: n > 1, "n > 1")
+ROBUST = Condition("robust", lambda share: share is not None, "robust")
+
+
 @dataclass(frozen=True)
 class ExplainOptions(Checked):
     """The options of one call of `FasterCE.explain`."""
@@ -275,6 +294,7 @@ class ExplainOptions(Checked):
         minimum=0,
         maximum=1,
         http="diversity",
+        needs=(SEVERAL, OTHER_ENGINE),
     )
     features_to_vary: Sequence[Hashable] | None = option(
         None, "The only columns that may change.", kind=Kind.COLUMNS, cli="--vary", http="vary"
@@ -290,7 +310,9 @@ class ExplainOptions(Checked):
         "hybrid",
         "What proposes candidates: hybrid (edits and known rows), latent (walks in latent space) or paper (its algorithms).",
     )
-    paper: PaperOptions = shared(PaperOptions(), "Hyperparameters of the paper's algorithms.", kind=Kind.GROUP)
+    paper: PaperOptions = shared(
+        PaperOptions(), "Hyperparameters of the paper's algorithms.", kind=Kind.GROUP, needs=(PAPER_ENGINE,)
+    )
     margin: float = option(
         0.0, "How far to move beyond the decision boundary, in standard deviations of each changed number.", minimum=0
     )
@@ -298,7 +320,11 @@ class ExplainOptions(Checked):
         None, "Share of small input noise under which a counterfactual must hold, such as 0.95.", **SHARE
     )
     noise: Mapping[Hashable, float] | None = option(
-        None, "Standard deviation of the noise by column, for `robust`.", kind=Kind.FACTORS, entry="deviation"
+        None,
+        "Standard deviation of the noise by column, for `robust`.",
+        kind=Kind.FACTORS,
+        entry="deviation",
+        needs=(ROBUST,),
     )
     ensemble_agreement: float | None = option(
         None,
@@ -313,7 +339,11 @@ class ExplainOptions(Checked):
         entry="factor",
     )
     realism: float = shared(
-        0.5, "For the realistic method: from 0 (near the row) to 1 (near known rows of the target).", minimum=0, maximum=1
+        0.5,
+        "For the realistic method: from 0 (near the row) to 1 (near known rows of the target).",
+        minimum=0,
+        maximum=1,
+        needs=(REALISTIC, OTHER_ENGINE),
     )
     budget: int | None = shared(None, "Largest number of model rows per explanation.", minimum=1)
     deadline: float | None = option(None, "Time limit of the call in seconds.", minimum=0, exclusive=True, reproducible=False)
@@ -323,6 +353,15 @@ class ExplainOptions(Checked):
         cli="--diagnose/--no-diagnose",
         http="diagnose",
     )
+
+    def check_effects(self) -> None:
+        """Raise InputError for a value other than the default that would have no effect, given the other options."""
+        cls: type = type(self)
+        for one in declared(cls):
+            value = getattr(self, one.name)
+            unmet = next((need for need in one.needs if not need.met(getattr(self, need.option))), None)
+            if unmet is not None and value is not one.default and value != one.default:
+                raise InputError("options.needs_option", option=one.name, needed=unmet.text)
 
 
 @dataclass(frozen=True)

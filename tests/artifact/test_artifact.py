@@ -73,7 +73,7 @@ def saved(explainer: FasterCE, tmp_path: Path) -> Path:
     return folder
 
 
-def refusal(folder: Path, model: Any = approve, **options: Any) -> str:
+def load_error(folder: Path, model: Any = approve, **options: Any) -> str:
     with pytest.raises(ArtifactError) as caught:
         artifact.load(folder, model, **options)
     sentence = str(caught.value)
@@ -211,7 +211,7 @@ def test_class_labels_keep_their_type(labels: tuple[Any, Any], tmp_path: Path) -
     assert set(loaded.explain(data.head(5)).prediction) <= set(labels)
 
 
-def test_columns_survive_with_their_names_and_dtypes(tmp_path: Path) -> None:
+def test_columns_keep_their_names_and_dtypes_after_loading(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     data = pd.DataFrame(
         {
@@ -263,27 +263,27 @@ class TestOwnAutoencoder:
         )
         return folder
 
-    def test_is_asked_for(self, folder: Path) -> None:
-        assert "expected load(..., autoencoder=(encode, decode)); got none." in refusal(folder)
+    def test_is_required(self, folder: Path) -> None:
+        assert "expected load(..., autoencoder=(encode, decode)); got none." in load_error(folder)
 
     def test_must_have_the_latent_size_it_had(self, folder: Path) -> None:
         def narrow(matrix: Array) -> Array:
             return matrix[:, :-1]
 
-        assert "expected an autoencoder between finite rows" in refusal(folder, autoencoder=(narrow, np.asarray))
+        assert "expected an autoencoder between finite rows" in load_error(folder, autoencoder=(narrow, np.asarray))
 
     def test_that_raises_is_named(self, folder: Path) -> None:
         def broken(matrix: Array) -> Array:
             raise ZeroDivisionError("my own fault")
 
-        assert "got ZeroDivisionError: my own fault" in refusal(folder, autoencoder=(broken, np.asarray))
+        assert "got ZeroDivisionError: my own fault" in load_error(folder, autoencoder=(broken, np.asarray))
 
     def test_is_refused_where_there_is_a_network(self, saved: Path) -> None:
-        assert "expected autoencoder=None" in refusal(saved, autoencoder=(np.asarray, np.asarray))
+        assert "expected autoencoder=None" in load_error(saved, autoencoder=(np.asarray, np.asarray))
 
 
 class TestAnotherModel:
-    def test_that_answers_otherwise_warns_with_counts(self, saved: Path) -> None:
+    def test_that_predicts_otherwise_warns_with_counts(self, saved: Path) -> None:
         def opposite(frame: pd.DataFrame) -> Array:
             return np.where(approve(frame) == "yes", "no", "yes")
 
@@ -380,9 +380,9 @@ FILES: dict[str, tuple[Spoil, str]] = {
 @pytest.mark.parametrize(("spoil", "sentence"), FILES.values(), ids=FILES)
 def test_damaged_files_are_refused(spoil: Spoil, sentence: str, saved: Path) -> None:
     spoil(saved)
-    said = refusal(saved)
-    assert str(saved) in said
-    assert sentence in said
+    message = load_error(saved)
+    assert str(saved) in message
+    assert sentence in message
 
 
 CONTENTS: dict[str, tuple[str, Callable[[Array], Array | None], str]] = {
@@ -432,15 +432,15 @@ def test_wrong_arrays_with_a_matching_digest_are_refused(
     name: str, edit: Callable[[Array], Array | None], sentence: str, saved: Path
 ) -> None:
     edit_array(saved, name, edit)
-    said = refusal(saved)
-    assert str(saved / "arrays.safetensors") in said
-    assert sentence in said
+    message = load_error(saved)
+    assert str(saved / "arrays.safetensors") in message
+    assert sentence in message
 
 
 def test_an_array_nobody_knows_is_refused(saved: Path) -> None:
     arrays = unpack((saved / "arrays.safetensors").read_bytes())
     replace_arrays(saved, pack(arrays | {"payload": np.zeros(3)}))
-    assert "expected only the arrays of an explainer; got 'payload'" in refusal(saved)
+    assert "expected only the arrays of an explainer; got 'payload'" in load_error(saved)
 
 
 @pytest.mark.parametrize(
@@ -469,41 +469,43 @@ def test_an_array_nobody_knows_is_refused(saved: Path) -> None:
 )
 def test_a_manifest_that_describes_no_explainer_is_refused(field: str, value: Any, saved: Path) -> None:
     rewrite_manifest(saved, **{field: value})
-    assert str(saved) in refusal(saved)
+    assert str(saved) in load_error(saved)
 
 
 def test_a_dtype_too_many_is_refused(saved: Path) -> None:
     rewrite_manifest(saved, dtypes=[*manifest_of(saved)["dtypes"], {"name": "int64"}])
-    assert "6 dtypes for 5 columns" in refusal(saved)
+    assert "6 dtypes for 5 columns" in load_error(saved)
 
 
 def test_the_digest_of_another_schema_is_refused(saved: Path) -> None:
     rewrite_manifest(saved, schema_sha256="0" * 64)
-    assert "expected the schema it was written with" in refusal(saved)
+    assert "expected the schema it was written with" in load_error(saved)
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    assert f"{tmp_path / 'absent'}; expected a folder" in refusal(tmp_path / "absent")
+    assert f"{tmp_path / 'absent'}; expected a folder" in load_error(tmp_path / "absent")
     (tmp_path / "file").write_text("x")
-    assert "got a file" in refusal(tmp_path / "file")
+    assert "got a file" in load_error(tmp_path / "file")
 
 
 def test_newer_version_says_so_even_if_all_else_changed(saved: Path) -> None:
     (saved / "manifest.json").write_text(json.dumps({"format": "fasterce-explainer", "version": 7}))
     (saved / "arrays.safetensors").unlink()
-    assert refusal(saved).endswith("was written by a newer fasterce; expected format version <= 6; got 7.")
+    assert load_error(saved).endswith("was written by a newer fasterce; expected format version <= 6; got 7.")
 
 
 def test_older_version_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, version=2)
-    assert refusal(saved).endswith("written by an older fasterce; expected format version 6, so fit and save again; got 2.")
+    assert load_error(saved).endswith(
+        "written by an older fasterce; expected format version 6, so fit and save again; got 2."
+    )
 
 
 def crossed(frame: pd.DataFrame) -> Array:
     return np.where((frame["a"] > 0) == (frame["b"] > 0), "same", "mixed")
 
 
-def test_regions_survive_with_their_answers_and_walks(tmp_path: Path) -> None:
+def test_regions_give_the_same_counterfactuals_and_walks_after_loading(tmp_path: Path) -> None:
     data = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (600, 2)).round(3), columns=["a", "b"])
     explainer = FasterCE(crossed, autoencoder=(np.asarray, np.asarray), progress=False, config=Config.fast()).fit(data)
     explainer.save(tmp_path / "a")
@@ -512,14 +514,16 @@ def test_regions_survive_with_their_answers_and_walks(tmp_path: Path) -> None:
     assert_same_explanations(explainer, loaded, data.head(20))
     np.testing.assert_array_equal(explainer.walk(data.head(1)).height, loaded.walk(data.head(1)).height)
     edit_array(tmp_path / "a", "regions.normals", lambda normals: normals[:-1])
-    assert "'regions.normals' as float64 of shape" in refusal(tmp_path / "a", crossed, autoencoder=(np.asarray, np.asarray))
+    assert "'regions.normals' as float64 of shape" in load_error(
+        tmp_path / "a", crossed, autoencoder=(np.asarray, np.asarray)
+    )
 
 
 def test_a_huge_manifest_is_not_even_read(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (saved / "manifest.json").open("r+b") as file:
         file.truncate(64 * 2**20 + 1)
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("read a file that is too large"))
-    assert f"expected at most {64 * 2**20} bytes" in refusal(saved)
+    assert f"expected at most {64 * 2**20} bytes" in load_error(saved)
 
 
 class TestSaving:
@@ -653,26 +657,26 @@ class TestSaving:
         assert entries(tmp_path) == set()
 
 
-def with_rules(explainer: FasterCE, *constraints: Any) -> FasterCE:
+def with_constraints(explainer: FasterCE, *constraints: Any) -> FasterCE:
     ruled = copy.copy(explainer)
     table = explainer.state_.table
     ruled.state_ = replace(explainer.state_, table=replace(table, schema=replace(table.schema, constraints=constraints)))
     return ruled
 
 
-def test_rules_of_the_schema_are_kept(explainer: FasterCE, tmp_path: Path) -> None:
+def test_constraints_of_the_schema_are_kept(explainer: FasterCE, tmp_path: Path) -> None:
     constraints = (
         c.Range("age", high=60),
         c.Require("income >= age / 4", name="sane"),
         c.Forbidden("job", (("clerk", "smith"),)),
     )
-    with_rules(explainer, *constraints).save(tmp_path / "ruled")
+    with_constraints(explainer, *constraints).save(tmp_path / "ruled")
     assert artifact.load(tmp_path / "ruled", approve).schema_.constraints == constraints
 
 
-def test_a_rule_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(explainer: FasterCE, saved: Path) -> None:
+def test_a_constraint_that_is_a_function_cannot_be_saved_and_leaves_what_is_there(explainer: FasterCE, saved: Path) -> None:
     before = manifest_of(saved)
-    ruled = with_rules(explainer, c.Derived("income", lambda frame: frame["age"], of=("age",)))
+    ruled = with_constraints(explainer, c.Derived("income", lambda frame: frame["age"], of=("age",)))
     with pytest.raises(SchemaError, match=r"a Python function cannot be written; expected a formula for 'income'\.$"):
         ruled.save(saved)
     assert manifest_of(saved) == before
@@ -704,7 +708,7 @@ class TestDigest:
         assert artifact.digest(other) != before
         assert artifact.digest(explainer) == before
 
-    def test_does_not_depend_on_whether_a_twin_can_be_made_here(self, explainer: FasterCE) -> None:
+    def test_does_not_depend_on_whether_the_model_can_be_compiled_here(self, explainer: FasterCE) -> None:
         without = copy.copy(explainer)
         without.state_ = replace(explainer.state_, compiled=object())  # type: ignore[arg-type]
         without.__dict__.pop("_digested", None)

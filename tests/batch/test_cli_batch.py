@@ -34,8 +34,8 @@ def test_files_are_explained_into_a_folder(run: Any, tmp_path: Path) -> None:
     lines = whole(tmp_path / "out")
     assert {"id", "age", "status"} <= set(lines.columns)
     assert not lines["changes"].dropna().str.contains("debt").any()
-    told = json.loads((tmp_path / "out" / "_report.json").read_text())
-    assert told["filtered"] + told["explained"] == 50
+    report = json.loads((tmp_path / "out" / "_report.json").read_text())
+    assert report["filtered"] + report["explained"] == 50
     again = run(*words, "--freeze", "debt", "--partition-by", "status")
     assert "2 shards were there already" in again.stderr
     other = run(*words)

@@ -17,6 +17,8 @@ def test_the_page_runs_and_its_columns_are_described(capsys: pytest.CaptureFixtu
     assert "200 rows in 1 shard," in capsys.readouterr().out
     assert "files.md#what-comes-out" in page
     table = files.split("## What comes out")[1].split("## What goes in")[0]
-    told = set(re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))))
+    documented = set(
+        re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `")))
+    )
     schema = pq.read_schema(Path(str(names["folder"])) / "answers" / "part-000000.parquet")
-    assert {name for name in schema.names if not name.startswith("cf_")} == told - {"cf_"}
+    assert {name for name in schema.names if not name.startswith("cf_")} == documented - {"cf_"}

@@ -31,7 +31,7 @@ ROWS = 250
 
 
 @pytest.fixture(scope="session")
-def answers(artifact: Path, rows_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(artifact: Path, rows_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What one worker process gives, shard by shard."""
     output = tmp_path_factory.mktemp("answers") / "out"
     report = batch.explain(
@@ -52,38 +52,38 @@ def every_row(folder: Path) -> pd.DataFrame:
     return pd.concat([pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))], ignore_index=True)
 
 
-def test_every_row_has_one_status_in_order(answers: Path, rows_folder: Path) -> None:
-    lines = whole(answers)
+def test_every_row_has_one_status_in_order(finished: Path, rows_folder: Path) -> None:
+    lines = whole(finished)
     assert lines["row"].tolist() == list(range(ROWS))
     assert lines["id"].tolist() == every_row(rows_folder)["customer"].tolist()
     assert (lines["status"] == "invalid_input").sum() == 3
     assert (lines["status"] == "found").sum() == ROWS - 3
-    assert (answers / "_SUCCESS").exists()
+    assert (finished / "_SUCCESS").exists()
 
 
-def test_counterfactuals_are_those_of_explain(answers: Path, artifact: Path, rows_folder: Path) -> None:
+def test_counterfactuals_are_those_of_explain(finished: Path, artifact: Path, rows_folder: Path) -> None:
     rows = every_row(rows_folder)
     expected = io.explain_chunk(load(artifact, Grants()), rows[["age", "pay", "debt", "job"]])
-    got = pq.read_table(answers).sort_by("row").drop_columns(["id"])
+    got = pq.read_table(finished).sort_by("row").drop_columns(["id"])
     assert got.equals(expected.combine_chunks())
 
 
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 100), st.integers(0, 10**6))
 def test_bytes_do_not_depend_on_batches(
-    explain: Explain, answers: Path, tmp_path: Path, batch_rows: int, number: int
+    explain: Explain, finished: Path, tmp_path: Path, batch_rows: int, number: int
 ) -> None:
     output = tmp_path / f"out-{number}-{batch_rows}"
     explain(output=output, batch_rows=batch_rows, workers=0, resume=False, limit=80)
-    assert digests(output).items() <= digests(answers).items()
+    assert digests(output).items() <= digests(finished).items()
     assert len(digests(output)) == 2
 
 
 @pytest.mark.parametrize("shard_rows", [1, 33, 1000])
-def test_rows_do_not_depend_on_shards(explain: Explain, answers: Path, tmp_path: Path, shard_rows: int) -> None:
+def test_rows_do_not_depend_on_shards(explain: Explain, finished: Path, tmp_path: Path, shard_rows: int) -> None:
     limit = 12 if shard_rows == 1 else None
     report = explain(shard_rows=shard_rows, workers=0, limit=limit)
-    pd.testing.assert_frame_equal(whole(tmp_path / "out"), whole(answers).head(limit or ROWS), check_dtype=False)
+    pd.testing.assert_frame_equal(whole(tmp_path / "out"), whole(finished).head(limit or ROWS), check_dtype=False)
     assert report.rows == (limit or ROWS)
 
 
@@ -92,9 +92,9 @@ def test_shards_hold_every_row_once(files: list[list[int]], shard_rows: int, lim
     extents = [Extent(str(k), sum(groups), tuple(groups)) for k, groups in enumerate(files)]
     for most in (None, limit):
         shards = cut(extents, shard_rows, most)
-        told = [(s.source, s.start + k, s.first + k) for s in shards for k in range(s.rows)]
+        reported = [(s.source, s.start + k, s.first + k) for s in shards for k in range(s.rows)]
         rows = [(extent.source, k) for extent in extents for k in range(extent.rows)][:most]
-        assert told == [(*row, place) for place, row in enumerate(rows)]
+        assert reported == [(*row, place) for place, row in enumerate(rows)]
         assert all(0 < shard.rows <= shard_rows for shard in shards) or (not rows and len(shards) == 1)
 
 
@@ -111,7 +111,7 @@ def test_a_rerun_resumes_everything(explain: Explain, tmp_path: Path) -> None:
     assert again.counts.summary.rows == ROWS
 
 
-def test_damaged_shards_are_explained_again(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_damaged_shards_are_explained_again(explain: Explain, finished: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     explain(workers=0)
     part = output / "part-000002.parquet"
@@ -121,7 +121,7 @@ def test_damaged_shards_are_explained_again(explain: Explain, answers: Path, tmp
     (output / "_shards" / "000004.json").write_text("{}")
     again = explain(workers=0)
     assert again.resumed == 4
-    assert digests(output) == digests(answers)
+    assert digests(output) == digests(finished)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_changed_input_is_rejected(explain: Explain, tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_is_replaced(
-    explain: Explain, answers: Path, tmp_path: Path, rows_folder: Path, monkeypatch: pytest.MonkeyPatch
+    explain: Explain, finished: Path, tmp_path: Path, rows_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, trap = tmp_path / "rows", tmp_path / "trap"
     trapped_rows(rows_folder, source)
@@ -180,9 +180,9 @@ def test_a_shard_that_always_fails_is_reported(
     assert "ended by signal 9" in failure.reason
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     assert set(whole(tmp_path / "out")["row"]) == set(range(ROWS)) - set(range(130, 170))
-    told = json.loads((tmp_path / "out" / "_report.json").read_text())
-    assert told["complete"] is False
-    assert told["failed"][0]["source"].endswith("b.parquet")
+    reported = json.loads((tmp_path / "out" / "_report.json").read_text())
+    assert reported["complete"] is False
+    assert reported["failed"][0]["source"].endswith("b.parquet")
     assert "Shards that failed" in (tmp_path / "out" / "_report.html").read_text()
     monkeypatch.delenv(TRAP)
     again = explain(source, model="tests.batch.models:killing_always", workers=0)
@@ -219,7 +219,7 @@ batch.explain(sys.argv[1], sys.argv[2], sys.argv[3], model="tests.batch.models:s
 """
 
 
-def test_a_killed_run_is_resumed(explain: Explain, answers: Path, artifact: Path, rows_folder: Path, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed(explain: Explain, finished: Path, artifact: Path, rows_folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, ["", *sys.path]))}
     command = [sys.executable, "-c", PROGRAM, str(artifact), str(rows_folder), str(output)]
@@ -233,7 +233,7 @@ def test_a_killed_run_is_resumed(explain: Explain, answers: Path, artifact: Path
     assert 1 <= done < 6
     again = explain(source=rows_folder, output=output, model="tests.batch.models:slow", workers=0)
     assert again.resumed >= done
-    assert digests(output) == digests(answers)
+    assert digests(output) == digests(finished)
     assert not (output / "_temporary").exists()
 
 
@@ -243,9 +243,9 @@ def test_a_rejected_run_writes_nothing(explain: Explain, tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
-def test_prediction_filters_evaluate_the_model_and_count_the_others(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_prediction_filters_evaluate_the_model_and_count_the_others(explain: Explain, finished: Path, tmp_path: Path) -> None:
     report = explain(where="prediction = 'refused' and age >= 30", workers=0, keep=["age"], group="job")
-    expected = whole(answers)
+    expected = whole(finished)
     got = whole(tmp_path / "out")
     assert set(got["status"]) == {"found", "invalid_input"}
     assert (got.loc[got["status"] == "found", "prediction"] == "refused").all()
@@ -272,10 +272,10 @@ def test_scores_filter_rows(explain: Explain, rows_folder: Path, tmp_path: Path)
     assert set(whole(tmp_path / "out")["row"]) == set(np.flatnonzero(~sound | low))
 
 
-def test_partitions_are_hive_folders(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_partitions_are_hive_folders(explain: Explain, finished: Path, tmp_path: Path) -> None:
     assert explain(keep=["region"], partition_by=["region", "status"], workers=0).complete
     table = ds.dataset(tmp_path / "out", partitioning="hive").to_table().to_pandas().sort_values("row", ignore_index=True)
-    expected = whole(answers)
+    expected = whole(finished)
     assert table["row"].tolist() == expected["row"].tolist()
     assert set(table["region"]) == {"north", "south", "été/1"}
     assert table["status"].tolist() == expected["status"].tolist()
@@ -291,25 +291,25 @@ def test_records_are_written_and_can_be_replayed(explain: Explain, artifact: Pat
     assert records.replay(lines, load(artifact, Grants())).same
 
 
-def test_csv_files_and_addresses_are_read_too(explain: Explain, answers: Path, rows_folder: Path, tmp_path: Path) -> None:
+def test_csv_files_and_addresses_are_read_too(explain: Explain, finished: Path, rows_folder: Path, tmp_path: Path) -> None:
     source = tmp_path / "rows"
     source.mkdir()
     for path in rows_folder.glob("*.parquet"):
         pd.read_parquet(path).to_csv(source / f"{path.stem}.csv", index=False)
     explain(source, tmp_path / "csv", workers=0)
-    pd.testing.assert_frame_equal(whole(tmp_path / "csv").drop(columns="reason"), whole(answers).drop(columns="reason"))
+    pd.testing.assert_frame_equal(whole(tmp_path / "csv").drop(columns="reason"), whole(finished).drop(columns="reason"))
     explain((rows_folder / "*.parquet").as_uri().replace("%2A", "*"), tmp_path / "uri", workers=0)
-    assert digests(tmp_path / "uri") == digests(answers)
+    assert digests(tmp_path / "uri") == digests(finished)
 
 
-def test_an_empty_input_has_an_output_with_columns(explain: Explain, answers: Path, tmp_path: Path) -> None:
+def test_an_empty_input_has_an_output_with_columns(explain: Explain, finished: Path, tmp_path: Path) -> None:
     source = tmp_path / "none.parquet"
     people(0, 1).astype({"customer": "str", "job": "str", "region": "str"}).to_parquet(source)
     report = explain(source, workers=0)
     assert (report.rows, report.complete) == (0, True)
     assert (
         pq.read_schema(tmp_path / "out" / "part-000000.parquet").names
-        == pq.read_schema(answers / "part-000000.parquet").names
+        == pq.read_schema(finished / "part-000000.parquet").names
     )
 
 
@@ -333,16 +333,16 @@ def test_progress_is_reported(explain: Explain) -> None:
 
 def test_the_report_adds_up(explain: Explain, tmp_path: Path) -> None:
     explain(workers=0, group="region", options={"features_to_vary": ["job"]})
-    told = json.loads((tmp_path / "out" / "_report.json").read_text())
+    reported = json.loads((tmp_path / "out" / "_report.json").read_text())
     lines = whole(tmp_path / "out")
-    assert told["statuses"] == lines["status"].value_counts().to_dict()
+    assert reported["statuses"] == lines["status"].value_counts().to_dict()
     found = lines[lines["status"] == "found"]
-    assert told["changed"] == {"job": len(found)}
-    assert told["cost"]["mean_distance"] == pytest.approx(found["distance"].mean())
-    assert told["without_recourse"] == pytest.approx((lines["status"] == "none_found").sum() / (ROWS - 3))
-    assert set(told["groups"]) == {"north", "south", "été/1"}
-    assert sum(group["found"] for group in told["groups"].values()) == len(found)
-    assert told["blocking"]
+    assert reported["changed"] == {"job": len(found)}
+    assert reported["cost"]["mean_distance"] == pytest.approx(found["distance"].mean())
+    assert reported["without_recourse"] == pytest.approx((lines["status"] == "none_found").sum() / (ROWS - 3))
+    assert set(reported["groups"]) == {"north", "south", "été/1"}
+    assert sum(group["found"] for group in reported["groups"].values()) == len(found)
+    assert reported["blocking"]
     page = (tmp_path / "out" / "_report.html").read_text()
     assert "Cost by region" in page
     assert "été/1" in page

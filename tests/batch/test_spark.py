@@ -58,7 +58,7 @@ def test_lines_are_those_of_a_batch(spark: Any, artifact: Path, tmp_path: Path) 
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
-def test_what_is_missing_is_told_before_spark_begins(spark: Any, artifact: Path) -> None:
+def test_what_is_missing_is_reported_before_spark_begins(spark: Any, artifact: Path) -> None:
     from fasterce.batch.spark import explain_frame
 
     frame = spark.createDataFrame(people(5, 4))

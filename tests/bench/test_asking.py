@@ -88,7 +88,7 @@ def test_a_batch_is_timed_where_there_is_one_and_its_failure_is_no_failure_of_th
     assert told["no batch"].failure == ""
 
 
-def test_valid_answers_are_measured(told: dict[str, asking.Told], judge: Judge) -> None:
+def test_valid_counterfactuals_are_measured(told: dict[str, asking.Told], judge: Judge) -> None:
     """The answer is a training row with the wanted prediction: real, far, and robust or not, but never negative."""
     lines = judge.lines(told["fine"].records, FREE)
     assert (lines["nn_ratio"] == 0).all()
@@ -114,7 +114,7 @@ def test_out_of_time_begins_no_row(setting: Setting, tmp_path: Path) -> None:
     assert found.records[2]["reason"] == "out of 0.5 s"
 
 
-def test_a_slow_system_is_asked_fewer_rows_and_a_fast_one_all(setting: Setting, tmp_path: Path) -> None:
+def test_a_slow_system_explains_fewer_rows_and_a_fast_one_all(setting: Setting, tmp_path: Path) -> None:
     setting.dump(tmp_path / "free", FREE, batch=10)
     limits = Limits(setup=60, row=5, method=5, slow=0.05, processes=1)
     asked = {variant: ask_all(entry(variant), tmp_path / "free", ROWS, limits) for variant in ("slow", "fine")}
@@ -132,7 +132,7 @@ def test_who_cannot_be_installed_says_so_for_every_row(monkeypatch: pytest.Monke
     assert found.failure == "cannot be installed: no matching distribution for nice"
 
 
-def test_several_answers_are_told_apart(judge: Judge) -> None:
+def test_several_counterfactuals_of_one_row_are_kept_apart(judge: Judge) -> None:
     accepted = judge.setting.X_train[judge.setting.model.predict(judge.setting.X_train) == 1].iloc[:2]
     record: dict[str, Any] = {"position": 0, "status": ANSWERED, "reason": "", "answers": accepted.to_dict("records")}
     lines = judge.lines([record], FREE)

@@ -40,14 +40,14 @@ def test_every_row_of_every_cell_has_its_line(lines: pd.DataFrame) -> None:
     assert lines.groupby(["method", "question"]).size().eq(5).all()
 
 
-def test_ours_and_the_rival_answer_and_the_broken_one_fails_where_it_does(lines: pd.DataFrame) -> None:
+def test_ours_and_the_rival_explain_and_the_broken_one_fails_where_it_does(lines: pd.DataFrame) -> None:
     valid = lines[lines["question"] == "free"].groupby("method")["valid"].sum()
     assert valid["ours-closest"] == 5
     assert valid["nice-sparsity"] == 5
     assert valid["tests.bench.broken-raises"] == 4
 
 
-def test_ours_keeps_columns_frozen_and_asks_little(lines: pd.DataFrame) -> None:
+def test_ours_keeps_columns_frozen_and_evaluates_few_rows(lines: pd.DataFrame) -> None:
     ours = lines[lines["method"] == "ours-closest"]
     assert ours["success"].eq(1).all()
     assert ours["calls"].gt(0).all()
@@ -108,7 +108,7 @@ def test_cells_of_another_plan_are_not_mixed_in(out: Path) -> None:
     assert run.known_cells() == []
 
 
-def test_told_to_end_it_takes_its_rivals_along_and_keeps_what_is_done(tmp_path: Path) -> None:
+def test_terminated_it_ends_its_rivals_and_keeps_what_is_done(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.bench", *TINY, "--out", str(tmp_path)]
     command[command.index("--methods") + 1 :] = [
         "tests.bench.broken:none",
@@ -153,8 +153,8 @@ def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path, 
         assert bench.main([*plan, "--jobs", "2", "--out", str(tmp_path / "two")]) == 0
     assert "--claims" not in (tmp_path / "two" / "manifest.json").read_text()
     assert bench.main([*plan, "--out", str(tmp_path / "one")]) == 0
-    told = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
-    cells = [[(cell["box"], cell["made_by"], cell["black_box"]) for cell in some["cells"]] for some in told]
+    results = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
+    cells = [[(cell["box"], cell["made_by"], cell["black_box"]) for cell in some["cells"]] for some in results]
     assert cells[0] == cells[1]
     assert [box for box, _, _ in cells[0]] == ["logistic", "mlp"]
 
@@ -165,7 +165,7 @@ def test_a_black_box_is_taken_once(tmp_path: Path) -> None:
     assert sharing.take(tmp_path, "adult-mlp-1")
 
 
-def test_nothing_to_report_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_report_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main(["--quick", "--report-only", "--out", str(tmp_path)]) == 1
     assert "nothing to report" in capsys.readouterr().err
 

@@ -34,28 +34,28 @@ def server(load: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> A
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[str]:
+def bodies() -> list[str]:
     return [json.dumps({"rows": [row], "deadline_ms": 20_000}) for row in as_json(people(20))]
 
 
-def test_clients_are_answered_and_counted(load: SimpleNamespace, server: Any, asked: list[str]) -> None:
-    told = load.phases.summary(load.phases.driven(server, asked, load.phases.QUICK, clients=4))
-    assert told["statuses"] == {"200": told["requests"]}
-    assert told["requests"] >= 4
-    assert 0 < told["ms"]["p50"] <= told["ms"]["p99"] <= told["ms"]["max"]
-    assert told["unhealthy"] == 0
+def test_responses_to_clients_are_counted(load: SimpleNamespace, server: Any, bodies: list[str]) -> None:
+    counts = load.phases.summary(load.phases.driven(server, bodies, load.phases.QUICK, clients=4))
+    assert counts["statuses"] == {"200": counts["requests"]}
+    assert counts["requests"] >= 4
+    assert 0 < counts["ms"]["p50"] <= counts["ms"]["p99"] <= counts["ms"]["max"]
+    assert counts["unhealthy"] == 0
 
 
 def test_requests_at_their_times_are_all_sent_whatever_the_server_does(load: SimpleNamespace, server: Any) -> None:
-    told = load.phases.driven(server, ['{"rows": []}'], load.phases.QUICK, rate=20.0, warm_up=0.0)
-    assert load.phases.statuses(told) == {"422": 20}
-    assert all(later >= sooner for sooner, later, *_ in told["lines"])
+    counts = load.phases.driven(server, ['{"rows": []}'], load.phases.QUICK, rate=20.0, warm_up=0.0)
+    assert load.phases.statuses(counts) == {"422": 20}
+    assert all(later >= sooner for sooner, later, *_ in counts["lines"])
 
 
-def test_a_killed_engine_is_replaced(load: SimpleNamespace, server: Any, asked: list[str]) -> None:
-    told = load.phases.killed(server, asked, load.phases.QUICK)
-    assert told["one"][0]["statuses"]["200"] > 0
-    assert "all at once" in load.report.killed(told)
+def test_a_killed_engine_is_replaced(load: SimpleNamespace, server: Any, bodies: list[str]) -> None:
+    counts = load.phases.killed(server, bodies, load.phases.QUICK)
+    assert counts["one"][0]["statuses"]["200"] > 0
+    assert "all at once" in load.report.killed(counts)
 
 
 def test_memory_and_descriptors_are_those_of_all_processes(server: Any) -> None:
@@ -65,14 +65,14 @@ def test_memory_and_descriptors_are_those_of_all_processes(server: Any) -> None:
     assert found["descriptors"] > found["processes"]
 
 
-def test_growth_is_told_a_minute(load: SimpleNamespace) -> None:
+def test_growth_is_reported_per_minute(load: SimpleNamespace) -> None:
     samples = [{"at": 6.0 * k, "pss_mb": 300.0 + 0.2 * k} for k in range(20)]
     assert load.phases.slope(samples) == pytest.approx(2.0)
 
 
-def test_a_lost_server_is_told_as_lost(load: SimpleNamespace) -> None:
-    told = load.phases.counted([200, 0, 200, 429])
-    assert told == {"lost": 1, "200": 2, "429": 1}
+def test_a_lost_server_is_reported_as_lost(load: SimpleNamespace) -> None:
+    counts = load.phases.counted([200, 0, 200, 429])
+    assert counts == {"lost": 1, "200": 2, "429": 1}
 
 
 def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace
     run = {"clients": 1, "per_second": 120.0, "ms": times, "statuses": {"200": 10}}
     pair = {"alone": run, "beside": run | {"per_second": 60.0}}
     left = {"processes": 4, "threads": 8, "descriptors": 36, "pss_mb": 360.0}
-    told = {
+    counts = {
         "time": "2026-11-18T00:00:00+00:00",
         "facts": {"cores": 2},
         "start": {"seconds": [1.5], "pss_mb": [360.0]},
@@ -95,7 +95,7 @@ def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace
     page = tmp_path / "serve.md"
     page.write_text("before\n\n<!-- serve -->\n\nold\n\n<!-- /serve -->\n\nafter\n", encoding="utf-8")
     for _ in range(2):
-        import_module("benchmarks.load").publish(told, page)
+        import_module("benchmarks.load").publish(counts, page)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n\n<!-- serve -->\n\nMeasured on 2026-11-18 with 2 cores.")
     assert text.endswith("<!-- /serve -->\n\nafter\n")

@@ -24,32 +24,38 @@ def test_the_papers_methods_have_five_runs_of_its_black_box_and_others_fewer() -
     assert sum(method == "nice-sparsity" for *_, method, _ in runs) == 1
 
 
-def test_every_system_is_asked_about_every_black_box_it_works_for_unless_it_is_costly() -> None:
-    asked = {(box, method) for _, box, question, method, _ in keys(FULL) if question == "free"}
-    assert asked == {(box, entry.name) for entry in FULL.methods for box in entry.boxes if box == "mlp" or not entry.costly}
+def test_every_system_explains_every_black_box_it_works_for_unless_it_is_costly() -> None:
+    planned = {(box, method) for _, box, question, method, _ in keys(FULL) if question == "free"}
+    assert planned == {(box, entry.name) for entry in FULL.methods for box in entry.boxes if box == "mlp" or not entry.costly}
 
 
 def test_twelve_datasets_and_only_some_systems_beyond_the_bundled_ones() -> None:
     assert len(DATASETS) == 12
-    asked = {method for data, _, _, method, _ in keys(FULL) if data not in BUNDLED}
-    assert asked == {entry.name for entry in ENTRIES if entry.everywhere}
+    planned = {method for data, _, _, method, _ in keys(FULL) if data not in BUNDLED}
+    assert planned == {entry.name for entry in ENTRIES if entry.everywhere}
     assert {question for data, _, question, _, _ in keys(FULL) if data not in BUNDLED} == {"free"}
     named = bench.plan_of(bench.parse(["--datasets", "titanic", "--methods", "certifai"]))
     assert {key[3] for key in keys(named)} == {"certifai-genetic"}
 
 
-def test_costly_systems_are_asked_the_papers_question_or_all_when_named() -> None:
-    asked = {(box, question) for _, box, question, method, _ in keys(FULL) if method == "alibi-cfrl"}
-    assert asked == {("mlp", "free")}
+def test_costly_systems_get_the_papers_task_or_all_when_named() -> None:
+    planned = {(box, question) for _, box, question, method, _ in keys(FULL) if method == "alibi-cfrl"}
+    assert planned == {("mlp", "free")}
     named = bench.plan_of(bench.parse(["--methods", "alibi-cfrl"]))
-    asked = {(box, question) for _, box, question, method, _ in keys(named) if method == "alibi-cfrl"}
-    assert asked == {("mlp", "free"), ("mlp", "frozen"), ("xgboost", "free"), ("random_forest", "free"), ("logistic", "free")}
+    planned = {(box, question) for _, box, question, method, _ in keys(named) if method == "alibi-cfrl"}
+    assert planned == {
+        ("mlp", "free"),
+        ("mlp", "frozen"),
+        ("xgboost", "free"),
+        ("random_forest", "free"),
+        ("logistic", "free"),
+    }
 
 
-def test_several_answers_are_asked_only_of_who_gives_them() -> None:
-    asked = {method.partition("-")[0] for _, _, question, method, _ in keys(FULL) if question == "several"}
-    assert {"ours", "dice"} <= asked
-    assert "nice" not in asked
+def test_several_counterfactuals_are_requested_only_of_systems_that_return_several() -> None:
+    planned = {method.partition("-")[0] for _, _, question, method, _ in keys(FULL) if question == "several"}
+    assert {"ours", "dice"} <= planned
+    assert "nice" not in planned
 
 
 def test_a_cell_is_another_one_with_other_limits_rows_or_sources() -> None:

@@ -30,14 +30,14 @@ def test_high_is_good_where_it_is() -> None:
     assert found.best == "b"
 
 
-def test_no_valid_answer_is_the_last_place_shared() -> None:
+def test_no_valid_counterfactual_is_the_last_place_shared() -> None:
     nan = float("nan")
     found = ranking.rank(lines(a=[1.0] * 5, b=[nan] * 5, c=[nan] * 5), "gower_l1")
     assert found is not None
     assert found.table["rank"].to_dict() == pytest.approx({"a": 1.0, "b": 2.5, "c": 2.5})
 
 
-def test_only_rows_all_were_asked_about_count() -> None:
+def test_only_rows_that_all_systems_explained_count() -> None:
     table = lines(a=[1.0] * 8, b=[2.0] * 6)
     found = ranking.rank(table, "gower_l1")
     assert found is not None

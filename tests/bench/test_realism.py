@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import realism, realism_attempts
+from benchmarks import realism
 from benchmarks.yardstick import worlds
-
-from fasterce import FasterCE
-from fasterce.config import Config
 
 TINY = dict.fromkeys(realism.MEASURES, 0.5)
 
@@ -67,27 +64,3 @@ def test_the_page_counts_the_pairs_on_which_each_is_ahead() -> None:
     assert "both distance and nearest 1" in page
     assert "- before ahead of NICE, of 1 pairs: distance 1, nearest 0" in page
     assert "Data held back" not in page
-
-
-def test_attempts_are_compared_at_the_same_distance() -> None:
-    """Half way between two weights of realism the method itself has 0.5: an attempt that has it there is no better."""
-    systems = {
-        "fasterce": TINY | {"distance": 0.25, "nearest": 0.75},
-        "latent neighbours": TINY | {"distance": 0.375, "nearest": 0.5},
-        "more latent starts": TINY | {"distance": 0.25, "nearest": 0.375},
-        "realism 0.6": TINY | {"distance": 0.5, "nearest": 0.25},
-    }
-    page = realism.page([{"data": "wine", "model": "mlp", "systems": systems}], [])
-    assert "| latent neighbours | +50.0 % | +0.0 ± 0.0 (0) |" in page
-    assert "| more latent starts | +0.0 % | -50.0 ± 0.0 (1) |" in page
-
-
-def test_every_attempt_finds_valid_counterfactuals(reality: realism.Reality) -> None:
-    world = reality.world
-    explainer = FasterCE(world.model, world.schema, progress=False, config=Config.fast()).fit(world.X_train)
-    found = {name: explain() for name, explain in realism.attempts(reality, explainer, "gower").items()}
-    assert set(found) == set(realism.ATTEMPTS)
-    assert all((world.predict(codes) == 1).all() for codes in found.values())
-    usual = realism.ours(reality, explainer, "gower")
-    same = [name for name in realism_attempts.EXPLAINERS if np.array_equal(found[name], usual)]
-    assert not same, "other known rows, other counterfactuals"

@@ -20,13 +20,13 @@ EXACT = lines("exact", [0.1, 0.1], 1.0, proven=1.0)
 ALL = pd.concat([NEAR, FAR, EXACT], ignore_index=True)
 
 
-def test_the_reference_is_the_nearest_valid_answer_of_all() -> None:
+def test_the_reference_is_the_nearest_valid_counterfactual_of_all() -> None:
     found = relative.with_reference(ALL, "gower_l1")
     assert found.loc[found["method"] == "near", "reference"].tolist() == [0.1, 0.1, 0.3]
     assert found.loc[found["method"] == "near", "optimal"].tolist() == [1, 1, 0]
 
 
-def test_ratios_are_of_means_over_the_queries_a_system_answers() -> None:
+def test_ratios_are_of_means_over_the_queries_a_system_explains() -> None:
     table = relative.table(relative.cells(ALL))
     assert table.loc["near", "ratio"] == pytest.approx(0.7 / 0.5)
     assert table.loc["far", "ratio"] == pytest.approx(0.5 / 0.4)
@@ -66,5 +66,5 @@ def test_the_picture_names_systems_or_numbers_them() -> None:
     points = relative.table(relative.cells(ALL))
     points = points.assign(title=points.index, ours=False, exact=False, everywhere=[True, False, True])
     figure = figures.near_and_fast([("gower_l1", points)], "How near")
-    said = [text.get_text() for ax in figure.axes for text in ax.texts]
-    assert said == ["1", "near", "exact", " 1  far"]
+    texts = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert texts == ["1", "near", "exact", " 1  far"]

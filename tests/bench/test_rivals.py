@@ -125,12 +125,12 @@ def test_exact_slopes_agree_with_the_model_and_with_small_differences(tmp_path: 
         np.testing.assert_allclose(slope, numerical, atol=1e-5)
 
 
-def test_a_model_without_weights_is_asked_on_both_sides(tmp_path: Path) -> None:
+def test_a_model_without_weights_is_evaluated_on_both_sides(tmp_path: Path) -> None:
     given = make(tmp_path, RandomForestClassifier(5, random_state=0))
     assert isinstance(slopes.of(given, Encoding(given)), slopes.Differences)
 
 
-def test_differences_are_those_of_the_answers(small: problem.Problem) -> None:
+def test_differences_are_those_of_the_predictions(small: problem.Problem) -> None:
     encoding = Encoding(small, numbers="are")
     at = np.array([[6.0, 3.0, 0]])
     chance, slope = slopes.Differences(small, encoding).value_and_slope(encoding.matrix(at)[0])
@@ -149,7 +149,7 @@ def test_wachter_s_prices_are_one_over_the_median_absolute_deviation(small: prob
     np.testing.assert_allclose(wachter.prices(small, Encoding(small, numbers="are")), [1 / 3, 1 / 3, 0.5, 0.5, 0.5])
 
 
-def test_adam_s_first_step_is_its_pace_whatever_the_slope() -> None:
+def test_adam_s_first_step_is_its_learning_rate_whatever_the_slope() -> None:
     np.testing.assert_allclose(wachter.Adam(3, 0.1).step(np.array([5.0, -0.01, 1e-3])), [0.1, -0.1, 0.1], rtol=1e-4)
 
 
@@ -292,7 +292,7 @@ def test_the_exhaustive_search_says_when_there_is_nothing(tmp_path: Path) -> Non
     assert exhaustive.Rival(given, "two").explain(ROW) is None
 
 
-def test_the_exhaustive_search_asks_the_near_before_the_far(small: problem.Problem) -> None:
+def test_the_exhaustive_search_evaluates_the_near_before_the_far(small: problem.Problem) -> None:
     rival = exhaustive.Rival(small, "one")
     features, codes, prices = rival.singles(small.codes(ROW)[0])
     assert len(prices) == 100 + 100 + 2
@@ -351,7 +351,7 @@ def kept_elsewhere(small: problem.Problem, tmp_path: Path, monkeypatch: pytest.M
     there.far.process.wait()
 
 
-def test_a_model_behind_a_pipe_answers_as_it_does_here(small: problem.Problem, kept_elsewhere: problem.Problem) -> None:
+def test_a_model_behind_a_pipe_predicts_as_it_does_here(small: problem.Problem, kept_elsewhere: problem.Problem) -> None:
     for rows in (ROW, TRAIN, small.codes(TRAIN)):
         np.testing.assert_array_equal(kept_elsewhere.ask(rows), small.ask(rows))
     assert kept_elsewhere.clock.calls == 3

@@ -36,14 +36,14 @@ def test_time_in_the_model_is_a_share_of_the_whole() -> None:
     assert runs["inside"].tolist() == pytest.approx([50.0])
 
 
-def test_agreement_is_over_rows_both_answer() -> None:
+def test_agreement_is_over_rows_both_explain() -> None:
     """Rows 0 and 2: the same feature, and b of a and b."""
     shares = summary.agreement(BOTH)
     assert shares.loc["other", summary.REFERENCE] == pytest.approx((1 + 0.5) / 2)
     assert shares.loc["other", "other"] == 1
 
 
-def test_who_was_never_asked_is_left_out_of_ranks() -> None:
+def test_a_system_that_was_not_run_is_left_out_of_ranks() -> None:
     gone = OTHER.assign(method="gone", status="not tried")
     assert set(summary.came_to_answer(pd.concat([BOTH, gone]))["method"]) == {summary.REFERENCE, "other"}
 

@@ -14,17 +14,17 @@ Run = Callable[..., Any]
 ROWS = ("--artifact", "shop.fasterce", "--rows", "rows.csv")
 
 
-def one_sentence(done: Any, code: int, told: str) -> None:
+def one_sentence(done: Any, code: int, message: str) -> None:
     assert done.exit_code == code, (done.exit_code, done.stderr)
     errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     assert len(errors) == 1, done.stderr
-    assert told in errors[0]
+    assert message in errors[0]
     assert "Traceback" not in done.stderr
     assert "not foreseen" not in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("inspect", "nothing.csv"), 3, "nothing.csv"),
         (("inspect", "train.csv", "--drop", "outcom"), 3, "Did you mean 'outcome'?"),
@@ -62,14 +62,14 @@ def one_sentence(done: Any, code: int, told: str) -> None:
         (("fit", "--data", "train.csv", "--model", "model.skops", "--classes", "a", "--out", "new.fasterce"), 3, "--classes"),
     ],
 )
-def test_bad_words(words: tuple[str, ...], code: int, told: str, shop: Path, run: Run) -> None:
+def test_bad_words(words: tuple[str, ...], code: int, message: str, shop: Path, run: Run) -> None:
     before = {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()}
-    one_sentence(run(*words), code, told)
+    one_sentence(run(*words), code, message)
     assert {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"age;pay;debt;job\n30;50;10;clerk\n", None),
         (b"age,pay,debt\n30,50,10\n", "job"),
@@ -80,13 +80,13 @@ def test_bad_words(words: tuple[str, ...], code: int, told: str, shop: Path, run
         (b"PAR1 and no more", "Parquet"),
     ],
 )
-def test_bad_files_of_rows(content: bytes, told: str | None, shop: Path, run: Run) -> None:
+def test_bad_files_of_rows(content: bytes, message: str | None, shop: Path, run: Run) -> None:
     Path("rows.csv").write_bytes(content)
     done = run("explain", *ROWS, "-o", "out.csv")
-    if told is None:
+    if message is None:
         assert done.exit_code == 0, done.stderr
         return
-    one_sentence(done, 3, told)
+    one_sentence(done, 3, message)
     assert not Path("out.csv").exists()
 
 
@@ -101,14 +101,14 @@ def test_only_files_are_replaced_and_links_are_followed(shop: Path, run: Run) ->
     assert Path("kept.csv").read_text().startswith("row,")
 
 
-def test_a_closed_standard_output_is_told(shop: Path) -> None:
+def test_a_closed_standard_output_is_reported(shop: Path) -> None:
     command = f"{sys.executable} -m fasterce explain {' '.join(ROWS)} -f csv >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert done.stderr.startswith("Error: There is no standard output")
 
 
-def test_a_wrong_separator_is_told(shop: Path, run: Run) -> None:
+def test_a_wrong_separator_is_reported(shop: Path, run: Run) -> None:
     one_sentence(run("explain", *ROWS, "--separator", ";"), 3, ",")
 
 
@@ -135,7 +135,7 @@ def test_a_pickle_is_run_only_by_word(shop: Path, run: Run) -> None:
     assert not Path("new.fasterce").exists()
 
 
-def test_a_model_for_other_columns_is_told(shop: Path, run: Run) -> None:
+def test_a_model_for_other_columns_is_reported(shop: Path, run: Run) -> None:
     Path("schema.yaml").write_text(Path("schema.yaml").read_text().replace("  debt:\n", "  dept:\n"))
     Path("train.csv").write_text(Path("train.csv").read_text().replace("debt", "dept", 1))
     fit = ("fit", "--data", "train.csv", "--schema", "schema.yaml", "--model", "model.skops", "--out", "new.fasterce")
@@ -160,7 +160,7 @@ def damaged(name: str, change: Callable[[bytes], bytes]) -> None:
         ("model.skops", lambda content: b"PK\x03\x04" + content[4:] + b"x"),
     ],
 )
-def test_a_damaged_or_hostile_artifact_is_told(name: str, change: Callable[[bytes], bytes], shop: Path, run: Run) -> None:
+def test_a_damaged_or_hostile_artifact_is_reported(name: str, change: Callable[[bytes], bytes], shop: Path, run: Run) -> None:
     damaged(name, change)
     one_sentence(run("explain", *ROWS, "-o", "out.csv"), 5, "shop.fasterce")
     assert not Path("out.csv").exists()

@@ -32,7 +32,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["new", "--name", "a", "--scope", "all"], 3, "a scope must be one of"),
         (["new", "--name", "a"], 2, "--scope"),
@@ -42,8 +42,8 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
         (["revoke", "a"], 3, "No such file or directory"),
     ],
 )
-def test_what_goes_wrong_is_one_sentence(tmp_path: Path, words: list[str], code: int, said: str) -> None:
+def test_what_goes_wrong_is_one_sentence(tmp_path: Path, words: list[str], code: int, message: str) -> None:
     done = CliRunner().invoke(app, ["keys", *words, str(tmp_path / "keys.json")])
     assert done.exit_code == code
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
     assert list(tmp_path.iterdir()) == []

@@ -75,7 +75,7 @@ def test_the_artifact_brings_its_model(shop: Path, run: Run) -> None:
     ).all()
 
 
-def test_the_same_answers_in_python_and_in_every_format(shop: Path, run: Run) -> None:
+def test_the_same_counterfactuals_in_python_and_in_every_format(shop: Path, run: Run) -> None:
     explainer = load("shop.fasterce")
     expected = explainer.explain(pd.read_csv("rows.csv")[["age", "pay", "debt", "job"]], target="granted").to_frame()
     for out in ("out.csv", "out.parquet"):
@@ -158,7 +158,7 @@ def test_records_can_be_replayed(shop: Path, run: Run) -> None:
     assert changed.exit_code == 6
 
 
-def test_names_for_the_classes_of_a_model_that_answers_numbers(shop: Path, run: Run) -> None:
+def test_names_for_the_classes_of_a_model_that_predicts_numbers(shop: Path, run: Run) -> None:
     words = ("--data", "train.csv", "--schema", "schema.yaml", "--model", "trees.json", "--classes", "refused,granted")
     done = run("fit", *words, "--out", "trees.fasterce", "-q")
     assert done.exit_code == 0, done.stderr

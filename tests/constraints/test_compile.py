@@ -52,7 +52,7 @@ def reach(domain: Domain, j: int, values: list[float]) -> np.ndarray:
 # --- the schema's rules ----------------------------------------------------------------------------------------------
 
 
-def test_without_rules_every_feature_moves_over_what_was_seen() -> None:
+def test_without_constraints_every_feature_moves_over_what_was_seen() -> None:
     domain, blocked = restricted(compiled(people()), people())
     assert blocked == {}
     assert np.array_equal(domain.base, domain.row)
@@ -258,7 +258,7 @@ def test_a_32_bit_value_at_the_end_of_a_permitted_range_is_inside_it() -> None:
     assert np.array_equal(domain.base, domain.row)
 
 
-def test_candidates_that_break_a_rule_are_told_apart() -> None:
+def test_candidates_that_break_a_constraint_are_found() -> None:
     constraints = compiled(people(), permitted={"job": ["clerk", "nurse"]}, immutable=["income"], increasing=["age"])
     domain, _ = restricted(constraints, people().iloc[[0]])
     own = domain.base[0]
@@ -278,7 +278,7 @@ def test_candidates_that_break_a_rule_are_told_apart() -> None:
     assert not legal(2, 2)
 
 
-def test_taking_rows_keeps_their_own_rules() -> None:
+def test_taking_rows_keeps_their_own_constraints() -> None:
     domain, _ = restricted(compiled(people(), increasing=["age"]), people())
     part = domain.take(np.array([2, 0]))
     assert reach(part, 0, [0]).tolist() == [[60], [20]]
@@ -317,7 +317,7 @@ def limited_columns(draw: st.DrawFn) -> tuple[pd.DataFrame, dict[str, Any], dict
 
 @settings(max_examples=150, deadline=None)
 @given(given_rules=limited_columns(), data=st.data())
-def test_projecting_always_gives_rows_that_keep_every_rule(given_rules: Any, data: st.DataObject) -> None:
+def test_projecting_always_gives_rows_that_satisfy_every_constraint(given_rules: Any, data: st.DataObject) -> None:
     X, schema, permitted = given_rules
     try:
         constraints = compiled(X, permitted=permitted, **schema)
@@ -369,7 +369,7 @@ def ruled(
     return CompiledConstraints.compile(table, codec, vary, permitted, constraints, override)
 
 
-def test_rules_of_the_schema_and_of_the_call_hold_together() -> None:
+def test_constraints_of_the_schema_and_of_the_call_hold_together() -> None:
     constraints = ruled(
         c.Range("age", high=50), c.Near("income", by=0.5), constraints=[c.Range("age", low=30), c.Frozen("job")]
     )
@@ -439,11 +439,11 @@ def test_at_most_counts_what_differs_from_the_row_and_not_what_is_derived() -> N
     one, two = domain.base.copy(), domain.base.copy()
     one[0, 0] = 50
     two[0, [0, 2]] = [50, 1]
-    answers = domain.complete(np.stack([one, two], axis=1))
-    assert answers[0, :, 1].tolist() == [2.5, 2.5]
-    assert domain.contains(answers).tolist() == [[True, False]]
-    assert domain.count_kept(answers).tolist() == [[True, False]]
-    assert domain.contains(answers, counted=False).tolist() == [[True, True]]
+    projected = domain.complete(np.stack([one, two], axis=1))
+    assert projected[0, :, 1].tolist() == [2.5, 2.5]
+    assert domain.contains(projected).tolist() == [[True, False]]
+    assert domain.count_kept(projected).tolist() == [[True, False]]
+    assert domain.contains(projected, counted=False).tolist() == [[True, True]]
 
 
 def test_a_row_that_must_change_more_than_it_may_is_reported() -> None:
@@ -453,7 +453,7 @@ def test_a_row_that_must_change_more_than_it_may_is_reported() -> None:
     assert blocked[0].text() == "Columns 'age', 'job' must all change to satisfy the constraints, and at most 1 may."
 
 
-def test_a_row_that_breaks_a_rule_nobody_may_mend_is_reported() -> None:
+def test_a_row_that_breaks_a_constraint_on_frozen_columns_is_reported() -> None:
     _, blocked = restricted(
         ruled(c.Require("age <= 20 * income"), c.Frozen("age", "income")), people().assign(age=[20, 40, 61])
     )
@@ -478,9 +478,9 @@ def test_a_derived_column_follows_whatever_features_to_vary_says() -> None:
     domain, _ = restricted(constraints, people())
     points = domain.base[:, None].copy()
     points[..., 0] = 50
-    answers = domain.complete(domain.project(points))
-    assert answers[:, 0, 1].tolist() == [2.5, 2.5, 2.5]
-    assert domain.contains(answers).all()
+    projected = domain.complete(domain.project(points))
+    assert projected[:, 0, 1].tolist() == [2.5, 2.5, 2.5]
+    assert domain.contains(projected).all()
 
 
 def test_a_leader_whose_follower_may_not_vary_stays() -> None:
@@ -515,7 +515,7 @@ def test_overriding_one_column_leaves_the_others_alone() -> None:
     assert [limit.text for limit in constraints.active] == ["job may not change (schema)", "age may only go down"]
 
 
-def test_a_named_linked_rule_replaces_its_namesake() -> None:
+def test_a_named_linked_constraint_replaces_its_namesake() -> None:
     schema: Any = {"constraints": [c.Require("age <= 50", name="cap"), c.Require("income <= 3"), c.AtMost(1)]}
     call = (c.Require("age <= 55", name="cap"), c.AtMost(3))
     texts = {limit.text for limit in ruled(*call, override=True, **schema).active}
@@ -569,13 +569,13 @@ def test_without_a_limit_the_rest_holds() -> None:
         constraints.without(up).without(up)
 
 
-def test_broken_tells_which_answers_break_which_limit() -> None:
+def test_broken_returns_which_rows_break_which_constraint() -> None:
     constraints = ruled(c.Near("income", by=0.5), c.Require("age <= 50"), vary=["age", "income"], increasing=["age"])
     row = constraints.table.read(people()).codes[[1, 1, 1, 1]]
-    answers = row.copy()
-    answers[[0, 1, 2], [0, 1, 2]] = [30, 2.9, 2]
-    answers[3, 0] = 51.5
-    broken = {limit.text: constraints.broken(limit, row, answers).tolist() for limit in constraints.active}
+    projected = row.copy()
+    projected[[0, 1, 2], [0, 1, 2]] = [30, 2.9, 2]
+    projected[3, 0] = 51.5
+    broken = {limit.text: constraints.broken(limit, row, projected).tolist() for limit in constraints.active}
     assert broken == {
         "age may only go up (schema)": [True, False, False, False],
         "income may change by at most 0.5 either way": [False, True, False, False],
@@ -644,14 +644,14 @@ def test_broken_tells_which_answers_break_which_limit() -> None:
         (["age"], "^constraints must be a list of constraints from fasterce.constraints; got 'age'.$"),
     ],
 )
-def test_a_rule_that_makes_no_sense_gets_one_sentence(constraints: Any, message: str) -> None:
+def test_a_constraint_that_makes_no_sense_gets_one_sentence(constraints: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         ruled(*constraints, ranges={"income": (0, 9)})
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("given", ["age", c.AtMost(1), 3])
-def test_rules_must_come_as_a_list(given: Any) -> None:
+def test_constraints_must_come_as_a_list(given: Any) -> None:
     with pytest.raises(InputError, match=r"^constraints must be a list of constraints from fasterce.constraints; got "):
         Schema.infer(people(), constraints=given)
 
@@ -675,9 +675,9 @@ def test_a_function_may_give_categories() -> None:
     domain, _ = restricted(constraints, people())
     points = domain.base[:, None].copy()
     points[..., 0] = 50
-    answers = domain.complete(points)
-    assert answers[:, 0, 2].tolist() == [2, 2, 2]
-    assert domain.contains(answers).all()
+    projected = domain.complete(points)
+    assert projected[:, 0, 2].tolist() == [2, 2, 2]
+    assert domain.contains(projected).all()
     assert not domain.contains(points)[0, 0]
 
 
@@ -707,11 +707,11 @@ def gappy() -> pd.DataFrame:
 
 def gaps(domain: Domain, j: int, code: float) -> list[bool]:
     """In which rows feature `j` may be missing, told so by `project` and `contains` alike."""
-    told = reach(domain, j, [code])[:, 0] == code
+    found = reach(domain, j, [code])[:, 0] == code
     points = domain.base[:, None, :].copy()
     points[..., j] = code
-    assert domain.contains(points)[:, 0].tolist() == told.tolist()
-    return told.tolist()
+    assert domain.contains(points)[:, 0].tolist() == found.tolist()
+    return found.tolist()
 
 
 def test_missing_stays_and_appears_only_where_allowed() -> None:
@@ -754,7 +754,7 @@ def test_without_missing_values_there_are_no_gaps() -> None:
 
 
 @pytest.mark.parametrize("function", [lambda frame: frame["a"] * np.nan, lambda frame: np.full(len(frame), np.inf)])
-def test_a_function_that_gives_nothing_usable_is_told(function: Any) -> None:
+def test_a_function_that_returns_nothing_usable_is_reported(function: Any) -> None:
     X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0]})
     table = Table.like(X, Schema.infer(X))
     codec = Codec(table.schema, Profile.measure(table.read(X).codes, table.schema))

@@ -36,7 +36,7 @@ def fitted(kind: str) -> tuple[FasterCE, pd.DataFrame, Any]:
         (StandardScaler(), make_column_selector(dtype_include="number")),
         (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
     )
-    estimator = RandomForestClassifier(30, random_state=0) if kind == "forest" else LogisticRegression(max_iter=500)
+    estimator = RandomForestClassifier(10, random_state=0) if kind == "forest" else LogisticRegression(max_iter=500)
     model = make_pipeline(columns, estimator).fit(X, y)
     scores = "never" if kind == "labels" else "auto"
     return FasterCE(model, random_state=0, scores=scores, compile="never", config=CONFIG).fit(X), X, model  # type: ignore[arg-type]
@@ -51,11 +51,11 @@ def fitted(kind: str) -> tuple[FasterCE, pd.DataFrame, Any]:
     engine=st.sampled_from(["hybrid", "hybrid", "latent", "paper"]),
     more=st.sampled_from([{}, {}, {"robust": 0.8}, {"margin": 0.2}, {"target_score": (0.6, 1)}]),
 )
-def test_no_returned_row_breaks_a_rule(
+def test_no_returned_row_breaks_a_constraint(
     kind: str, constraints: list[Any], method: Any, n: int, engine: Any, more: Any
 ) -> None:
     explainer, X, model = fitted(kind)
-    rows = X.iloc[:30]
+    rows = X.iloc[:15]
     if kind == "labels":
         more = {name: value for name, value in more.items() if name != "target_score"}
     try:
@@ -82,7 +82,7 @@ def test_no_returned_row_breaks_a_rule(
 @pytest.mark.parametrize("kind", ["linear", "labels"])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(constraints=rule_sets(), method=st.sampled_from(METHODS))
-def test_a_row_gets_the_same_answer_alone_and_in_a_batch(kind: str, constraints: list[Any], method: Any) -> None:
+def test_a_row_gets_the_same_counterfactual_alone_and_in_a_batch(kind: str, constraints: list[Any], method: Any) -> None:
     explainer, X, _ = fitted(kind)
     rows = X.iloc[:12]
     try:

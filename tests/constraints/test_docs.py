@@ -37,13 +37,13 @@ def test_the_examples_run_and_compile_together(tmp_path: Path, monkeypatch: pyte
     assert domain.complete(moved)[:, 0, burden].tolist() == [0.1, 0.164, 0.12, 0.04]
 
 
-def test_every_rule_of_the_vocabulary_is_shown() -> None:
-    for name in constraints.__all__:
+def test_every_kind_of_constraint_is_shown() -> None:
+    for name in dir(constraints):
         if name[0].isupper() and name != "Constraint":
             assert f"{name}(" in TEXT, name
 
 
-def test_the_yaml_is_a_list_of_rules() -> None:
+def test_the_yaml_is_a_list_of_constraints() -> None:
     (block,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
     found = constraints.from_dict(yaml.safe_load(block))
     assert [constraint.kind for constraint in found] == ["range", "only_up", "require", "if"]

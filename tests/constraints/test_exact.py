@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from fasterce import constraints as c
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.constraints.compile.domain import Domain
 from fasterce.errors import InputError
@@ -52,16 +53,18 @@ relaxed = settings(
 
 @relaxed
 @given(seed=st.integers(0, 50), constraints=rule_sets(), schema=st.sampled_from(SCHEMAS))
-def test_what_is_accepted_keeps_every_rule_and_what_is_refused_breaks_one(seed: int, constraints: Any, schema: Any) -> None:
+def test_what_is_accepted_satisfies_every_constraint_and_what_is_refused_breaks_one(
+    seed: int, constraints: Any, schema: Any
+) -> None:
     found, codes = made(seed, constraints, schema)
     domain, _ = found.domain(codes)
-    answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
-    accepted = domain.contains(answers)
+    projected = domain.complete(domain.project(candidates(found, domain, codes, seed)))
+    accepted = domain.contains(projected)
     for i in range(len(codes)):
         row = values(found, codes[i])
-        for k in range(answers.shape[1]):
-            broken = violations(row, values(found, answers[i, k]), constraints, found.table.schema)
-            inside = (answers[i, k] >= domain.lower[i]) & (answers[i, k] <= domain.upper[i])
+        for k in range(projected.shape[1]):
+            broken = violations(row, values(found, projected[i, k]), constraints, found.table.schema)
+            inside = (projected[i, k] >= domain.lower[i]) & (projected[i, k] <= domain.upper[i])
             if accepted[i, k]:
                 assert broken == []
             else:
@@ -74,26 +77,26 @@ def test_completing_is_settled_and_the_same_alone_or_together(seed: int, constra
     found, codes = made(seed, constraints, schema)
     domain, blocked = found.domain(codes)
     points = domain.project(candidates(found, domain, codes, seed))
-    answers = domain.complete(points)
-    np.testing.assert_array_equal(domain.complete(answers), answers)
+    projected = domain.complete(points)
+    np.testing.assert_array_equal(domain.complete(projected), projected)
     flat = np.repeat(np.arange(len(codes)), points.shape[1])
-    np.testing.assert_array_equal(domain.complete_own(flat, points.reshape(len(flat), -1)), answers.reshape(len(flat), -1))
+    np.testing.assert_array_equal(domain.complete_own(flat, points.reshape(len(flat), -1)), projected.reshape(len(flat), -1))
     np.testing.assert_array_equal(
-        domain.contains_own(flat, answers.reshape(len(flat), -1)).reshape(answers.shape[:2]), domain.contains(answers)
+        domain.contains_own(flat, projected.reshape(len(flat), -1)).reshape(projected.shape[:2]), domain.contains(projected)
     )
     few = np.array([len(codes) - 1, 2])
-    np.testing.assert_array_equal(domain.take(few).complete(points[few]), answers[few])
-    np.testing.assert_array_equal(domain.take(few).contains(answers[few]), domain.contains(answers)[few])
+    np.testing.assert_array_equal(domain.take(few).complete(points[few]), projected[few])
+    np.testing.assert_array_equal(domain.take(few).contains(projected[few]), domain.contains(projected)[few])
     alone, stuck = found.domain(codes[3:4])
     np.testing.assert_array_equal(alone.base[0], domain.base[3])
-    np.testing.assert_array_equal(alone.complete(points[3:4])[0], answers[3])
-    np.testing.assert_array_equal(alone.contains(answers[3:4])[0], domain.contains(answers)[3])
+    np.testing.assert_array_equal(alone.complete(points[3:4])[0], projected[3])
+    np.testing.assert_array_equal(alone.contains(projected[3:4])[0], domain.contains(projected)[3])
     assert stuck.get(0) == blocked.get(3)
 
 
 @relaxed
 @given(seed=st.integers(0, 50), constraints=rule_sets())
-def test_a_row_that_keeps_the_rules_is_its_own_base(seed: int, constraints: Any) -> None:
+def test_a_row_that_satisfies_the_constraints_is_its_own_base(seed: int, constraints: Any) -> None:
     found, codes = made(seed, constraints, {})
     domain, blocked = found.domain(codes)
     kept = domain.contains(domain.row[:, None])[:, 0]
@@ -124,11 +127,21 @@ def test_a_limit_is_broken_where_the_second_opinion_says_so(seed: int, constrain
             assert found.broken(limit, codes, answers).tolist() == expected, limit.text
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_realistic_rules_leave_enough_to_try(seed: int) -> None:
-    """Not a vacuous promise: most completed candidates of a typical set of rules are legal."""
-    from fasterce import constraints as c
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="a 32-bit column counts steps from the 32-bit value of the query"
+)
+def test_a_step_from_one_written_value_to_another_is_legal_in_a_32_bit_column() -> None:
+    found, codes = made(0, [c.Step("rate", 0.1, "row")], {})
+    rate = found.table.schema.position("rate")
+    row, other = codes[:1].copy(), codes[:1].copy()
+    row[0, rate], other[0, rate] = np.float32(4.2), np.float32(4.4)
+    limit = next(one for one in found.active if one.origin == "constraints")
+    assert not found.broken(limit, row, other).any()
 
+
+@pytest.mark.parametrize("seed", range(3))
+def test_realistic_constraints_leave_enough_to_try(seed: int) -> None:
+    """Not a vacuous promise: most completed candidates of a typical set of rules are legal."""
     constraints = [
         c.OnlyUp("age"),
         c.Frozen("own home"),
@@ -142,5 +155,5 @@ def test_realistic_rules_leave_enough_to_try(seed: int) -> None:
     found, codes = made(seed, constraints, {})
     domain, blocked = found.domain(codes)
     assert blocked == {}
-    answers = domain.complete(domain.project(candidates(found, domain, codes, seed)))
-    assert domain.contains(answers).mean() > 0.5
+    projected = domain.complete(domain.project(candidates(found, domain, codes, seed)))
+    assert domain.contains(projected).mean() > 0.5

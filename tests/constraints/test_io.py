@@ -26,7 +26,7 @@ EXAMPLES: list[Any] = [
 ]
 
 
-def test_a_rule_is_a_flat_dictionary() -> None:
+def test_a_constraint_is_a_flat_dictionary() -> None:
     assert c.to_dict([c.Range("hours", 0, 60)]) == [{"constraint": "range", "feature": "hours", "low": 0, "high": 60}]
 
 
@@ -38,7 +38,7 @@ def test_there_and_back_again(constraints: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["rules.json", "rules.yaml", "rules.YML"])
-def test_files_hold_rules_exactly(tmp_path: Path, name: str) -> None:
+def test_files_hold_constraints_exactly(tmp_path: Path, name: str) -> None:
     c.save(EXAMPLES, tmp_path / name)
     assert c.load(str(tmp_path / name)) == tuple(EXAMPLES)
 
@@ -109,7 +109,7 @@ def test_a_function_cannot_be_written_and_nothing_is(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_rule_gets_a_sentence_that_names_the_place(described: Any, message: str) -> None:
+def test_what_is_no_constraint_gets_a_sentence_that_names_the_place(described: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         c.from_dict(described)
 

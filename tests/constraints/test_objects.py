@@ -40,11 +40,11 @@ from fasterce.errors import SchemaError
         (c.Range("a", 0, 1, name="small"), "small: a within 0 to 1"),
     ],
 )
-def test_every_rule_says_what_it_means(constraint: Any, text: str) -> None:
+def test_every_constraint_has_a_text(constraint: Any, text: str) -> None:
     assert constraint.text == text
 
 
-def test_rules_are_values() -> None:
+def test_constraints_are_values() -> None:
     assert c.Range("a", 0, 1) == c.Range("a", np.int64(0), np.float64(1.0))  # type: ignore[arg-type]
     assert c.Allowed("a", ["x"]) == c.Allowed("a", ("x",))  # type: ignore[arg-type]
     assert c.Frozen(["a", "b"]) == c.Frozen("a", "b", "a")  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def test_rules_are_values() -> None:
         (lambda: c.OnlyUp("a", name=""), "^name must be a text that is not empty; got ''.$"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
+def test_a_constraint_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         make()
 

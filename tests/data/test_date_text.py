@@ -37,7 +37,7 @@ def test_iso_text_is_read_by_the_line(texts: list[str]) -> None:
     assert X["day"].dropna().tolist() == read.dropna().tolist()
 
 
-def test_dates_that_could_be_read_either_way_are_told() -> None:
+def test_dates_that_could_be_read_either_way_are_reported() -> None:
     X = pd.Series(["01.02.2020", "03.04.2020"])
     assert date_format(X) == "%d.%m.%Y"
     assert is_ambiguous(X, "%d.%m.%Y")

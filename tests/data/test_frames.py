@@ -74,13 +74,13 @@ def test_pyarrow_columns_keep_their_type_there_and_back() -> None:
     st.lists(st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1)), min_size=1, max_size=8),
     st.sampled_from([pl.Int32, pl.Int64]),
 )
-def test_whole_numbers_with_gaps_survive(values: list[int | None], dtype: Any) -> None:
+def test_whole_numbers_with_missing_values_stay_whole(values: list[int | None], dtype: Any) -> None:
     frame = pl.DataFrame({"x": pl.Series(values, dtype=dtype)})
     assert as_kind(as_pandas(frame), "polars").equals(frame)
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=5)), min_size=1, max_size=8).filter(any))
-def test_text_with_gaps_survives(values: list[str | None]) -> None:
+def test_text_with_missing_values_stays_text(values: list[str | None]) -> None:
     frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.String)})
     assert as_kind(as_pandas(frame), "polars").equals(frame)
 
@@ -93,12 +93,12 @@ def test_pandas_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((2, 2, 2)), [1, 2], None, pl.Series([1])])
-def test_what_is_no_table_is_told(wrong: Any) -> None:
+def test_what_is_no_table_is_reported(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"must be a pandas, Polars or PyArrow table, a Series, .* or a NumPy array; got"):
         Schema.infer(wrong)
 
 
-def test_a_lazy_frame_is_told_to_collect() -> None:
+def test_a_lazy_frame_has_to_be_collected() -> None:
     with pytest.raises(InputError, match=r"must be a table in memory; got a LazyFrame \(call collect\(\)"):
         Schema.infer(mixed().lazy())
 
@@ -106,8 +106,8 @@ def test_a_lazy_frame_is_told_to_collect() -> None:
 def test_importing_the_package_imports_neither() -> None:
     import subprocess
 
-    asked = "import sys, fasterce; print([m for m in ('polars', 'httpx', 'mlflow') if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    code = "import sys, fasterce; print([m for m in ('polars', 'httpx', 'mlflow') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 
@@ -154,7 +154,7 @@ class InPandas:
         return OnlyPolars().predict(as_kind(frame, "polars"))
 
 
-def test_answers_are_those_of_pandas(fitted: FasterCE, here: pd.DataFrame) -> None:
+def test_results_are_those_of_pandas(fitted: FasterCE, here: pd.DataFrame) -> None:
     compiled = FasterCE(InPandas(), **SETTINGS).fit(here)
     for method in ("closest", "sparse"):
         given_back = fitted.explain(as_polars(here).head(20), method)
@@ -172,7 +172,7 @@ def test_the_model_sees_the_types_of_fit_and_nothing_else(fitted: FasterCE, here
     assert fitted.model.seen == {tuple(as_polars(here).schema.items())}
 
 
-def test_what_comes_back_is_of_the_kind_that_was_asked_about(fitted: FasterCE, here: pd.DataFrame) -> None:
+def test_results_are_tables_of_the_kind_of_the_query(fitted: FasterCE, here: pd.DataFrame) -> None:
     frame = as_polars(here)
     result = fitted.explain(frame.head(20))
     assert result.rows.equals(frame.head(20))
@@ -189,7 +189,7 @@ def test_what_comes_back_is_of_the_kind_that_was_asked_about(fitted: FasterCE, h
     assert table.counterfactuals.num_rows == 3
 
 
-def test_rows_without_an_answer_are_null(fitted: FasterCE, here: pd.DataFrame) -> None:
+def test_rows_without_a_counterfactual_are_null(fitted: FasterCE, here: pd.DataFrame) -> None:
     result = fitted.explain(as_polars(here).head(10), target="yes")
     there = np.asarray(result.status) == "already_target"
     assert there.any()
@@ -197,7 +197,7 @@ def test_rows_without_an_answer_are_null(fitted: FasterCE, here: pd.DataFrame) -
     assert result.counterfactuals.schema == as_polars(here).schema
 
 
-def test_a_row_that_cannot_be_read_is_told_apart(fitted: FasterCE, here: pd.DataFrame) -> None:
+def test_a_row_that_cannot_be_read_is_invalid_input_alone(fitted: FasterCE, here: pd.DataFrame) -> None:
     frame = as_polars(here).head(3).with_columns(age=pl.Series([None, 40, 50]), job=pl.Series(["clerk", "pope", "smith"]))
     result = fitted.explain(frame)
     assert result.status.to_list()[:2] == ["invalid_input", "invalid_input"]
@@ -225,8 +225,8 @@ def test_the_result_is_shown_compared_and_rechecked(fitted: FasterCE, here: pd.D
 def test_drift_update_walk_and_ensemble_take_polars(fitted: FasterCE, here: pd.DataFrame, tmp_path: Any) -> None:
     frame = as_polars(here)
     assert fitted.drift(frame.head(50)).rows == 50
-    asked = fitted.explain(frame.head(1), target="yes" if fitted.explain(frame.head(1)).prediction[0] == "no" else "no")
-    assert fitted.walk(asked.rows) is not None
+    code = fitted.explain(frame.head(1), target="yes" if fitted.explain(frame.head(1)).prediction[0] == "no" else "no")
+    assert fitted.walk(code.rows) is not None
     fitted.save(tmp_path / "saved")
     other = load(tmp_path / "saved", OnlyPolars(), autoencoder=IDENTITY)
     assert other.explain(frame.head(10)).counterfactuals.equals(fitted.explain(frame.head(10)).counterfactuals)

@@ -63,7 +63,7 @@ def test_units_follow_the_number_and_one_has_a_word_of_its_own() -> None:
     assert with_unit("3", "") == "3"
 
 
-def test_values_too_near_for_the_format_are_told_apart() -> None:
+def test_values_too_near_for_the_format_get_more_decimals() -> None:
     feature = Feature("rate", "numeric", lower=0, upper=1, decimals=4, format=".1%")
     assert values(feature, 0.1, [0.2]) == ("10.0\u202f%", ["20.0\u202f%"])
     before, (after,) = values(feature, 0.1001, [0.1002])

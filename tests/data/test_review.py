@@ -49,7 +49,7 @@ def test_every_finding_names_the_line_to_add() -> None:
     frame = table()
     with pytest.warns(SchemaWarning) as warned:
         Schema.infer(frame)
-    said = [str(one.message) for one in warned]
+    messages = [str(one.message) for one in warned]
     for line in (
         "passthrough=['order_no']",
         "X['since'] = pd.to_datetime(X['since'])",
@@ -59,8 +59,8 @@ def test_every_finding_names_the_line_to_add() -> None:
         "constraints=[Derived('left over', \"income - 2 * debt + 10\")]",
         'constraints=[Require("colour_red + colour_blue + colour_green == 1")]',
     ):
-        assert any(text.endswith(f"Add: {line}") for text in said), line
-    assert len(said) == 7
+        assert any(text.endswith(f"Add: {line}") for text in messages), line
+    assert len(messages) == 7
 
 
 def test_the_lines_settle_it() -> None:

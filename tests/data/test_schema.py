@@ -137,7 +137,7 @@ def test_measured_floats_get_four_digits_of_their_range(scale: float, decimals: 
 # --- what the user declares ------------------------------------------------------------------------------------------
 
 
-def test_declared_rules_reach_their_columns_and_no_other() -> None:
+def test_declared_constraints_reach_their_columns_and_no_other() -> None:
     schema = Schema.infer(
         people(), immutable=["job"], increasing=["age", "grade"], decreasing=["income"], ranges={"income": (0, 99.5)}
     )
@@ -180,7 +180,7 @@ def test_a_column_that_is_passed_through_is_not_called_unknown() -> None:
         schema.position("id")
 
 
-def test_asking_a_schema_for_an_unknown_column_gets_the_nearest_name() -> None:
+def test_the_error_for_an_unknown_column_names_the_nearest_one() -> None:
     with pytest.raises(SchemaError, match="Did you mean 'owner'"):
         Schema.infer(people())["ownr"]
 
@@ -342,7 +342,7 @@ def test_a_schema_needs_columns_and_each_once() -> None:
         Schema((Feature("x", "numeric"), Feature("y", "numeric"), Feature("x", "numeric")))
 
 
-def test_a_schema_survives_json() -> None:
+def test_a_schema_is_the_same_after_json() -> None:
     data = people().assign(code=[3, 1, 3], rate=pd.array([0.5, 0.25, 1.0], dtype="Float64"))
     data[5] = pd.Categorical([True, False, True])
     schema = Schema.infer(
@@ -367,7 +367,7 @@ def test_a_feature_with_a_foreign_field_is_refused() -> None:
         Feature.from_dict(fields)
 
 
-def test_rules_stay_with_the_schema_and_survive_json() -> None:
+def test_constraints_stay_with_the_schema_and_are_the_same_after_json() -> None:
     constraints = [c.Range("age", 0, 99), c.If({"job": "clerk"}, then={"income": (0, None)}), c.AtMost(2, name="few")]
     schema = Schema.infer(people(), constraints=constraints)
     assert schema.constraints == tuple(constraints)
@@ -375,11 +375,11 @@ def test_rules_stay_with_the_schema_and_survive_json() -> None:
     assert "constraints" not in Schema.infer(people()).to_dict()
 
 
-def test_a_freed_schema_has_no_rules() -> None:
+def test_an_unconstrained_schema_has_no_constraints() -> None:
     assert Schema.infer(people(), constraints=[c.AtMost(2)]).unconstrained() == Schema.infer(people())
 
 
-def test_a_rule_about_no_column_is_refused_at_once() -> None:
+def test_a_constraint_about_no_column_is_refused_at_once() -> None:
     with pytest.raises(SchemaError, match=r"^The constraint 'aeg may only go up' must name known columns: .*'age'\?$"):
         Schema.infer(people(), constraints=[c.OnlyUp("aeg")])
 
@@ -402,12 +402,12 @@ def test_missing_values_seen_may_stay_and_appear_only_where_named() -> None:
     assert schema["job"].categories == ("clerk", "nurse")
 
 
-def test_missing_is_kept_in_a_dictionary_and_never_where_it_is_not_said() -> None:
+def test_missing_is_kept_in_a_dictionary_and_never_where_it_is_left_out() -> None:
     schema = Schema.infer(pd.DataFrame({"a": [1.0, np.nan], "b": [1.0, 2.0]}))
     assert Schema.from_dict(schema.to_dict()) == schema
-    said = schema.to_dict()["features"][0]
-    del said["missing"]
-    assert Feature.from_dict(said).missing == "never"
+    to_json = schema.to_dict()["features"][0]
+    del to_json["missing"]
+    assert Feature.from_dict(to_json).missing == "never"
 
 
 def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None:
@@ -420,7 +420,7 @@ def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "fault"),
     [
         ("mutable", "no", "mutable must be true or false"),
         ("integer", 1, "integer must be true or false"),
@@ -429,8 +429,8 @@ def test_a_wrong_word_for_missing_or_an_unknown_column_gets_a_sentence() -> None
         ("lower", "0", "lower must be a number"),
     ],
 )
-def test_a_field_of_another_type_is_not_guessed_at(field: str, value: object, told: str) -> None:
+def test_a_field_of_another_type_is_not_guessed_at(field: str, value: object, fault: str) -> None:
     described = Schema.infer(pd.DataFrame({"age": [1, 2]})).to_dict()
     described["features"][0][field] = value
-    with pytest.raises(SchemaError, match=told):
+    with pytest.raises(SchemaError, match=fault):
         Schema.from_dict(described)

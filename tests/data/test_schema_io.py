@@ -68,7 +68,7 @@ def test_the_bundled_schemas_come_back(name: str, tmp_path: Path) -> None:
     assert load_schema(tmp_path / "schema.yml") == schema
 
 
-def test_rules_go_along(tmp_path: Path) -> None:
+def test_constraints_are_in_the_file(tmp_path: Path) -> None:
     people = pd.DataFrame({"age": [25, 40, 61], "housing": ["own", "rent", "own"], "income": [1.5, 2.25, 3.0]})
     constraints = [OnlyUp("age"), Require("income <= age"), If({"housing": "own"}, then={"income": (2, None)})]
     schema = Schema.infer(people, constraints=constraints)
@@ -94,7 +94,7 @@ def test_an_edited_range_is_a_promise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "told"),
+    ("about", "message"),
     [
         ({"kind": "number"}, "must have a kind, one of 'numeric', 'categorical'; got 'number'"),
         ({"kind": "numeric", "observed": [1, 2], "chnage": "up"}, "Did you mean 'change'?"),
@@ -113,19 +113,19 @@ def test_an_edited_range_is_a_promise() -> None:
         ("numeric", "must have entries for its kind"),
     ],
 )
-def test_what_is_mistyped_is_told_with_its_column(about: Any, told: str) -> None:
-    with pytest.raises(SchemaError, match=told) as caught:
+def test_what_is_mistyped_is_reported_with_its_column(about: Any, message: str) -> None:
+    with pytest.raises(SchemaError, match=message) as caught:
         restore({"columns": {"age": about}})
     assert "'age'" in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [[], "age", {"features": []}, {"columns": []}, None])
-def test_something_else_is_told(content: Any) -> None:
+def test_something_else_is_reported(content: Any) -> None:
     with pytest.raises(SchemaError, match="must have a list of columns"):
         restore(content)
 
 
-def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"that ends in .*got 'schema.txt'"):
         load_schema(tmp_path / "schema.txt")
     with pytest.raises(InputError, match="file that can be read"):
@@ -144,7 +144,7 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         load_schema(wrong)
 
 
-def test_dates_and_passthrough_columns_survive_a_file(tmp_path: Path) -> None:
+def test_dates_and_passthrough_columns_are_the_same_after_a_file(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {
             "start": pd.to_datetime(["2020-01-01", "2021-06-30"]),

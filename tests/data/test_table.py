@@ -184,7 +184,7 @@ def with_cell(name: str, row: int, value: Any, **constraints: Any) -> tuple[Tabl
         ("age", 1e300, "Column 'age' must be a whole number below 2**53; got 1e+300 (row 1)."),
     ],
 )
-def test_a_bad_cell_is_told_in_a_sentence_and_leaves_the_other_rows_alone(name: str, value: Any, sentence: str) -> None:
+def test_a_bad_cell_is_reported_in_a_sentence_and_leaves_the_other_rows_alone(name: str, value: Any, sentence: str) -> None:
     table, rows = with_cell(name, 1, value, ranges={"income": (0, 9)})
     reading = table.read(rows)
     assert {row: problem.text() for row, problem in reading.problems.items()} == {1: sentence}
@@ -225,7 +225,7 @@ def test_missing_categories_of_every_dtype_are_noticed(dtype: Any) -> None:
     assert reading.codes[2, 2] == 2
 
 
-def test_the_row_is_named_by_its_place_and_the_first_bad_column_is_told() -> None:
+def test_the_row_is_named_by_its_position_and_the_first_bad_column_is_reported() -> None:
     rows = people().set_axis(["a", "b", "c"])
     rows["income"] = [np.nan, 1.0, np.inf]
     rows["job"] = ["clerk", "nurse", "baker"]
@@ -445,7 +445,7 @@ def test_nothing_found_is_all_gaps() -> None:
         pd.CategoricalDtype([True, False]),
     ],
 )
-def test_dtypes_survive_json(dtype: Any) -> None:
+def test_dtypes_are_the_same_after_json(dtype: Any) -> None:
     dtype = pd.api.types.pandas_dtype(dtype)
     table = Table(Schema.infer(pd.DataFrame({"x": [1]})), (dtype,))
     restored = Table.from_dict(table.schema, json.loads(json.dumps(table.to_dict())))
@@ -564,7 +564,7 @@ def test_a_table_that_a_model_changes_leaves_later_tables_as_they_were() -> None
     assert_frame_equal(table.frame(codes), before)
 
 
-def test_kept_columns_are_told_apart_by_feature_and_category() -> None:
+def test_kept_columns_are_found_by_feature_and_category() -> None:
     X = pd.DataFrame({"a": ["x", "y", "z"], "b": ["y", "x", "y"], "n": [1, 2, 3]})
     table = table_like(X)
     codes = table.read(X).codes

@@ -228,7 +228,7 @@ def test_lending_club_facts(lending: Dataset) -> None:
     assert lending.X["loan_amount"].mean() == pytest.approx(16_361.92, abs=5e-3)
 
 
-def test_lending_club_leaves_out_what_gives_the_answer_away(lending: Dataset) -> None:
+def test_lending_club_leaves_out_what_gives_the_outcome_away(lending: Dataset) -> None:
     left_out = {name for name in lending.raw.columns if name not in lending.X.columns}
     afterwards = {"balance", "paid_total", "paid_principal", "paid_interest", "paid_late_fees"}
     assert left_out == afterwards | {"emp_title", "loan_status"}

@@ -16,7 +16,7 @@ def test_the_page_about_change_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert not checked.holds.all(), "the page shows repairs"
 
 
-def test_the_page_about_answers_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_about_results_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names = run_page("answers.md")
     surer, lower, options = names["surer"], names["lower"], names["options"]
     assert (surer.to_frame()["new_score"] >= 0.7).all()

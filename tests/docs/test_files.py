@@ -14,10 +14,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "files.md"
 def test_the_page_about_files_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = PAGE.read_text()
     names = run_page("files.md")
-    answers = names["answers"]
-    assert answers["row"].nunique() == len(names["training"]) == sum(names["sizes"]) == 60
-    assert answers["id"].tolist() == (answers["row"] + 1000).tolist()
+    lines = names["answers"]
+    assert lines["row"].nunique() == len(names["training"]) == sum(names["sizes"]) == 60
+    assert lines["id"].tolist() == (lines["row"] + 1000).tolist()
     assert "60 rows in" in capsys.readouterr().out
-    told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
+    documented = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
     ours = {name for name in schema(names["explainer"]).names if not name.startswith("cf_")}
-    assert ours <= told, "every column is described"
+    assert ours <= documented, "every column is described"

@@ -53,7 +53,7 @@ def test_models_behind_http(data: Any, model: Any) -> None:
     from tests.models.http.server import serving, table
 
     refused = data.X[model.predict(data.X) == "bad"].head(5)
-    with serving(lambda asked: {"predictions": model.predict_proba(table(asked)).tolist()}) as far:
+    with serving(lambda request: {"predictions": model.predict_proba(table(request)).tolist()}) as far:
         names = run_page("http.md", {"url": far.url, "token": "abc", "data": data, "refused": refused})
         assert far.usage[0].headers["authorization"] == "Bearer abc"
         names["model"].close()

@@ -93,10 +93,10 @@ def test_the_command_line_has_what_its_page_says() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     options = [option for command in commands.values() for option in command.params]
     known = {name for option in options for name in (*option.opts, *option.secondary_opts)}
-    said = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", page)) - {"--help", "--install-completion", "-c"}
-    assert sorted(said - known) == []
+    documented = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", page)) - {"--help", "--install-completion", "-c"}
+    assert sorted(documented - known) == []
     named = [(*option.opts, *option.secondary_opts) for option in options if option.opts[0].startswith("--")]
-    silent = [names[0] for names in named if not said.intersection(names)]
+    silent = [names[0] for names in named if not documented.intersection(names)]
     assert silent == []
     assert [name for name in commands if f"fasterce {name}" not in page] == []
     codes = re.findall(r"^\| (\d+) \|", page, re.MULTILINE)

@@ -65,17 +65,17 @@ def unfair_explainer() -> FasterCE:
 
 
 def refused(explainer: FasterCE, rows: int = 200) -> pd.DataFrame:
-    asked = people(seed=1)
-    return asked[explainer.model(asked) == "no"].head(rows)
+    queries = people(seed=1)
+    return queries[explainer.model(queries) == "no"].head(rows)
 
 
 @pytest.fixture(scope="module")
-def fair_answers(fair_explainer: FasterCE) -> Explanation:
+def fair_costs(fair_explainer: FasterCE) -> Explanation:
     return fair_explainer.explain(refused(fair_explainer))
 
 
 @pytest.fixture(scope="module")
-def unfair_answers(unfair_explainer: FasterCE) -> Explanation:
+def unfair_costs(unfair_explainer: FasterCE) -> Explanation:
     return unfair_explainer.explain(refused(unfair_explainer))
 
 
@@ -96,10 +96,10 @@ def by_hand(
     words = list(status) if status else ["none_found" if value is None else "found" for value in distance]
     plain = pd.Series("", index=rows.index)
     paid = np.array([value for value in distance if value is not None], dtype=float)
-    answers = CounterfactualArrays(
+    explained = CounterfactualArrays(
         query, np.zeros_like(query), np.full(len(query), "closest", dtype=object), before, codes, paid
     )
-    return Explanation(rows, pd.Series(words), plain, plain, plain, answers, table, ModelUsage(1, len(rows)), 0.1)
+    return Explanation(rows, pd.Series(words), plain, plain, plain, explained, table, ModelUsage(1, len(rows)), 0.1)
 
 
 def line(frame: pd.DataFrame, **where: Any) -> pd.Series:
@@ -109,11 +109,11 @@ def line(frame: pd.DataFrame, **where: Any) -> pd.Series:
 
 
 def sentence(caught: pytest.ExceptionInfo[BaseException]) -> str:
-    said = str(caught.value)
+    text = str(caught.value)
     assert isinstance(caught.value, FasterCEError)
-    assert "\n" not in said
-    assert said.endswith((".", "?"))
-    return said
+    assert "\n" not in text
+    assert text.endswith((".", "?"))
+    return text
 
 
 # Angles
@@ -153,7 +153,7 @@ def test_of_more_classes_each_has_a_line() -> None:
     assert set(frame[frame["kind"] == "prediction"]["other_category"]) == {"low", "mid", "high"}
 
 
-def test_a_twin_of_the_outcome_stands_at_a_small_angle(fair_explainer: FasterCE) -> None:
+def test_a_copy_of_the_outcome_has_a_small_angle(fair_explainer: FasterCE) -> None:
     pay = line(angles(fair_explainer, ["pay"]).frame, kind="prediction")
     assert pay["degrees"] < 45
     assert pay["telling"]
@@ -220,7 +220,7 @@ def test_fit_is_high_where_the_latent_space_is_the_data_itself(fair_explainer: F
 
 
 @given(dimensions=st.integers(2, 40))
-def test_random_directions_lie_within_the_chance_range_as_often_as_said(dimensions: int) -> None:
+def test_random_directions_lie_within_the_chance_range_as_often_as_documented(dimensions: int) -> None:
     drawn = np.random.default_rng(dimensions).normal(size=(2, 4000, dimensions))
     first, second = drawn / np.linalg.norm(drawn, axis=2, keepdims=True)
     degrees = np.degrees(np.arccos((first * second).sum(axis=1)))
@@ -265,23 +265,23 @@ def test_one_name_is_a_list_of_one(fair_explainer: FasterCE) -> None:
 
 
 def test_the_gap_tells_a_model_that_looks_at_sex_from_one_that_does_not(
-    fair_answers: Explanation, unfair_answers: Explanation
+    fair_costs: Explanation, unfair_costs: Explanation
 ) -> None:
-    def women_pay_more(answers: Explanation) -> tuple[float, float]:
+    def women_pay_more(explained: Explanation) -> tuple[float, float]:
         """The interval of women's costs minus men's, whoever is more."""
-        frame = recourse_gap(answers, "sex").frame
+        frame = recourse_gap(explained, "sex").frame
         other = frame[~frame["reference"]].iloc[0]
         low, high = other["difference_low"], other["difference_high"]
         return (low, high) if other["group"] == "f" else (-high, -low)
 
-    assert women_pay_more(unfair_answers)[0] > 0.05
-    low, high = women_pay_more(fair_answers)
+    assert women_pay_more(unfair_costs)[0] > 0.05
+    low, high = women_pay_more(fair_costs)
     assert low < 0 < high
 
 
-def test_costs_are_those_of_the_best_answers(unfair_answers: Explanation) -> None:
-    frame = recourse_gap(unfair_answers, "sex").frame
-    best = unfair_answers.to_frame().query("rank == 0")
+def test_costs_are_those_of_the_best_counterfactuals(unfair_costs: Explanation) -> None:
+    frame = recourse_gap(unfair_costs, "sex").frame
+    best = unfair_costs.to_frame().query("rank == 0")
     for label in "fm":
         costs = best.loc[(best["sex"] == label).to_numpy(), "distance"]
         one = line(frame, group=label)
@@ -290,12 +290,12 @@ def test_costs_are_those_of_the_best_answers(unfair_answers: Explanation) -> Non
         assert one["median_low"] <= one["median"] <= one["median_high"]
 
 
-def test_permuting_rows_changes_nothing(unfair_explainer: FasterCE, unfair_answers: Explanation) -> None:
-    rows = unfair_answers.rows
+def test_permuting_rows_changes_nothing(unfair_explainer: FasterCE, unfair_costs: Explanation) -> None:
+    rows = unfair_costs.rows
     other = unfair_explainer.explain(rows.sample(frac=1, random_state=3))
     groups = pd.Series(np.where(np.arange(len(rows)) % 3 == 0, "x", "y"), index=rows.index, name="third")
     for given_groups in ("sex", "age", groups, {"a": groups, "b": rows["hours"]}):
-        ours, theirs = recourse_gap(unfair_answers, given_groups), recourse_gap(other, given_groups)
+        ours, theirs = recourse_gap(unfair_costs, given_groups), recourse_gap(other, given_groups)
         pd.testing.assert_frame_equal(ours.frame, theirs.frame, check_exact=True)
 
 
@@ -312,8 +312,8 @@ def test_the_interval_covers_a_known_difference_about_as_often_as_it_says() -> N
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_one_nearly() -> None:
-    answers = by_hand(["a", "b"] * 20, np.linspace(0, 1, 40))
-    one, again, other = (recourse_gap(answers, "kind", seed=seed).frame for seed in (1, 1, 2))
+    explained = by_hand(["a", "b"] * 20, np.linspace(0, 1, 40))
+    one, again, other = (recourse_gap(explained, "kind", seed=seed).frame for seed in (1, 1, 2))
     pd.testing.assert_frame_equal(one, again, check_exact=True)
     assert one["mean_low"].tolist() != other["mean_low"].tolist()
     assert one["mean_low"].tolist() == pytest.approx(other["mean_low"].tolist(), abs=0.05)
@@ -322,8 +322,8 @@ def test_the_same_seed_gives_the_same_interval_and_another_one_nearly() -> None:
 def test_rows_without_recourse_count_and_rows_that_need_none_do_not() -> None:
     distance = [0.2, 0.4] * 6 + [None, None, None, None]
     status = ["found"] * 12 + ["none_found", "stopped", "already_target", "invalid_input"]
-    answers = by_hand(["a", "b"] * 8, distance, status)
-    result = recourse_gap(answers, "kind")
+    explained = by_hand(["a", "b"] * 8, distance, status)
+    result = recourse_gap(explained, "kind")
     first, second = (line(result.frame, group=label) for label in "ab")
     assert (first["rows"], first["found"], first["left_out"]) == (7, 6, 1)
     assert first["share_found"] == pytest.approx(6 / 7)
@@ -334,18 +334,18 @@ def test_rows_without_recourse_count_and_rows_that_need_none_do_not() -> None:
     assert result.stopped == 1
 
 
-def test_the_share_of_answers_that_change_the_attribute_is_told(unfair_answers: Explanation) -> None:
-    answers = by_hand(["a", "b"] * 5, [0.1] * 10, changed=[0, 2])
-    assert recourse_gap(answers, "kind").frame["changes_it"].tolist() == [0.4, 0.0]
-    assert recourse_gap(unfair_answers, "sex").frame["changes_it"].tolist() == [0.0, 0.0]
+def test_the_share_of_counterfactuals_that_change_the_attribute_is_reported(unfair_costs: Explanation) -> None:
+    explained = by_hand(["a", "b"] * 5, [0.1] * 10, changed=[0, 2])
+    assert recourse_gap(explained, "kind").frame["changes_it"].tolist() == [0.4, 0.0]
+    assert recourse_gap(unfair_costs, "sex").frame["changes_it"].tolist() == [0.0, 0.0]
     outside = pd.Series(["x", "y"] * 5, name="faith")
-    assert recourse_gap(answers, outside).frame["changes_it"].isna().all()
+    assert recourse_gap(explained, outside).frame["changes_it"].isna().all()
 
 
 def test_a_group_of_few_is_shown_without_an_interval() -> None:
-    answers = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
+    explained = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
     groups = pd.Series(["x"] * 8 + ["y"] * 4)
-    frame = recourse_gap(answers, groups).frame
+    frame = recourse_gap(explained, groups).frame
     few, many = line(frame, group="y"), line(frame, group="x")
     assert few["few"]
     assert few["mean"] == pytest.approx(0.15)
@@ -356,7 +356,7 @@ def test_a_group_of_few_is_shown_without_an_interval() -> None:
     assert many["mean_low"] < many["mean_high"]
 
 
-def test_a_group_without_any_answer_is_shown() -> None:
+def test_a_group_without_any_counterfactual_is_shown() -> None:
     frame = recourse_gap(by_hand(["a", "b"] * 6, [0.1, None] * 6), "kind").frame
     none = line(frame, group="b")
     assert (none["rows"], none["found"], none["share_found"], none["share_without"]) == (6, 0, 0.0, 1.0)
@@ -366,29 +366,29 @@ def test_a_group_without_any_answer_is_shown() -> None:
 
 @pytest.mark.parametrize("dtype", [object, "string", "category"])
 def test_missing_labels_are_a_group(dtype: str) -> None:
-    answers = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
+    explained = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
     groups = pd.Series(["x"] * 5 + [None] * 7, dtype=dtype)
-    frame = recourse_gap(answers, groups).frame
+    frame = recourse_gap(explained, groups).frame
     assert frame["group"].tolist() == ["x", "missing"]
     assert frame["rows"].tolist() == [5, 7]
 
 
 def test_a_group_called_missing_is_not_mixed_with_missing_labels() -> None:
-    answers = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
-    frame = recourse_gap(answers, pd.Series(["missing"] * 5 + [None] * 7, dtype=object)).frame
+    explained = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
+    frame = recourse_gap(explained, pd.Series(["missing"] * 5 + [None] * 7, dtype=object)).frame
     assert frame["rows"].tolist() == [5, 7]
     assert frame["group"].is_unique
 
 
 def test_numbers_are_cut_into_bands_and_few_values_are_not() -> None:
-    answers = by_hand(["a", "b"] * 20, np.linspace(0.1, 0.5, 40))
+    explained = by_hand(["a", "b"] * 20, np.linspace(0.1, 0.5, 40))
     ages = pd.Series(np.arange(40.0) + 20, name="age")
     ages[0] = np.nan
-    frame = recourse_gap(answers, ages, bands=3).frame
+    frame = recourse_gap(explained, ages, bands=3).frame
     assert frame["group"].tolist() == ["21 – 33", "34 – 46", "47 – 59", "missing"]
     assert frame["rows"].tolist() == [13, 13, 13, 1]
-    assert recourse_gap(answers, pd.Series([0, 1] * 20)).frame["group"].tolist() == [0, 1]
-    assert recourse_gap(answers, pd.Series([True, False] * 20)).frame["group"].tolist() == [False, True]
+    assert recourse_gap(explained, pd.Series([0, 1] * 20)).frame["group"].tolist() == [0, 1]
+    assert recourse_gap(explained, pd.Series([True, False] * 20)).frame["group"].tolist() == [False, True]
 
 
 @given(
@@ -396,10 +396,10 @@ def test_numbers_are_cut_into_bands_and_few_values_are_not() -> None:
     bands=st.integers(2, 6),
 )
 def test_every_row_is_in_one_band_and_bands_do_not_overlap(values: list[float], bands: int) -> None:
-    answers = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
+    explained = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
     series = pd.Series(values)
     try:
-        frame = recourse_gap(answers, series, bands=bands, n_boot=100).frame
+        frame = recourse_gap(explained, series, bands=bands, n_boot=100).frame
     except InputError:
         assert series.nunique(dropna=False) < 2
         return
@@ -410,9 +410,9 @@ def test_every_row_is_in_one_band_and_bands_do_not_overlap(values: list[float], 
 
 @pytest.mark.parametrize("often", [0, 9])
 def test_a_value_most_people_share_is_a_band_of_its_own(often: int) -> None:
-    answers = by_hand(["a", "b"] * 20, [0.1] * 40)
+    explained = by_hand(["a", "b"] * 20, [0.1] * 40)
     groups = pd.Series([often] * 34 + [3, 4, 5, 6, 7, 8])
-    shared = line(recourse_gap(answers, groups).frame, rows=34)
+    shared = line(recourse_gap(explained, groups).frame, rows=34)
     assert shared["group"] == str(often)
 
 
@@ -428,33 +428,33 @@ def test_rows_that_could_not_be_read_are_counted_and_do_not_stop_the_others(unfa
 
 
 def test_ordered_categories_keep_their_order() -> None:
-    answers = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
+    explained = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
     grades = pd.Categorical(["low", "mid", "high"] * 4, ["low", "mid", "high", "never"], ordered=True)
-    assert recourse_gap(answers, pd.Series(grades)).frame["group"].tolist() == ["low", "mid", "high"]
+    assert recourse_gap(explained, pd.Series(grades)).frame["group"].tolist() == ["low", "mid", "high"]
 
 
 def test_a_series_is_aligned_by_its_index() -> None:
-    answers = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
-    turned = answers.rows["kind"].sample(frac=1, random_state=0).rename("kind")
-    pd.testing.assert_frame_equal(recourse_gap(answers, turned).frame, recourse_gap(answers, "kind").frame)
+    explained = by_hand(["a", "b"] * 6, [0.1, 0.2] * 6)
+    turned = explained.rows["kind"].sample(frac=1, random_state=0).rename("kind")
+    pd.testing.assert_frame_equal(recourse_gap(explained, turned).frame, recourse_gap(explained, "kind").frame)
 
 
-def test_several_attributes_stand_below_each_other(unfair_answers: Explanation) -> None:
-    frame = recourse_gap(unfair_answers, ["sex", "town"]).frame
+def test_several_attributes_stand_below_each_other(unfair_costs: Explanation) -> None:
+    frame = recourse_gap(unfair_costs, ["sex", "town"]).frame
     assert frame["attribute"].tolist() == ["sex"] * 2 + ["town"] * 3
     assert frame.groupby("attribute")["reference"].sum().tolist() == [1, 1]
-    alone = recourse_gap(unfair_answers, "town").frame
+    alone = recourse_gap(unfair_costs, "town").frame
     pd.testing.assert_frame_equal(frame[2:].reset_index(drop=True), alone, check_exact=True)
 
 
 def test_costs_can_be_features_changed_or_ones_own() -> None:
-    answers = by_hand(["a", "b"] * 5, [0.1] * 10, changed=[0, 2, 4, 6, 8])
-    assert recourse_gap(answers, "kind", measure="n_changed").frame["mean"].tolist() == [2.0, 1.0]
+    explained = by_hand(["a", "b"] * 5, [0.1] * 10, changed=[0, 2, 4, 6, 8])
+    assert recourse_gap(explained, "kind", measure="n_changed").frame["mean"].tolist() == [2.0, 1.0]
 
     def pay_rise(before: pd.DataFrame, after: pd.DataFrame) -> pd.Series:
         return (after["pay"] - before["pay"]).abs()
 
-    result = recourse_gap(answers, "kind", measure=pay_rise)
+    result = recourse_gap(explained, "kind", measure=pay_rise)
     assert result.frame["mean"].tolist() == [1.0, (1 + 1 + 1 + 1 + 9) / 5]
     assert result.measure == "pay_rise"
 

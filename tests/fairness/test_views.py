@@ -18,9 +18,9 @@ HOSTILE = "<script>alert('$x_$')</script>"
 @pytest.fixture
 def gap(build):
     rows = pd.DataFrame({"faith": ["a", "b"] * 10 + [HOSTILE] * 2, "pay": np.arange(22)})
-    answers = [(k, "line", {"pay": (k + 1) % 22}, 0.2 + 0.3 * (k % 2)) for k in range(20)]
+    counterfactuals = [(k, "line", {"pay": (k + 1) % 22}, 0.2 + 0.3 * (k % 2)) for k in range(20)]
     none = {20: ("none_found", "None."), 21: ("already_target", "")}
-    return recourse_gap(build(rows, answers, verdicts=none), ["faith"])
+    return recourse_gap(build(rows, counterfactuals, verdicts=none), ["faith"])
 
 
 def a_pair(protected, category, kind, other, other_category, degrees, fit=0.9, mirror=False):
@@ -54,8 +54,8 @@ def result(request):
     return request.getfixturevalue(request.param)
 
 
-def plain(said):
-    return " ".join(str(said).split())
+def plain(words):
+    return " ".join(str(words).split())
 
 
 def labels(figure):
@@ -71,8 +71,8 @@ def test_the_caution_stands_with_every_rendering(result):
     pytest.importorskip("matplotlib")
     page = io.StringIO()
     Console(file=page, width=90).print(result)
-    for said in (str(result), page.getvalue(), result._repr_html_(), everything(result.plot())):
-        assert plain(result.caution) in plain(said)
+    for words in (str(result), page.getvalue(), result._repr_html_(), everything(result.plot())):
+        assert plain(result.caution) in plain(words)
 
 
 def test_nobodys_data_runs_on_the_page(result):
@@ -89,7 +89,7 @@ def test_angles_are_read_for_the_reader(angles):
     assert any(line.endswith("go together") for line in lines)
 
 
-def test_many_angles_are_cut_to_the_furthest_and_it_is_said(angles):
+def test_many_angles_are_cut_to_the_furthest_which_the_caption_reports(angles):
     assert "the 12 angles of 23 furthest from 90°" in str(angles)
     assert "f19" in str(angles)
     assert "f1 " not in str(angles)
@@ -101,13 +101,13 @@ def test_many_angles_are_cut_to_the_furthest_and_it_is_said(angles):
 def test_a_gap_is_shown_with_its_interval_its_flags_and_who_was_left_out(gap):
     page = io.StringIO()
     Console(file=page, width=160).print(gap)
-    said = plain(page.getvalue())
-    assert "a * 10 100% (72–100%) 0.2 (0.2 to 0.2) 0.2 0%" in said
-    assert "b 10 100% (72–100%) 0.5 (0.5 to 0.5) 0.5 +0.3 (+0.3 to +0.3) 0%" in said
-    assert "† fewer than 5 rows" in said
-    assert "fewer than 20 counterfactuals" in said
-    assert "Left out: 1 already_target." in said
-    assert "</script> †" in said
+    words = plain(page.getvalue())
+    assert "a * 10 100% (72–100%) 0.2 (0.2 to 0.2) 0.2 0%" in words
+    assert "b 10 100% (72–100%) 0.5 (0.5 to 0.5) 0.5 +0.3 (+0.3 to +0.3) 0%" in words
+    assert "† fewer than 5 rows" in words
+    assert "fewer than 20 counterfactuals" in words
+    assert "Left out: 1 already_target." in words
+    assert "</script> †" in words
 
 
 def test_the_gaps_dots_and_whiskers_stand_where_the_numbers_are(gap):
@@ -139,9 +139,9 @@ def test_both_figures_can_share_one_with_others(angles, gap):
     left, right = figure.subplots(1, 2)
     assert angles.plot(left) is figure
     assert gap.plot(right) is figure
-    said = plain(everything(figure))
-    assert plain(angles.caution) in said
-    assert plain(gap.caution) in said
+    words = plain(everything(figure))
+    assert plain(angles.caution) in words
+    assert plain(gap.caution) in words
 
 
 def test_figures_leave_pyplot_alone(result):

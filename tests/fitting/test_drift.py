@@ -86,7 +86,7 @@ def test_it_is_shown_in_a_terminal_and_as_html(explainer: FasterCE) -> None:
     assert "<script" not in explainer.drift(people(50, 2))._repr_html_()
 
 
-def test_rows_that_cannot_be_read_are_counted_and_said(explainer: FasterCE) -> None:
+def test_rows_that_cannot_be_read_are_counted_and_reported(explainer: FasterCE) -> None:
     rows = people(100, 3)
     rows.loc[[4, 7], "job"] = "pilot"
     report = explainer.drift(rows)
@@ -98,7 +98,7 @@ def test_rows_that_cannot_be_read_are_counted_and_said(explainer: FasterCE) -> N
     assert "'pilot'" in str(report)
 
 
-def test_an_autoencoder_and_a_copy_that_no_longer_fit_are_said(explainer: FasterCE) -> None:
+def test_an_autoencoder_and_a_surrogate_that_no_longer_fit_are_reported(explainer: FasterCE) -> None:
     strange = people(400, 5)
     strange["income"] = np.where(np.arange(400) % 2, 900.0, -700.0)
     report = explainer.drift(strange)

@@ -98,7 +98,7 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check_answers(explainer: FasterCE, model: Any) -> None:
+def check_counterfactuals(explainer: FasterCE, model: Any) -> None:
     result = explainer.explain(REFUSED, target="yes")
     assert set(result.status) <= {"found", "already_target"}
     found = (result.status == "found").to_numpy()
@@ -128,7 +128,7 @@ def test_more_rows_with_gaps_train_nothing_and_are_counted(explainer: FasterCE, 
     feature = explainer.schema_["income"]
     assert (feature.lower, feature.upper) == (everyone["income"].min(), 300.0)
     assert feature.missing == "stay"
-    check_answers(explainer, MODEL)
+    check_counterfactuals(explainer, MODEL)
 
 
 def test_the_profile_is_that_of_a_fit_of_everything(explainer: FasterCE) -> None:
@@ -162,7 +162,7 @@ def test_a_column_that_goes_missing_altogether_can_be_folded_in(saved: Path, for
     assert explainer.state_.statistics.mean[1] == pytest.approx(START["income"].mean())
     assert (profile.levels != MISSING).all()
     assert (explainer.schema_["income"].lower, explainer.schema_["income"].upper) == (profile.low[1], profile.high[1])
-    check_answers(explainer, MODEL)
+    check_counterfactuals(explainer, MODEL)
 
 
 def gaps_rebuilt(explainer: FasterCE) -> float:
@@ -180,7 +180,7 @@ def test_a_new_category_widens_the_network_and_gaps_are_still_rebuilt(explainer:
     report = explainer.update(new)
     assert (explainer.state_.search.codec.width, report.epochs > 0) == (width + 1, True)
     assert gaps_rebuilt(explainer) > before - 0.03
-    check_answers(explainer, MODEL)
+    check_counterfactuals(explainer, MODEL)
 
 
 def test_a_new_model_must_take_missing_values_too(explainer: FasterCE) -> None:
@@ -196,7 +196,7 @@ def test_a_new_model_must_take_missing_values_too(explainer: FasterCE) -> None:
         explainer.update(people(50, 7), model=fussy)
     assert explainer.state_.search is before
     explainer.update(people(50, 7), model=LATER)
-    check_answers(explainer, LATER)
+    check_counterfactuals(explainer, LATER)
 
 
 def test_a_gap_where_there_was_none_needs_another_fit(explainer: FasterCE) -> None:
@@ -247,7 +247,7 @@ def test_after_folding_it_in_it_is_drift_no_longer(explainer: FasterCE) -> None:
 
 
 @pytest.mark.parametrize("as_table", [False, True])
-def test_answers_with_gaps_are_checked_and_repaired(explainer: FasterCE, as_table: bool) -> None:
+def test_counterfactuals_with_missing_values_are_checked_and_repaired(explainer: FasterCE, as_table: bool) -> None:
     result = explainer.explain(REFUSED, target="yes")
     issued = result.to_frame()
     assert issued[list(REFUSED.columns)].isna().any(axis=None), "some gaps stay"

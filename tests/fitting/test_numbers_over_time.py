@@ -72,14 +72,14 @@ def test_the_same_predictions_are_no_drift(explainer: FasterCE) -> None:
     assert report.classes["then"].between(0.08, 0.12).all()
 
 
-def test_other_predictions_are_told_in_the_models_own_numbers(explainer: FasterCE) -> None:
+def test_other_predictions_are_reported_in_the_models_own_numbers(explainer: FasterCE) -> None:
     rows = people(400, 1, shift=1.0)
     report = explainer.drift(rows)
     assert report.class_shift.drifted
     assert "the model's predictions are distributed differently" in report.verdict
-    said = predicted(explainer.model, rows)
+    predictions = predicted(explainer.model, rows)
     for span, share in report.classes["now"].items():
-        assert share == pytest.approx(np.mean((said >= span.left) & (said < span.right)), abs=0.006)
+        assert share == pytest.approx(np.mean((predictions >= span.left) & (predictions < span.right)), abs=0.006)
     middle = float(np.median(predicted(explainer.model, START)))
     assert report.classes.index[5].left == pytest.approx(middle, abs=0.5)
     above = f"{report.classes['now'].iloc[5:].sum():.1%}"
@@ -134,7 +134,7 @@ def test_a_new_model_is_read_anew(explainer: FasterCE) -> None:
     assert ((meaner(found) >= 70) & (meaner(found) <= 75)).all()
 
 
-def test_a_new_model_may_answer_classes(saved: tuple[Path, Any]) -> None:
+def test_a_new_model_may_predict_classes(saved: tuple[Path, Any]) -> None:
     explainer = load(*saved, autoencoder=SAME)
     with pytest.raises(ModelError, match="one finite number per row"):
         explainer.update(people(50, 1), model=truth)

@@ -63,7 +63,7 @@ def test_what_broke_is_repaired_near_what_was_promised(explainer: FasterCE, issu
     assert all(differs)
 
 
-def test_repairs_hold_to_the_rules_of_the_first_call(explainer: FasterCE) -> None:
+def test_repairs_satisfy_the_constraints_of_the_first_call(explainer: FasterCE) -> None:
     options: dict[str, Any] = {
         "features_to_vary": ["income", "age", "job"],
         "permitted_range": {"income": (0, 75), "job": ["clerk", "nurse"]},
@@ -107,7 +107,7 @@ def test_a_step_back_is_left_to_explaining_anew(explainer: FasterCE) -> None:
     assert checked.counterfactuals["age"].between(25, 35).all()
 
 
-def test_rows_that_need_it_no_longer_are_said_so(explainer: FasterCE, issued: Explanation) -> None:
+def test_rows_that_need_no_counterfactual_any_longer_have_a_status(explainer: FasterCE, issued: Explanation) -> None:
     checked = explainer.recheck(issued, lenient)
     needless = lenient(ROWS) == "yes"
     assert 0 < needless.sum() < len(ROWS)
@@ -116,7 +116,7 @@ def test_rows_that_need_it_no_longer_are_said_so(explainer: FasterCE, issued: Ex
     assert checked.usage.calls == 1
 
 
-def test_several_answers_a_row_keep_their_places(explainer: FasterCE) -> None:
+def test_several_counterfactuals_per_row_keep_their_positions(explainer: FasterCE) -> None:
     before = explainer.explain(ROWS.head(8), "all", target="yes", n=2)
     checked = explainer.recheck(before, lambda frame: truth(frame, 60.0))
     lines = before.to_frame()
@@ -176,7 +176,7 @@ def test_it_is_shown(explainer: FasterCE, issued: Explanation) -> None:
     assert "differs" in console.export_text()
 
 
-def test_nothing_issued_nothing_asked(explainer: FasterCE) -> None:
+def test_nothing_issued_calls_no_model(explainer: FasterCE) -> None:
     already = explainer.explain(START[truth(START) == "yes"].head(3), target="yes")
     checked = explainer.recheck(already)
     assert len(checked) == 0
@@ -185,7 +185,7 @@ def test_nothing_issued_nothing_asked(explainer: FasterCE) -> None:
     assert "0 of 0" in str(checked)
 
 
-def test_a_model_that_fails_is_said_line_by_line(explainer: FasterCE, issued: Explanation) -> None:
+def test_a_model_that_fails_is_reported_line_by_line(explainer: FasterCE, issued: Explanation) -> None:
     def broken(frame: pd.DataFrame) -> Any:
         raise ValueError("out of order")
 
@@ -235,7 +235,7 @@ def test_an_unfitted_explainer(issued: Explanation) -> None:
     bar=st.floats(-1, 1),
     vary=st.sampled_from([None, ["income", "savings"], ["age", "income", "job"]]),
 )
-def test_whatever_the_new_model_no_repair_breaks_a_rule_or_fails_to_flip(
+def test_whatever_the_new_model_no_repair_breaks_a_constraint_or_fails_to_flip(
     explainer: FasterCE, weights: tuple[float, float, float], bar: float, vary: list[str] | None
 ) -> None:
     def new(frame: pd.DataFrame) -> Any:

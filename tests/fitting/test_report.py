@@ -88,7 +88,7 @@ def test_agreement_is_the_share_of_rows_where_the_highest_class_is_the_models() 
 
 
 @pytest.mark.parametrize("names", [["job", "age", "fixed"], [0, 1, 2]])
-def test_a_report_survives_json(names: list[object]) -> None:
+def test_a_report_is_the_same_after_json(names: list[object]) -> None:
     codec, matrix = coded(people().set_axis(names, axis=1))
     before = report(quality_by_feature(codec, SAME, exact(codec.width), matrix))
     after = FitReport.from_dict(json.loads(json.dumps(before.to_dict(), allow_nan=False)))

@@ -175,12 +175,12 @@ def test_a_gap_that_is_not_rebuilt_is_a_loss() -> None:
 def test_numbers_are_counted_in_bins_and_the_last_bit_does_not_matter() -> None:
     numbers = Numbers(middle=2.0, scale=0.7)
     values = np.repeat([1.0, 2.0, 3.0], 100)
-    said = Predictions(np.zeros(300, dtype=np.intp), numbers.scores(values))
-    cuts = prediction_cuts(said, numbers)
-    counts = count_predictions(said, numbers, cuts, 2)
+    predictions = Predictions(np.zeros(300, dtype=np.intp), numbers.scores(values))
+    cuts = prediction_cuts(predictions, numbers)
+    counts = count_predictions(predictions, numbers, cuts, 2)
     assert sorted(counts[counts > 0]) == [100, 100, 100]
     for slip in (1e-15, -1e-15):
-        again = Predictions(said.classes, numbers.scores(values * (1 + slip)))
+        again = Predictions(predictions.classes, numbers.scores(values * (1 + slip)))
         np.testing.assert_array_equal(count_predictions(again, numbers, cuts, 2), counts)
     assert list(count_predictions(Predictions(np.array([1, 1, 0])), None, np.zeros(0), 3)) == [1, 2, 0]
 

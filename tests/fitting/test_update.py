@@ -45,7 +45,7 @@ def no_training(*_: Any, **__: Any) -> Any:
     raise AssertionError("nothing should be trained")
 
 
-def check_answers(explainer: FasterCE, rows: pd.DataFrame, model: Any) -> Any:
+def check_counterfactuals(explainer: FasterCE, rows: pd.DataFrame, model: Any) -> Any:
     result = explainer.explain(rows, target="yes")
     assert set(result.status) <= {"found", "already_target"}
     found = (result.status == "found").to_numpy()
@@ -56,7 +56,7 @@ def check_answers(explainer: FasterCE, rows: pd.DataFrame, model: Any) -> Any:
     return result
 
 
-def test_more_of_the_same_trains_nothing_and_keeps_the_answers_good(
+def test_more_of_the_same_trains_nothing_and_keeps_the_counterfactuals_good(
     explainer: FasterCE, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(update, "train", no_training)
@@ -70,14 +70,14 @@ def test_more_of_the_same_trains_nothing_and_keeps_the_answers_good(
     assert len(explainer.state_.search.examples) == 1000
     assert (int(explainer.state_.statistics.seen), int(explainer.state_.statistics.updates)) == (1000, 1)
     assert "300 new rows; 1000 rows seen in all" in str(report)
-    check_answers(explainer, REFUSED, truth)
+    check_counterfactuals(explainer, REFUSED, truth)
 
 
 def test_as_good_as_a_full_fit_of_everything(explainer: FasterCE) -> None:
     new = people(400, 2, shift=0.8)
     explainer.update(new)
     full = fitted(start=pd.concat([START, new], ignore_index=True))
-    mine, theirs = (check_answers(one, REFUSED, truth).summary() for one in (explainer, full))
+    mine, theirs = (check_counterfactuals(one, REFUSED, truth).summary() for one in (explainer, full))
     assert mine["distance"] < 1.2 * theirs["distance"]
     assert mine["model_rows_each"] < 1.5 * theirs["model_rows_each"] + 5
     for name, array in full.state_.search.codec.profile.arrays().items():
@@ -106,7 +106,7 @@ def test_what_rebuilds_badly_is_trained_on_from_where_it_was() -> None:
     assert f"trained for {report.epochs} more epochs" in str(report)
     assert not explainer.drift(strange).reconstruction.drifted
     assert explainer.schema_["savings"].upper > 300
-    check_answers(explainer, REFUSED, truth)
+    check_counterfactuals(explainer, REFUSED, truth)
 
 
 def test_a_category_nobody_had_before_gets_a_column() -> None:
@@ -119,7 +119,7 @@ def test_a_category_nobody_had_before_gets_a_column() -> None:
     assert explainer.state_.search.codec.width == width + 1
     assert report.epochs > 0
     rows = new[truth(new) == "no"].head(20)
-    check_answers(explainer, rows, truth)
+    check_counterfactuals(explainer, rows, truth)
 
 
 def test_columns_of_your_own_autoencoder_cannot_grow() -> None:
@@ -130,15 +130,15 @@ def test_columns_of_your_own_autoencoder_cannot_grow() -> None:
         explainer.update(start.head(50).assign(job=pd.Categorical(["pilot"] * 50, start["job"].cat.categories)))
 
 
-def test_a_new_model_is_asked_about_everything_again(explainer: FasterCE) -> None:
+def test_a_new_model_evaluates_everything_again(explainer: FasterCE) -> None:
     report = explainer.update(people(100, 5), model=strict)
     assert report.new_model
     assert report.surrogate_retrained
     assert explainer.model is strict
     examples = explainer.state_.table.frame(explainer.state_.search.examples)
-    said = np.array(explainer.classes_)[explainer.state_.search.example_classes]
-    assert (strict(examples) == said).all()
-    check_answers(explainer, REFUSED, strict)
+    labels = np.array(explainer.classes_)[explainer.state_.search.example_classes]
+    assert (strict(examples) == labels).all()
+    check_counterfactuals(explainer, REFUSED, strict)
 
 
 def test_a_new_model_may_name_its_classes_differently(explainer: FasterCE) -> None:
@@ -148,7 +148,7 @@ def test_a_new_model_may_name_its_classes_differently(explainer: FasterCE) -> No
     assert (result.status == "found").all()
 
 
-def test_a_function_may_answer_a_class_it_never_did_before(saved: Path) -> None:
+def test_a_function_may_predict_a_class_it_never_did_before(saved: Path) -> None:
     def three(frame: pd.DataFrame) -> Any:
         return np.where(frame["income"] > 200, "maybe", truth(frame))
 
@@ -163,7 +163,7 @@ def test_a_function_may_answer_a_class_it_never_did_before(saved: Path) -> None:
     assert (three(result.counterfactuals) == "maybe").all()
 
 
-def test_a_twin_is_made_of_the_new_model() -> None:
+def test_the_new_model_is_compiled() -> None:
     pytest.importorskip("skl2onnx")
     explainer = fitted(pipeline(START), compile="auto")
     assert explainer.state_.compiled is not None
@@ -200,7 +200,7 @@ def test_no_more_is_kept_than_fit_keeps(explainer: FasterCE) -> None:
     assert int(explainer.state_.statistics.seen) == 2200
     new = explainer.state_.statistics.rows[:, 1] > START["income"].max()
     assert 0 < new.mean() < 0.3
-    check_answers(explainer, REFUSED, truth)
+    check_counterfactuals(explainer, REFUSED, truth)
 
 
 def test_without_rows_nothing_of_the_stream_is_kept(tmp_path: Path) -> None:
@@ -213,14 +213,14 @@ def test_without_rows_nothing_of_the_stream_is_kept(tmp_path: Path) -> None:
     seen = explainer.state_.table.read(pd.concat([START, new])).codes
     kept = {tuple(row) for row in explainer.state_.search.examples}
     assert sum(tuple(row) in kept for row in seen) < 5
-    check_answers(explainer, REFUSED, truth)
+    check_counterfactuals(explainer, REFUSED, truth)
     explainer.save(tmp_path / "saved")
     assert same(load(tmp_path / "saved", truth), explainer)
     assert not explainer.drift(people(300, 11, shift=0.1)).frame["drifted"].any()
 
 
 def test_whatever_raises_leaves_everything_as_it_was(explainer: FasterCE) -> None:
-    before, answers = dict(explainer.__dict__), explainer.explain(REFUSED.head(5)).counterfactuals
+    before, counterfactuals = dict(explainer.__dict__), explainer.explain(REFUSED.head(5)).counterfactuals
     calls = []
 
     def failing(frame: pd.DataFrame) -> Any:
@@ -232,7 +232,7 @@ def test_whatever_raises_leaves_everything_as_it_was(explainer: FasterCE) -> Non
     with pytest.raises(ModelError, match="gone"):
         explainer.update(people(100, 1), model=failing)
     assert explainer.__dict__ == before
-    pd.testing.assert_frame_equal(explainer.explain(REFUSED.head(5)).counterfactuals, answers)
+    pd.testing.assert_frame_equal(explainer.explain(REFUSED.head(5)).counterfactuals, counterfactuals)
 
 
 @pytest.mark.parametrize(

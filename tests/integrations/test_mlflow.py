@@ -90,7 +90,7 @@ def saved(explainer: FasterCE, chances: str, tmp_path_factory: pytest.TempPathFa
     return path
 
 
-def test_loaded_by_mlflow_it_answers_one_line_a_row(saved: Path, explainer: FasterCE, data: pd.DataFrame) -> None:
+def test_loaded_by_mlflow_it_returns_one_line_per_row(saved: Path, explainer: FasterCE, data: pd.DataFrame) -> None:
     served = mlflow.pyfunc.load_model(str(saved))
     rows = data.head(12)
     given = served.predict(rows)
@@ -136,7 +136,7 @@ def test_a_reference_is_followed_only_by_word(saved: Path, monkeypatch: pytest.M
             loading(saved)
 
 
-def test_what_it_answers_can_be_sent_as_json(saved: Path, data: pd.DataFrame) -> None:
+def test_what_it_returns_can_be_sent_as_json(saved: Path, data: pd.DataFrame) -> None:
     server = pytest.importorskip("mlflow.pyfunc.scoring_server")
     given = mlflow.pyfunc.load_model(str(saved)).predict(data.head(12), params={"options": '{"target": "yes"}'})
     page = io.StringIO()
@@ -212,10 +212,10 @@ def test_a_file_is_copied_in_and_an_import_path_kept(
     """Which files can be loaded, and how safely, is `fasterce.models.files.load`' affair."""
     from types import SimpleNamespace
 
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def load_model(source: str, **how: Any) -> Any:
-        asked.append((source, how))
+        requests.append((source, how))
         return SimpleNamespace(model=Wealth())
 
     monkeypatch.setattr("fasterce.models.files.load.load_model", load_model)
@@ -223,15 +223,15 @@ def test_a_file_is_copied_in_and_an_import_path_kept(
     ours.save_model(explainer, tmp_path / "one", model=tmp_path / "wealth.onnx")
     (tmp_path / "wealth.onnx").unlink()
     again = ours.load_model(tmp_path / "one", trusted=["a.B"])
-    source, how = asked[-1]
+    source, how = requests[-1]
     assert Path(source) == (tmp_path / "one" / "data" / "fasterce" / "model" / "wealth.onnx").resolve()
     assert how == {"classes": None, "trusted": ("a.B",), "trust_pickle": False}
     assert len(again.explain(data.head(2))) == 2
     ours.save_model(explainer, tmp_path / "two", model="my.models:wealth", classes=["no", "yes"])
     mlflow.pyfunc.load_model(str(tmp_path / "two"))
-    assert asked[-1] == ("my.models:wealth", {"classes": ["no", "yes"], "trusted": (), "trust_pickle": False})
+    assert requests[-1] == ("my.models:wealth", {"classes": ["no", "yes"], "trusted": (), "trust_pickle": False})
     ours.load_model(tmp_path / "two", trust_pickle=True, trust_reference=True)
-    assert asked[-1][1]["trust_pickle"] is True
+    assert requests[-1][1]["trust_pickle"] is True
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_model_file_travels_with_the_explainer(data: pd.DataFrame, tmp_path: P
     assert set(lines["status"]) == {"found"}
 
 
-def test_a_pickle_is_refused_unless_said(explainer: FasterCE, tmp_path: Path) -> None:
+def test_a_pickle_is_refused_unless_trusted(explainer: FasterCE, tmp_path: Path) -> None:
     (tmp_path / "model.pkl").write_bytes(pickle.dumps(5))
     with pytest.raises(ModelError, match="trust_pickle"):
         ours.save_model(explainer, tmp_path / "saved", model=tmp_path / "model.pkl")

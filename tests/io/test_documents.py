@@ -39,7 +39,7 @@ def test_words_stay_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("a.yaml", "age: 1\nage: 2\n", "'age' twice"),
         ("a.yaml", "one: {age: 1, age: 2}\n", "'age' twice"),
@@ -52,8 +52,8 @@ def test_words_stay_words(tmp_path: Path) -> None:
         ("a.json", "[" * 100_000, "must be JSON"),
     ],
 )
-def test_what_would_surprise_is_refused(name: str, text: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=told):
+def test_what_would_surprise_is_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         documents.read(written(tmp_path, name, text), "It")
 
 

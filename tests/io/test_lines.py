@@ -13,14 +13,14 @@ from fasterce.config import Config
 from fasterce.io import explain_chunk, schema
 
 
-def test_every_answer_is_a_line_and_flips_the_model(explainer: FasterCE, people: pd.DataFrame) -> None:
+def test_every_counterfactual_is_a_line_and_flips_the_model(explainer: FasterCE, people: pd.DataFrame) -> None:
     lines = explain_chunk(explainer, people, {"n": 2}).to_pandas()
-    told = explainer.explain(people, n=2)
+    explained = explainer.explain(people, n=2)
     assert lines["row"].nunique() == len(people)
-    assert lines.groupby("row")["status"].first().tolist() == told.status.tolist()
+    assert lines.groupby("row")["status"].first().tolist() == explained.status.tolist()
     answered = lines[lines["rank"].notna()]
-    assert len(answered) == len(told.arrays)
-    assert answered["distance"].tolist() == told.arrays.distance.tolist()
+    assert len(answered) == len(explained.arrays)
+    assert answered["distance"].tolist() == explained.arrays.distance.tolist()
     after = answered[[f"cf_{name}" for name in people.columns]].set_axis(people.columns, axis=1)
     assert (explainer.model(after.astype(people.drop(columns="grade").dtypes)) == answered["target"]).all()
 
@@ -36,7 +36,7 @@ def test_changes_say_what_differs_from_the_row(explainer: FasterCE, people: pd.D
             assert change["to"] == line[f"cf_{change['feature']}"] != change["from"]
 
 
-def test_a_row_without_an_answer_has_one_line_that_says_why(explainer: FasterCE, people: pd.DataFrame) -> None:
+def test_a_row_without_a_counterfactual_has_one_line_with_the_reason(explainer: FasterCE, people: pd.DataFrame) -> None:
     bad = people.astype({"age": object})
     bad.loc[1, "age"] = "abc"
     lines = explain_chunk(explainer, bad.iloc[:3], {"target": "yes", "n": 3}).to_pandas()

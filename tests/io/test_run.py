@@ -444,7 +444,7 @@ def test_progress_is_reported_after_every_chunk(explainer: FasterCE, people: pd.
     people.to_parquet(tmp_path / "rows.parquet")
     seen: list[tuple[Any, ...]] = []
     how: dict[str, Any] = {"format": "parquet", "chunk_rows": 25}
-    run(explainer, tmp_path / "rows.parquet", tmp_path / "out", progress=lambda *told: seen.append(told), **how)
+    run(explainer, tmp_path / "rows.parquet", tmp_path / "out", progress=lambda *counts: seen.append(counts), **how)
     assert [(done, total) for done, total, _, _ in seen] == [(25, 60), (50, 60), (60, 60)]
     assert seen[-1][2] == (pd.read_parquet(tmp_path / "out")["rank"] == 0).sum()
 

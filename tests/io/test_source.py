@@ -203,7 +203,7 @@ def test_an_undecodable_byte_is_reported_with_its_position(explainer: FasterCE, 
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "missing.parquet"])
-def test_a_missing_file_is_told(explainer: FasterCE, tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_reported(explainer: FasterCE, tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="no such file"):
         frames(tmp_path / name, explainer.state_.table)
 
@@ -246,7 +246,7 @@ def test_rows_between_two_places(explainer: FasterCE, people: pd.DataFrame, tmp_
         assert rows.count() == 60
 
 
-def test_an_address_that_leads_nowhere_is_told(explainer: FasterCE, tmp_path: Path) -> None:
+def test_an_address_that_leads_nowhere_is_reported(explainer: FasterCE, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Cannot read file:.*none\.parquet; expected a whole Parquet file; got no such"):
         open_rows((tmp_path / "none.parquet").as_uri(), table=explainer.state_.table)
     with pytest.raises(InputError, match=r"Cannot open nope://x/rows\.csv; expected an address Arrow can open"):
@@ -303,7 +303,7 @@ def test_dates_in_place_of_numbers_are_refused(explainer: FasterCE, people: pd.D
         frames(tmp_path / "rows.parquet", explainer.state_.table)
 
 
-def test_a_parquet_file_cut_off_is_told(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_parquet_file_cut_off_is_reported(explainer: FasterCE, people: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     people.to_parquet(path)
     path.write_bytes(path.read_bytes()[:-100])
@@ -327,7 +327,7 @@ def test_a_column_whose_name_starts_like_another_is_not_mistaken_for_it(tmp_path
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-def test_a_pipe_with_a_name_is_told(explainer: FasterCE, tmp_path: Path) -> None:
+def test_a_named_pipe_is_reported(explainer: FasterCE, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
     with pytest.raises(InputError, match="expected a regular file, or '-'"):
         frames(tmp_path / "rows.csv", explainer.state_.table)

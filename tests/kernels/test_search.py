@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fasterce.config import SearchConfig
 from fasterce.kernels.arrays import LOG, RELU, TANH
 from tests.kernels.worlds import NUMBERS, ROUNDING, SIZES, TARGETS, World, draw
 
@@ -98,6 +99,15 @@ def test_never_dearer_than_the_best_single_edit_and_seldom_than_the_best_pair(sc
             if np.isfinite(pair):
                 dearer.append(best > 1.05 * pair)
     assert np.mean(dearer) < 0.1
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_the_cheapest_stays_when_more_candidates_are_found_than_are_kept(scorer: str) -> None:
+    config, kinds = SearchConfig(pool=4, improved=2), ("whole", "few", "decimal", "single", "nullable", "whole")
+    for seed in range(20):
+        world = draw(seed, kinds=kinds, rows=6, **SCORERS[scorer])
+        one, several = world.search(config, wanted=1), world.search(config, wanted=3)
+        np.testing.assert_array_equal(one.cost[:, 0], several.cost[:, 0])
 
 
 def test_a_complete_search_has_tried_every_pair() -> None:

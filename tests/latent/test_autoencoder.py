@@ -133,7 +133,7 @@ def test_whitening_changes_the_basis_and_not_the_reconstruction(tiny: tuple[Code
     assert np.abs(np.cov(raw.encode(rows), rowvar=False) - np.eye(3)).max() > 10
 
 
-def test_whitening_survives_a_collapsed_dimension(tiny: tuple[Codec, np.ndarray]) -> None:
+def test_whitening_of_a_collapsed_dimension_is_finite(tiny: tuple[Codec, np.ndarray]) -> None:
     codec, _ = tiny
     rng = np.random.default_rng(1)
     collapsed = np.array([[1.0, 2.0, 0.0]])

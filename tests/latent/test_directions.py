@@ -59,7 +59,7 @@ def test_least_leaky_direction_in_a_spanned_plane() -> None:
     assert abs(orthogonal_part(diagonal, weak)[0] @ [0.0, 1.0]) > 0.99
 
 
-def test_a_spanned_direction_still_serves_the_wish() -> None:
+def test_a_spanned_direction_still_reaches_the_target() -> None:
     """One axis is held hard, the other barely: a wish along the hard one is bent, not thrown away."""
     normals = np.array([[[1.0, 0.05], [1.0, -0.05]]])
     wish = unit(np.array([[0.98, 0.2]]))

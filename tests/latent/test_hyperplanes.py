@@ -82,8 +82,8 @@ def test_a_clean_separator_is_found_with_its_offset() -> None:
 def test_class_planes_face_each_other() -> None:
     rng = np.random.default_rng(3)
     latent = rng.normal(size=(1000, 3))
-    answers = (latent[:, 0] > 0.2).astype(np.intp)
-    planes = fit_hyperplanes(latent, np.zeros((1000, 0)), 0, answers, 2)
+    labels = (latent[:, 0] > 0.2).astype(np.intp)
+    planes = fit_hyperplanes(latent, np.zeros((1000, 0)), 0, labels, 2)
     np.testing.assert_allclose(planes.normals[0], -planes.normals[1], atol=1e-8)
     np.testing.assert_allclose(planes.offsets[0], -planes.offsets[1], atol=1e-8)
 
@@ -116,10 +116,10 @@ def test_a_rare_category_gets_a_plane_that_finds_it() -> None:
 def test_several_classes() -> None:
     rng = np.random.default_rng(6)
     centres = np.array([[4.0, 0.0], [-4.0, 0.0], [0.0, 5.0]])
-    answers = rng.integers(3, size=900)
-    latent = centres[answers] + rng.normal(size=(900, 2))
-    planes = fit_hyperplanes(latent, np.zeros((900, 0)), 0, answers, 3)
-    assert ((latent @ planes.normals.T + planes.offsets).argmax(axis=1) == answers).mean() > 0.98
+    labels = rng.integers(3, size=900)
+    latent = centres[labels] + rng.normal(size=(900, 2))
+    planes = fit_hyperplanes(latent, np.zeros((900, 0)), 0, labels, 3)
+    assert ((latent @ planes.normals.T + planes.offsets).argmax(axis=1) == labels).mean() > 0.98
     normals, offsets = planes.of_class(np.array([2, 0]))
     np.testing.assert_array_equal(normals, planes.normals[[2, 0]])
     np.testing.assert_array_equal(offsets, planes.offsets[[2, 0]])

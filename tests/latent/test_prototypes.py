@@ -22,7 +22,7 @@ def test_the_usual_distance_is_the_median_one_to_the_next_of_the_class() -> None
     np.testing.assert_allclose(prototypes.typical_distances(PLAIN, codes, classes, 3), [0.15, 0.9, 0.0])
 
 
-def test_a_row_with_a_twin_is_no_distance_away_from_it() -> None:
+def test_equal_rows_have_no_distance() -> None:
     codes = np.array([[1.0], [1.0], [1.0], [5.0]])
     assert prototypes.typical_distances(PLAIN, codes, np.zeros(4, dtype=np.intp), 1)[0] == 0.0
 

@@ -18,21 +18,21 @@ from fasterce.search.engines import paper
 from fasterce.search.rounds import run_rounds
 
 
-def planes_of(latent: np.ndarray, answers: np.ndarray, classes: int) -> Hyperplanes:
-    return fit_hyperplanes(latent, np.zeros((len(latent), 0)), 0, answers, classes)
+def planes_of(latent: np.ndarray, labels: np.ndarray, classes: int) -> Hyperplanes:
+    return fit_hyperplanes(latent, np.zeros((len(latent), 0)), 0, labels, classes)
 
 
 def fit(
     latent: np.ndarray,
-    answers: np.ndarray,
+    labels: np.ndarray,
     classes: int = 2,
     seed: int = 0,
     origin: np.ndarray | None = None,
     config: LatentConfig | None = None,
 ) -> tuple[Regions, Agreement]:
     origin = np.arange(len(latent)) if origin is None else origin
-    planes = planes_of(latent, answers, classes)
-    return fit_regions(latent, answers, origin, planes, seed, config or LatentConfig())
+    planes = planes_of(latent, labels, classes)
+    return fit_regions(latent, labels, origin, planes, seed, config or LatentConfig())
 
 
 def xor(rows: int, seed: int, dimensions: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -41,12 +41,12 @@ def xor(rows: int, seed: int, dimensions: int = 2) -> tuple[np.ndarray, np.ndarr
 
 
 def moons(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    latent, answers = make_moons(rows, noise=0.1, random_state=seed)
-    return latent, answers.astype(np.intp)
+    latent, labels = make_moons(rows, noise=0.1, random_state=seed)
+    return latent, labels.astype(np.intp)
 
 
-def right_side(found: Regions, latent: np.ndarray, answers: np.ndarray) -> float:
-    truth = answers[:, None] == np.arange(found.normals.shape[1])
+def right_side(found: Regions, latent: np.ndarray, labels: np.ndarray) -> float:
+    truth = labels[:, None] == np.arange(found.normals.shape[1])
     return float(((found.heights(latent) > 0) == truth).mean())
 
 
@@ -68,9 +68,9 @@ def test_one_region_with_the_global_planes_is_left_where_it_is_enough(seed: int)
     rng = np.random.default_rng(seed)
     latent = rng.normal(size=(3000, 8)) @ rng.normal(size=(8, 8))
     lead = latent @ rng.normal(size=8)
-    answers = (lead + 0.2 * lead.std() * rng.normal(size=3000) > 0.3 * lead.std()).astype(np.intp)
-    planes = planes_of(latent, answers, 2)
-    found, agreement = fit_regions(latent, answers, np.arange(3000), planes, seed)
+    labels = (lead + 0.2 * lead.std() * rng.normal(size=3000) > 0.3 * lead.std()).astype(np.intp)
+    planes = planes_of(latent, labels, 2)
+    found, agreement = fit_regions(latent, labels, np.arange(3000), planes, seed)
     assert len(found) == 1
     assert agreement.one_plane == agreement.regional > 0.9
     target = rng.integers(2, size=len(latent))
@@ -94,9 +94,9 @@ def test_copies_of_a_few_points_do_not_vouch_for_each_other() -> None:
     rng = np.random.default_rng(1)
     seeds, labels = rng.normal(size=(60, 10)), rng.integers(2, size=60)
     latent = np.repeat(seeds, 40, axis=0) + 0.1 * rng.normal(size=(2400, 10))
-    answers, origin = np.repeat(labels, 40), np.repeat(np.arange(60), 40)
-    assert fit(latent, answers)[1].regional > 0.9
-    found, agreement = fit(latent, answers, origin=origin)
+    labels, origin = np.repeat(labels, 40), np.repeat(np.arange(60), 40)
+    assert fit(latent, labels)[1].regional > 0.9
+    found, agreement = fit(latent, labels, origin=origin)
     assert agreement.regional < 0.7
     assert len(found) == 1
 
@@ -105,21 +105,21 @@ def test_a_rare_class_counts_as_much_as_a_common_one() -> None:
     """Two strips of one in forty each, on opposite sides: no plane has both, regions have."""
     rng = np.random.default_rng(2)
     latent = rng.uniform(-1, 1, (8000, 2))
-    answers = (np.abs(latent[:, 0]) > 0.95).astype(np.intp)
-    assert answers.mean() < 0.06
-    found, agreement = fit(latent, answers)
+    labels = (np.abs(latent[:, 0]) > 0.95).astype(np.intp)
+    assert labels.mean() < 0.06
+    found, agreement = fit(latent, labels)
     assert agreement.one_plane < 0.6
     assert agreement.regional > 0.8
     own = found.heights(latent) > 0
-    assert own[answers == 1, 1].mean() > 0.8
-    assert own[answers == 0, 0].mean() > 0.6
+    assert own[labels == 1, 1].mean() > 0.8
+    assert own[labels == 0, 0].mean() > 0.6
 
 
 def test_three_classes_each_with_its_own_planes() -> None:
     rng = np.random.default_rng(3)
     latent = rng.uniform(-1, 1, (6000, 2))
-    answers = np.where(latent[:, 1] > 0.5, 2, (latent[:, 0] * latent[:, 1] > 0).astype(int)).astype(np.intp)
-    found, agreement = fit(latent, answers, 3)
+    labels = np.where(latent[:, 1] > 0.5, 2, (latent[:, 0] * latent[:, 1] > 0).astype(int)).astype(np.intp)
+    found, agreement = fit(latent, labels, 3)
     assert found.normals.shape == (len(found), 3, 2)
     assert found.offsets.shape == (len(found), 3)
     assert agreement.regional > agreement.one_plane + 0.1
@@ -129,9 +129,9 @@ def test_three_classes_each_with_its_own_planes() -> None:
     np.testing.assert_allclose(own, found.heights(latent[:50])[np.arange(50), target], atol=1e-12)
 
 
-def test_a_class_never_answered_keeps_its_plane_and_does_not_count() -> None:
-    latent, answers = xor(3000, 4)
-    two, three = fit(latent, answers, 2), fit(latent, answers, 3)
+def test_a_class_never_predicted_keeps_its_plane_and_does_not_count() -> None:
+    latent, labels = xor(3000, 4)
+    two, three = fit(latent, labels, 2), fit(latent, labels, 3)
     assert two[1].regional == pytest.approx(three[1].regional, abs=1e-9)
     np.testing.assert_array_equal(three[0].normals[:, 2], 0.0)
     np.testing.assert_array_equal(three[0].offsets[:, 2], -1.0)
@@ -142,8 +142,8 @@ def test_a_pure_region_still_shows_the_way_to_the_other_class() -> None:
     rng = np.random.default_rng(5)
     corners = np.array([[3.0, 3.0], [-3.0, 3.0], [-3.0, -3.0], [3.0, -3.0]])
     latent = np.repeat(corners, 400, axis=0) + rng.normal(scale=0.5, size=(1600, 2))
-    answers = np.repeat([0, 1, 0, 1], 400)
-    found, agreement = fit(latent, answers)
+    labels = np.repeat([0, 1, 0, 1], 400)
+    found, agreement = fit(latent, labels)
     assert len(found) == 4
     assert agreement.regional > 0.95
     for corner, label in zip(corners, (0, 1, 0, 1), strict=True):
@@ -155,10 +155,10 @@ def test_a_pure_region_still_shows_the_way_to_the_other_class() -> None:
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("shift", [0.0, 1e3])
 def test_a_points_region_and_planes_do_not_depend_on_its_company(scale: float, shift: float) -> None:
-    latent, answers = xor(3000, 6, dimensions=7)
+    latent, labels = xor(3000, 6, dimensions=7)
     latent = scale * (latent + shift)
-    found, _ = fit(latent, answers)
-    together, target = found.of(latent), 1 - answers
+    found, _ = fit(latent, labels)
+    together, target = found.of(latent), 1 - labels
     assert len(found) > 1
     assert len(np.unique(together)) == len(found)
     normals, offsets = found.planes(latent, target)
@@ -181,7 +181,7 @@ def test_the_same_seed_gives_the_same_regions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("latent", "answers"),
+    ("latent", "labels"),
     [
         (np.zeros((500, 3)), np.arange(500) % 2),
         (np.repeat(np.eye(3), 200, axis=0), np.arange(600) % 2),
@@ -191,10 +191,10 @@ def test_the_same_seed_gives_the_same_regions() -> None:
     ],
     ids=["one point", "three points", "a class seen once", "ten points", "one dimension"],
 )
-def test_points_that_say_little_leave_one_region_and_no_warnings(latent: np.ndarray, answers: np.ndarray) -> None:
+def test_points_that_say_little_leave_one_region_and_no_warnings(latent: np.ndarray, labels: np.ndarray) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found, agreement = fit(latent, answers.astype(np.intp))
+        found, agreement = fit(latent, labels.astype(np.intp))
     assert len(found) == 1
     assert np.isfinite([agreement.one_plane, agreement.regional]).all()
 
@@ -229,9 +229,9 @@ def test_points_that_weigh_nothing_bend_nothing() -> None:
 
 
 def test_too_few_points_are_not_divided() -> None:
-    latent, answers = xor(1000, 11)
-    assert len(fit(latent, answers)[0]) > 1
-    assert len(fit(latent, answers, config=LatentConfig(points_per_region=300))[0]) == 1
+    latent, labels = xor(1000, 11)
+    assert len(fit(latent, labels)[0]) > 1
+    assert len(fit(latent, labels, config=LatentConfig(points_per_region=300))[0]) == 1
 
 
 ROWS = [[3.0, 1.0, 5.0, 7.0], [8.0, 3.0, 5.0, 7.0]]

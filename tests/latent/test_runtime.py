@@ -99,7 +99,7 @@ def test_forward_does_not_write_into_its_input() -> None:
     np.testing.assert_array_equal(rows, kept)
 
 
-def test_softmax_survives_large_logits() -> None:
+def test_softmax_of_large_logits_is_finite() -> None:
     out = softmax(np.array([[1e4, 1e4, -1e4], [0.0, np.log(3.0), -np.inf]]))
     np.testing.assert_allclose(out, [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]], atol=1e-12)
 

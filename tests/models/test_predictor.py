@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from fasterce.data.dtypes import sorted_values
 from fasterce.data.schema import Schema
 from fasterce.data.table import Table
 from fasterce.errors import InputError, ModelError, Problem, make_problem
 from fasterce.models.predictions import FAILED
-from fasterce.models.predictor import MOST_CLASSES, ModelUsage, Predictor, sorted_labels
+from fasterce.models.predictor import MOST_CLASSES, ModelUsage, Predictor
 
 X = pd.DataFrame({"x": np.arange(8, dtype=float), "c": list("abababab")})
 TABLE = Table.like(X, Schema.infer(X))
@@ -74,7 +75,7 @@ def test_calls_and_rows_are_counted() -> None:
     assert predictor.usage == ModelUsage(calls=4, rows=21)
 
 
-def test_questions_about_no_rows_are_not_asked() -> None:
+def test_no_rows_call_no_model() -> None:
     predictor = learned(is_high)
     assert predictor.evaluate(CODES[:0]).classes.shape == (0,)
     assert predictor.predict_labels(TABLE.frame(CODES[:0])).shape == (0,)
@@ -154,8 +155,8 @@ def test_an_unknown_target_is_refused_with_the_known_ones(target: Any) -> None:
 
 
 def test_labels_without_a_common_order_are_ordered_all_the_same() -> None:
-    assert sorted_labels(["b", 2, "a", 1]) == [1, 2, "a", "b"]
-    assert sorted_labels([3, 1, 2]) == [1, 2, 3]
+    assert sorted_values(["b", 2, "a", 1]) == [1, 2, "a", "b"]
+    assert sorted_values([3, 1, 2]) == [1, 2, 3]
 
 
 # --- models that cannot be explained ---------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ MISSING = "^The model must return a label for every row; got a missing one.$"
         ),
     ],
 )
-def test_answers_that_are_no_labels_are_refused_with_a_sentence(model: Any, message: str) -> None:
+def test_predictions_that_are_no_labels_are_refused_with_a_sentence(model: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         learned(model)
 
@@ -242,7 +243,7 @@ def failing_on(bad: set[float], fail: Callable[[np.ndarray], Any]) -> Callable[[
     return model
 
 
-def explode(answers: np.ndarray) -> Any:
+def explode(predictions: np.ndarray) -> Any:
     raise ZeroDivisionError("division by zero")
 
 
@@ -266,17 +267,17 @@ def test_one_bad_row_fails_alone(fail: Callable[[Any], Any], problem: Problem) -
 def test_one_bad_row_among_many_fails_alone_at_little_cost() -> None:
     many = np.column_stack([np.arange(1000) / 1000, np.zeros(1000)])
     predictor = Predictor(failing_on({0.777}, explode), TABLE, (False, True))
-    answers = predictor.evaluate(many).classes
-    assert np.flatnonzero(answers == FAILED).tolist() == [777]
+    predictions = predictor.evaluate(many).classes
+    assert np.flatnonzero(predictions == FAILED).tolist() == [777]
     assert predictor.usage.calls < 30
 
 
-def test_a_model_that_always_fails_is_not_asked_for_ever() -> None:
+def test_a_model_that_always_fails_is_not_called_for_ever() -> None:
     many = np.column_stack([np.arange(1000) / 1000, np.zeros(1000)])
     predictor = Predictor(raising, TABLE, (False, True))
-    answers = predictor.evaluate(many).classes
-    assert answers.shape == (1000,)
-    assert (answers == FAILED).all()
+    predictions = predictor.evaluate(many).classes
+    assert predictions.shape == (1000,)
+    assert (predictions == FAILED).all()
     assert predictor.usage.calls < 100
     assert predictor.failure is not None
     assert predictor.failure.code == "models.raised"
@@ -308,9 +309,9 @@ def test_probabilities_that_agree_are_trusted_and_used() -> None:
     predictor = learned(Scored(probabilities))
     assert trusts(predictor)
     predictor.use_scores = True
-    answers = predictor.evaluate(CODES)
-    assert answers.classes.tolist() == HIGH.astype(int).tolist()
-    assert answers.scores == pytest.approx(np.log(probabilities(X)))
+    predictions = predictor.evaluate(CODES)
+    assert predictions.classes.tolist() == HIGH.astype(int).tolist()
+    assert predictions.scores == pytest.approx(np.log(probabilities(X)))
 
 
 def test_certain_probabilities_stay_finite() -> None:
@@ -330,10 +331,10 @@ def test_binary_decision_values_are_trusted_and_used() -> None:
     predictor = learned(Scored(lambda frame: frame["x"].to_numpy() - 3.5, name="decision_function"))
     assert trusts(predictor)
     predictor.use_scores = True
-    answers = predictor.evaluate(CODES)
-    assert answers.classes.tolist() == HIGH.astype(int).tolist()
-    assert answers.scores is not None
-    assert answers.scores[:, 1].tolist() == [-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]
+    predictions = predictor.evaluate(CODES)
+    assert predictions.classes.tolist() == HIGH.astype(int).tolist()
+    assert predictions.scores is not None
+    assert predictions.scores[:, 1].tolist() == [-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]
 
 
 def numbers(rows: int = 90) -> tuple[Table, np.ndarray, pd.DataFrame, np.ndarray]:
@@ -386,13 +387,13 @@ def test_without_scores_or_rows_there_is_nothing_to_trust() -> None:
     assert learned(Scored(probabilities)).trusted_scores(CODES[:0], np.zeros(0)) is None
 
 
-def test_labels_are_asked_for_even_where_scores_are_used() -> None:
+def test_labels_are_evaluated_even_where_scores_are_used() -> None:
     predictor = Predictor(Scored(probabilities, cut=6.0), TABLE, ("no", "yes"), use_scores=True)
     assert predictor.evaluate(CODES).classes.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert predictor.predict_labels(TABLE.frame(CODES)).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
 
 
-def test_a_row_without_a_probability_fails_alone_and_is_told_why() -> None:
+def test_a_row_without_a_probability_fails_alone_with_a_reason() -> None:
     def scores(frame: pd.DataFrame) -> np.ndarray:
         return np.where(frame[["x"]] == 5, np.nan, probabilities(frame))
 
@@ -409,10 +410,10 @@ def test_scores_that_raise_on_one_row_fail_that_row_only() -> None:
         return probabilities(frame)
 
     predictor = Predictor(Scored(scores), TABLE, ("no", "yes"), use_scores=True)
-    answers = predictor.evaluate(CODES)
-    assert answers.classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
-    assert answers.scores is not None
-    assert answers.scores.shape == (8, 2)
+    predictions = predictor.evaluate(CODES)
+    assert predictions.classes.tolist() == [0, 0, 0, 0, 1, FAILED, 1, 1]
+    assert predictions.scores is not None
+    assert predictions.scores.shape == (8, 2)
     assert predictor.failure is not None
     assert predictor.failure.text() == "The model raised ValueError: five."
 

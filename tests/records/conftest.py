@@ -30,6 +30,6 @@ def limit() -> FasterCE:
 
 
 @pytest.fixture
-def asked(bank: FasterCE) -> list[Any]:
+def model_calls(bank: FasterCE) -> list[Any]:
     bank.model.calls.clear()
     return bank.model.calls

@@ -19,6 +19,7 @@ from fasterce import FasterCE, Schema, artifact, records
 from fasterce.constraints import AtMost, Derived, Frozen, If, Near, OnlyUp, Range, Require, Step
 from fasterce.errors import InputError, ModelError, SchemaError
 from fasterce.explanation import Explanation
+from fasterce.options import Method
 from tests.records.worlds import Bank, fitted, people, refused
 
 DIGEST = f"sha256:{'ab' * 32}"
@@ -78,9 +79,9 @@ def test_a_record_holds_what_went_in_by_what_and_what_came_out(bank: FasterCE) -
     assert first["outcome"]["score"]["values"] == bank.model.predict_proba(rows.iloc[[0]])[0].tolist()
     assert first["target"] == {"kind": "class", "class": "good", "low": None, "high": None}
     assert first["constraints"]["set_by"] == "credit policy 12"
-    said = {(one["source"], one["text"]) for one in first["constraints"]["constraints"]}
-    assert {("schema", "job may not change"), ("schema", "age may only go up"), ("schema", "income within 0 to 200")} < said
-    assert [text for source, text in said if source == "constraints"] == [AtMost(2, name="few").text]
+    listed = {(one["source"], one["text"]) for one in first["constraints"]["constraints"]}
+    assert {("schema", "job may not change"), ("schema", "age may only go up"), ("schema", "income within 0 to 200")} < listed
+    assert [text for source, text in listed if source == "constraints"] == [AtMost(2, name="few").text]
     assert first["reasons"] == {"method": "points lost, by factor", "reasons": ["debt too high"]}
     assert first["human_review"] is None
     assert first["retain_until"] == "2029-01-31"
@@ -89,22 +90,22 @@ def test_a_record_holds_what_went_in_by_what_and_what_came_out(bank: FasterCE) -
     assert first["replayable"] is True
 
 
-def test_every_change_is_told_and_rescored(bank: FasterCE) -> None:
+def test_every_change_is_recorded_and_rescored(bank: FasterCE) -> None:
     rows = refused(bank.model, 6)
     result = bank.explain(rows, "all", n=2)
     found = made(bank, result)
     long = result.to_frame()
-    told = [one for record in found for one in record["counterfactuals"]]
-    assert [one["rank"] for one in told] == long["rank"].tolist()
-    assert [one["method"] for one in told] == long["method"].tolist()
-    assert [[change["feature"] for change in one["changes"]] for one in told] == long["changed"].tolist()
-    assert [one["distance"] for one in told] == long["distance"].tolist()
-    assert [one["nn_ratio"] for one in told] == long["nn_ratio"].tolist()
-    assert [one["robust"] for one in told] == long["robust"].tolist()
+    recorded = [one for record in found for one in record["counterfactuals"]]
+    assert [one["rank"] for one in recorded] == long["rank"].tolist()
+    assert [one["method"] for one in recorded] == long["method"].tolist()
+    assert [[change["feature"] for change in one["changes"]] for one in recorded] == long["changed"].tolist()
+    assert [one["distance"] for one in recorded] == long["distance"].tolist()
+    assert [one["nn_ratio"] for one in recorded] == long["nn_ratio"].tolist()
+    assert [one["robust"] for one in recorded] == long["robust"].tolist()
     given_out = as_rows(found)
     pd.testing.assert_frame_equal(given_out, long[list(rows.columns)])
-    np.testing.assert_array_equal([one["score"]["values"] for one in told], bank.model.predict_proba(given_out))
-    assert {one["prediction"] for one in told} == {"good"}
+    np.testing.assert_array_equal([one["score"]["values"] for one in recorded], bank.model.predict_proba(given_out))
+    assert {one["prediction"] for one in recorded} == {"good"}
     for record in found:
         before = dict(zip(record["input"]["columns"], record["input"]["values"], strict=True))
         for one in record["counterfactuals"]:
@@ -115,20 +116,20 @@ def test_every_change_is_told_and_rescored(bank: FasterCE) -> None:
             assert all(change["from"] == pytest.approx(before[change["feature"]]) for change in one["changes"])
 
 
-def test_records_need_one_call_for_probabilities_and_none_for_labels(bank: FasterCE, asked: list[str]) -> None:
+def test_records_need_one_call_for_probabilities_and_none_for_labels(bank: FasterCE, model_calls: list[str]) -> None:
     result = bank.explain(refused(bank.model, 10), n=3)
-    asked.clear()
+    model_calls.clear()
     made(bank, result)
-    assert asked == ["predict_proba"]
+    assert model_calls == ["predict_proba"]
 
 
 def test_records_need_no_model_call_where_verification_obtained_scores(
-    bank: FasterCE, grades: FasterCE, limit: FasterCE, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    bank: FasterCE, grades: FasterCE, limit: FasterCE, model_calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = bank.explain(refused(bank.model, 4), target="good", target_score=(0.8, 1))
-    asked.clear()
+    model_calls.clear()
     assert all(record["outcome"]["score"]["kind"] == "chance" for record in made(bank, result))
-    assert asked == []
+    assert model_calls == []
     for explainer, target in ((grades, "any other"), (limit, (4_000, None))):
         result = explainer.explain(people(6, seed=3), target=target)
         with monkeypatch.context() as patch:
@@ -175,7 +176,19 @@ def test_infeasibility_is_kept_as_data(bank: FasterCE) -> None:
     assert record["text"] == record["reason"]
 
 
-def test_a_budget_that_is_spent_is_told(bank: FasterCE) -> None:
+@pytest.mark.parametrize("method", ["closest", "realistic", "all"])
+def test_a_record_says_whether_there_is_none_or_none_was_found(real: FasterCE, bank: FasterCE, method: Method) -> None:
+    """Few values and weights that can be read: all were evaluated. A model that can only be called proves nothing."""
+    few = [Frozen("age", "income", "debt")]
+    # Points are mostly income: owning a home is not enough for those who earn least.
+    rows = refused(real.model, 12).sort_values("income").head(1)
+    (record,) = made(real, real.explain(rows, method, constraints=few))
+    assert (record["status"], record["infeasible"]["proven"]) == ("none_found", True)
+    (record,) = made(bank, bank.explain(rows, method, constraints=few))
+    assert (record["status"], record["infeasible"]["proven"]) == ("none_found", False)
+
+
+def test_a_budget_that_is_spent_is_recorded(bank: FasterCE) -> None:
     rows = refused(bank.model, 8)
     found = made(bank, bank.explain(rows, "realistic", budget=7, features_to_vary=["age"]))
     assert "stopped" in {record["status"] for record in found}
@@ -184,9 +197,7 @@ def test_a_budget_that_is_spent_is_told(bank: FasterCE) -> None:
 
 
 @pytest.mark.parametrize("options", [{"deadline": 60.0}, {"ensemble_agreement": 0.5}])
-def test_what_depends_on_time_or_on_models_not_saved_is_said_not_to_be_replayable(
-    bank: FasterCE, options: dict[str, Any]
-) -> None:
+def test_what_depends_on_time_or_on_models_not_saved_is_not_replayable(bank: FasterCE, options: dict[str, Any]) -> None:
     explainer = copy.copy(bank)
     data = people().query("age != 79")
     explainer.fit_ensemble(lambda X, y: Bank(55.0), data, explainer.model.predict(data), count=2)
@@ -294,7 +305,9 @@ def test_column_names_that_are_no_text() -> None:
     ],
     ids=["inf", "decimal", "time", "list", "huge", "float32", "int8", "NA", "surrogate"],
 )
-def test_values_json_cannot_hold_are_kept_as_text_and_said(bank: FasterCE, value: Any, kept: Any, note: str | None) -> None:
+def test_values_json_cannot_hold_are_kept_as_text_with_a_note(
+    bank: FasterCE, value: Any, kept: Any, note: str | None
+) -> None:
     row = refused(bank.model, 1).astype({"income": object})
     row["income"] = pd.Series([value], index=row.index, dtype=object)
     found = made(bank, bank.explain(row, target="good"))
@@ -371,7 +384,7 @@ def test_another_model_than_the_one_explained_is_refused(bank: FasterCE) -> None
     assert caught.value.problem.row in range(4)
 
 
-def test_an_answer_the_model_takes_back_is_refused(bank: FasterCE) -> None:
+def test_a_counterfactual_that_the_model_contradicts_is_refused(bank: FasterCE) -> None:
     rows = refused(bank.model, 4)
     result = bank.explain(rows)
     other = bank._for(Bank(58.0))
@@ -380,7 +393,7 @@ def test_an_answer_the_model_takes_back_is_refused(bank: FasterCE) -> None:
     assert caught.value.problem.code == "records.other_model"
 
 
-def test_a_model_that_fails_now_is_told(bank: FasterCE) -> None:
+def test_a_model_that_fails_now_is_reported(bank: FasterCE) -> None:
     class Gone(Bank):
         def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
             raise ConnectionError("gone")
@@ -445,7 +458,7 @@ def test_an_explainer_with_another_schema_is_refused(bank: FasterCE, grades: Fas
         records.make(other, bank.explain(refused(bank.model, 1)))
 
 
-def test_a_rule_with_a_function_cannot_be_recorded(bank: FasterCE) -> None:
+def test_a_constraint_with_a_function_cannot_be_recorded(bank: FasterCE) -> None:
     constraint = Derived("debt", lambda frame: 0.5 * frame["income"], of=("income",))
     with pytest.raises(SchemaError, match="a Python function cannot be written"):
         records.make(bank, bank.explain(refused(bank.model, 1), constraints=[constraint]))

@@ -26,6 +26,6 @@ def test_the_page_about_records_runs(
 
 
 def test_the_page_names_every_field() -> None:
-    said = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    named = {name for line in said for name in re.findall(r"`(\w+)`", line)}
+    documented = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name for line in documented for name in re.findall(r"`(\w+)`", line)}
     assert named == set(records.SCHEMA["properties"])

@@ -35,7 +35,7 @@ def test_the_schema_names_exactly_the_fields_of_a_record(found: list[dict[str, A
     assert sorted(records.SCHEMA["required"]) == sorted(found[0])
 
 
-def test_records_survive_a_file(found: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_records_are_the_same_after_a_file(found: list[dict[str, Any]], tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     odd = {**found[0], "text": "zwei\u2028Zeilen – ä \ud800", "human_review": {"by": "someone"}}
     assert records.write(path, iter([*found, odd])) == 4
@@ -136,7 +136,7 @@ def test_records_bring_no_heavy_imports() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_pseudonym_is_keyed_steady_and_leads_back_to_no_one() -> None:
+def test_a_pseudonym_depends_on_subject_and_key_and_cannot_be_traced() -> None:
     key = b"sixteen bytes or more"
     one = records.pseudonym("Ada Lovelace", key)
     assert one == f"hmac-sha256:{hmac.new(key, b'Ada Lovelace', hashlib.sha256).hexdigest()}"

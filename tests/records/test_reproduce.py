@@ -12,7 +12,7 @@ import joblib
 import pytest
 
 from fasterce import FasterCE, artifact, load, records
-from fasterce.constraints import AtMost, Near, Require
+from fasterce.constraints import AtMost, Frozen, Near, Require
 from fasterce.errors import InputError, Problem
 from tests.records.worlds import Bank, fitted, people, refused
 
@@ -56,7 +56,7 @@ def test_a_fresh_process_with_the_saved_explainer_makes_the_same_records(real: F
     assert "digest could not be compared" not in done.stdout
 
 
-def test_records_asked_alike_are_made_again_in_one_call(bank: FasterCE, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_equal_configuration_are_made_again_in_one_call(bank: FasterCE, monkeypatch: pytest.MonkeyPatch) -> None:
     found = recorded(bank) + recorded(bank, n=2) + recorded(bank)
     calls: list[int] = []
     explain = FasterCE.explain
@@ -84,6 +84,17 @@ def test_a_real_model_makes_records_of_a_batch_again_one_by_one(real: FasterCE) 
     for record in recorded(real, n=2):
         again = records.replay(record, real)
         assert again.same, again.differences
+
+
+def test_a_record_of_before_a_proof_was_a_field_is_made_again(real: FasterCE) -> None:
+    rows = refused(real.model, 12).sort_values("income").head(1)
+    (record,) = recorded(real, rows, constraints=[Frozen("age", "income", "debt")])
+    assert records.replay(record, real).same
+    assert record["infeasible"].pop("proven")
+    records.validate(record)
+    assert records.replay(record, real).same
+    record["infeasible"]["proven"] = False
+    assert fields(records.replay(record, real)) == {"infeasible.proven"}
 
 
 def test_no_records_prove_nothing(bank: FasterCE, tmp_path: Path) -> None:
@@ -172,16 +183,16 @@ def test_a_record_of_another_structure_is_rejected(bank: FasterCE, spoil: Any, c
     assert problem.details.get("suggestion") == ("budget" if name == "budgt" else problem.details.get("suggestion"))
 
 
-def test_a_record_that_hides_that_it_cannot_be_made_again_is_told(bank: FasterCE) -> None:
+def test_a_record_that_hides_that_it_cannot_be_made_again_is_reported(bank: FasterCE) -> None:
     found = recorded(bank, deadline=60.0)
     found[0] |= {"replayable": True, "why_not_replayable": None}
     assert {"replayable", "why_not_replayable"} <= fields(records.replay(found, bank))
 
 
-def test_every_field_is_said_to_be_compared_or_not(bank: FasterCE) -> None:
+def test_every_field_is_listed_as_compared_or_not(bank: FasterCE) -> None:
     (record, *_) = recorded(bank)
-    said = " ".join(str(records.replay(record, bank)).split())
-    proved, taken = said.split("Compared: ")[1].split("Taken from the record and not proved: ")
+    message = " ".join(str(records.replay(record, bank)).split())
+    proved, taken = message.split("Compared: ")[1].split("Taken from the record and not proved: ")
     for part in ("digests", "outcome", "target", "constraints", "status", "problems", "infeasible", "counterfactual", "text"):
         assert part in proved
     loose = {
@@ -195,7 +206,7 @@ def test_every_field_is_said_to_be_compared_or_not(bank: FasterCE) -> None:
         assert {"human_review": "human review", "retain_until": "retention"}.get(part, part) in taken
 
 
-def test_another_model_is_told_by_its_answers(bank: FasterCE) -> None:
+def test_another_model_is_found_by_its_predictions(bank: FasterCE) -> None:
     found = recorded(bank)
     other = bank._for(Bank(50.0))
     again = records.replay(found, other)
@@ -205,7 +216,7 @@ def test_another_model_is_told_by_its_answers(bank: FasterCE) -> None:
     assert "4 differ" in str(again)
 
 
-def test_another_model_is_told_by_its_digest_even_if_it_answers_alike(bank: FasterCE) -> None:
+def test_another_model_is_found_by_its_digest_even_if_it_predicts_alike(bank: FasterCE) -> None:
     one, two = (f"sha256:{letter * 64}" for letter in "ab")
     found = records.make(bank, bank.explain(refused(bank.model, 2)), model_digest=one)
     again = records.replay(found, bank, model_digest=two)
@@ -214,7 +225,7 @@ def test_another_model_is_told_by_its_digest_even_if_it_answers_alike(bank: Fast
     assert "could not be compared" in records.replay(found, bank).notes[0]
 
 
-def test_an_explainer_that_learned_more_is_told(bank: FasterCE) -> None:
+def test_an_explainer_that_learned_more_is_reported(bank: FasterCE) -> None:
     found = recorded(bank)
     other = copy.copy(bank)
     other.update(people(50, seed=9).query("age != 79"))
@@ -288,12 +299,12 @@ def test_the_wording_is_made_again_too(bank: FasterCE) -> None:
     assert records.replay([json.loads(records.to_json(record)) for record in found], bank).same
 
 
-def test_who_set_the_rules_and_the_threshold_are_taken_from_the_record(bank: FasterCE) -> None:
+def test_who_set_the_constraints_and_the_threshold_are_taken_from_the_record(bank: FasterCE) -> None:
     found = records.make(bank, bank.explain(refused(bank.model, 2)), constraints_by="someone", threshold=0.5)
     assert records.replay(found, bank).same
 
 
-def test_records_that_cannot_be_made_again_are_skipped_and_said(bank: FasterCE) -> None:
+def test_records_that_cannot_be_made_again_are_skipped_and_reported(bank: FasterCE) -> None:
     found = recorded(bank, deadline=60.0) + recorded(bank)
     again = records.replay(found, bank)
     assert not again.same
@@ -303,7 +314,7 @@ def test_records_that_cannot_be_made_again_are_skipped_and_said(bank: FasterCE) 
     assert "4 cannot be reproduced" in " ".join(str(again).split())
 
 
-def test_other_versions_are_told_but_are_no_difference(bank: FasterCE) -> None:
+def test_other_versions_are_noted_but_are_no_difference(bank: FasterCE) -> None:
     (record, *_) = recorded(bank)
     record["software"]["numpy"] = "1.0"
     again = records.replay(record, bank)
@@ -311,7 +322,7 @@ def test_other_versions_are_told_but_are_no_difference(bank: FasterCE) -> None:
     assert any(note.startswith("numpy was 1.0 and is ") for note in again.notes)
 
 
-def test_a_model_error_may_be_said_in_other_words(bank: FasterCE) -> None:
+def test_the_text_of_a_model_error_may_differ(bank: FasterCE) -> None:
     rows = refused(bank.model, 3)
     rows.iloc[1, 0] = 79
     found = recorded(bank, rows)

@@ -54,15 +54,15 @@ def explained(after: dict[str, Any] | None, *more: dict[str, Any], **given: Any)
     table = Table.like(rows, Schema.infer(rows, may_go_missing=["duration", "housing"]))
     row = rows.head(1).assign(**given.pop("row", {}))
     before = table.read(row).codes
-    answers = [table.read(row.assign(**one)).codes[0] for one in ([] if after is None else [after, *more])]
-    count = len(answers)
+    codes = [table.read(row.assign(**one)).codes[0] for one in ([] if after is None else [after, *more])]
+    count = len(codes)
     status = given.pop("status", "found")
     made = CounterfactualArrays(
         np.zeros(count, dtype=np.intp),
         np.arange(count),
         np.full(count, "closest", dtype=object),
         np.repeat(before, count, axis=0),
-        np.array(answers).reshape(count, len(rows.columns)),
+        np.array(codes).reshape(count, len(rows.columns)),
         np.ones(count),
         score=np.array(given.pop("scores", np.full(count, np.nan))),
     )
@@ -173,7 +173,7 @@ def test_a_wording_can_be_a_file(tmp_path: Path, suffix: str) -> None:
     assert Wording.load(path) == Wording.from_dict(GERMAN)
 
 
-def test_a_wording_survives_json() -> None:
+def test_a_wording_is_the_same_after_json() -> None:
     words = Wording(features={0: "first"}, values={"owner": {True: "at home"}}, classes={1: "granted"})
     again = Wording.from_dict(json.loads(json.dumps(words.to_dict())))
     assert again.feature(0) == words.feature(0) == "first"
@@ -268,13 +268,13 @@ def test_a_file_that_is_no_wording_is_one_sentence(tmp_path: Path, content: str)
         Wording.load(tmp_path / "none.yaml")
 
 
-def test_a_row_that_is_not_there_is_told() -> None:
+def test_a_row_that_is_not_there_is_reported() -> None:
     with pytest.raises(InputError) as caught:
         records.text(explained({"duration": 24.0}), 1)
     assert (caught.value.problem.code, caught.value.problem.received) == ("records.not_a_row", 1)
 
 
-def test_refusals_speak_through_the_reason() -> None:
+def test_texts_without_a_counterfactual_give_the_reason() -> None:
     refused = explained(
         None,
         status="none_found",

@@ -103,6 +103,14 @@ def test_an_infeasible_record_says_in_words_what_prevents_a_change(bank: FasterC
     assert not re.search(r"\bmay not change\b|\(constraints\)", text), "no words of the program"
 
 
+@pytest.mark.parametrize("proven", [True, False])
+def test_a_no_that_is_proven_says_so(bank: FasterCE, proven: bool) -> None:
+    (record,) = records.make(bank, bank.explain(refused(Bank(), 1), constraints=[Frozen("income", "debt", "age", "owner")]))
+    assert record["status"] == "none_found"
+    text = shown(letter({**record, "infeasible": {**record["infeasible"], "proven": proven}}))
+    assert ("every change that is permitted was evaluated" in text) is proven
+
+
 @pytest.mark.parametrize(
     ("constraint", "text"),
     [
@@ -164,7 +172,9 @@ def test_every_word_comes_from_the_file(record: dict[str, Any], bank: FasterCE, 
     marked = deepcopy(record)
     marked["input"]["edited"] = ["age"]
     marked["counterfactuals"][0]["changes"][0]["against"] = True
-    for made in (marked, *records.make(bank, blocked), *records.make(bank, broken)):
+    (no,) = records.make(bank, blocked)
+    proven = {**no, "infeasible": {**no["infeasible"], "proven": True}}
+    for made in (marked, no, proven, *records.make(bank, broken)):
         text = shown(letter(made, words))
         known = set(
             re.findall(r"[a-z]{4,}", " ".join([*texts_of({**made, "notice": ""}), *made["input"]["columns"]]).lower())

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.serve.service import NOISE, ROWS, Service, libraries, row, wait_for
 
@@ -269,3 +270,23 @@ def test_what_each_process_has_in_memory(service: Service) -> None:
 def test_the_description_of_the_interface_knows_the_columns(service: Service) -> None:
     described = service.client.get("/openapi.json").json()
     assert set(described["components"]["schemas"]["Row_moody"]["properties"]) == set(ROWS[0])
+    assert "/numpy/" not in libraries(service.process.pid)
+
+
+def test_records_are_as_described(service: Service) -> None:
+    """For every status: the description has what a record of the service has, and knows no other field."""
+    described = service.client.get("/openapi.json").json()
+    fits = Draft202012Validator({"$ref": "#/components/schemas/Record", "components": described["components"]})
+    answers = [
+        service.explain(row(), edited=[["debt"]]),
+        service.explain(row(), freeze=sorted(ROWS[0])),
+        service.explain(row(mood="raises")),
+        service.explain(row(), row(debt="much")),
+    ]
+    found = [record for answer in answers for record in answer.json()["records"]]
+    assert {"found", "none_found", "model_error", "invalid_input"} <= {record["status"] for record in found}
+    for record in found:
+        fits.validate(record)
+    blocked = answers[1].json()["records"][0]
+    assert blocked["infeasible"]["proven"] is False, "a model that can only be called proves nothing"
+    assert not fits.is_valid(blocked | {"infeasible": blocked["infeasible"] | {"proven": "no"}})

@@ -4,7 +4,7 @@ import resource
 from pathlib import Path
 
 from fasterce.models.http import MLflowModel
-from tests.models.http.server import Asked, Reply, table
+from tests.models.http.server import Received, Reply, table
 from tests.models.http.server import serving as serving_model
 from tests.serve.models import Moody, saved
 from tests.serve.service import row, serving, wait_for
@@ -38,10 +38,10 @@ def test_a_remote_model_that_goes_away_and_comes_back(tmp_path: Path) -> None:
     model = Moody(calm=True)
     down: list[bool] = []
 
-    def answer(asked: Asked) -> object:
+    def answer(received: Received) -> object:
         if down:
             return Reply(503, b"no upstream http://scoring.internal:9000")
-        return {"predictions": model.predict_proba(table(asked)).tolist()}
+        return {"predictions": model.predict_proba(table(received)).tolist()}
 
     with serving_model(answer) as far:
         url = f"{far.url}/invocations"

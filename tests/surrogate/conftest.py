@@ -35,7 +35,7 @@ def three(codes: Floats) -> Predictions:
 
 
 class Small:
-    answers: ClassVar[dict[str, Callable[[Floats], Predictions]]] = {"scores": scored, "labels": labelled, "three": three}
+    predictions: ClassVar[dict[str, Callable[[Floats], Predictions]]] = {"scores": scored, "labels": labelled, "three": three}
     points = staticmethod(points)
 
     def __init__(self) -> None:

@@ -90,7 +90,7 @@ def test_values_are_moved_to_bends_of_their_own_feature_only() -> None:
     assert 0.05 < np.mean(moved[:5_000] != -1.0) < 0.15
 
 
-def test_a_narrow_pocket_is_where_the_nearest_answer_is() -> None:
+def test_the_nearest_counterfactual_is_in_a_narrow_interval() -> None:
     """Trees make such pockets: a few values between two quantiles that flip, and then none for a long way."""
     rng = np.random.default_rng(1)
     gain = np.where(rng.random(3_000) < 0.9, 0, rng.integers(1, 20_000, 3_000))
@@ -109,5 +109,5 @@ def test_a_narrow_pocket_is_where_the_nearest_answer_is() -> None:
 
     explainer = FasterCE(Pocket(), random_state=0, progress=False).fit(frame)
     refused = frame[frame["gain"] == 0].head(20)
-    answers = explainer.explain(refused, distance="gower").to_frame()
-    assert (answers["gain"].between(4_650, 4_700)).all()
+    counterfactuals = explainer.explain(refused, distance="gower").to_frame()
+    assert (counterfactuals["gain"].between(4_650, 4_700)).all()

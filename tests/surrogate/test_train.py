@@ -20,12 +20,16 @@ from fasterce.typing import Floats
 
 
 def distilled(small: Any, kind: str, seed: int = 0) -> Surrogate:
-    ask = small.answers[kind]
-    answers = ask(small.codes)
-    edited = train.edited_rows(small.codes, answers.classes, small.codec, np.random.default_rng(seed))
+    evaluate = small.predictions[kind]
+    predictions = evaluate(small.codes)
+    edited = train.edited_rows(small.codes, predictions.classes, small.codec, np.random.default_rng(seed))
     classes = 3 if kind == "three" else 2
     made = train.train_surrogate(
-        np.concatenate([small.codes, edited]), Predictions.concatenate([answers, ask(edited)]), small.codec, classes, seed
+        np.concatenate([small.codes, edited]),
+        Predictions.concatenate([predictions, evaluate(edited)]),
+        small.codec,
+        classes,
+        seed,
     )
     assert made is not None
     return made
@@ -39,10 +43,10 @@ def copied(small: Any, request: pytest.FixtureRequest) -> tuple[str, Surrogate]:
 def test_the_copy_agrees_on_rows_nobody_showed_it(small: Any, copied: tuple[str, Surrogate]) -> None:
     kind, made = copied
     rows = small.fresh()
-    truth = small.answers[kind](rows).classes
-    said = lead_of(made.outputs_of(rows[:, None]), truth)[:, 0] > 0
-    assert said.mean() > 0.97
-    assert made.agreement == pytest.approx(said.mean(), abs=0.025)
+    truth = small.predictions[kind](rows).classes
+    predicted = lead_of(made.outputs_of(rows[:, None]), truth)[:, 0] > 0
+    assert predicted.mean() > 0.97
+    assert made.agreement == pytest.approx(predicted.mean(), abs=0.025)
     assert made.agreement > 0.97
 
 
@@ -52,9 +56,9 @@ def test_margins_are_those_of_the_model_within_the_error_it_names(small: Any, co
         assert made.error == SurrogateConfig().label_error
         return
     rows = small.fresh()
-    answers = small.answers[kind](rows)
+    predictions = small.predictions[kind](rows)
     first = np.zeros(len(rows), dtype=np.intp)
-    truth = answers.scores[:, 0] - np.delete(answers.scores, 0, axis=1).max(axis=1)
+    truth = predictions.scores[:, 0] - np.delete(predictions.scores, 0, axis=1).max(axis=1)
     off = np.abs(lead_of(made.outputs_of(rows[:, None]), first)[:, 0] - truth)
     assert 0 < made.error < 0.5
     assert np.median(off[np.abs(truth) < 2]) < 3 * made.error
@@ -70,12 +74,12 @@ def test_the_same_seed_makes_the_same_copy_and_another_another(small: Any, copie
 
 def test_too_few_rows_make_no_copy(small: Any) -> None:
     few = small.codes[: SurrogateConfig().min_rows - 1]
-    assert train.train_surrogate(few, small.answers["scores"](few), small.codec, 2, 0) is None
+    assert train.train_surrogate(few, small.predictions["scores"](few), small.codec, 2, 0) is None
 
 
 def test_rows_the_model_failed_on_do_not_count(small: Any) -> None:
-    answers = small.answers["labels"](small.codes)
-    failed = Predictions(np.where(np.arange(len(small.codes)) < SurrogateConfig().min_rows - 1, answers.classes, -1))
+    predictions = small.predictions["labels"](small.codes)
+    failed = Predictions(np.where(np.arange(len(small.codes)) < SurrogateConfig().min_rows - 1, predictions.classes, -1))
     assert train.train_surrogate(small.codes, failed, small.codec, 2, 0) is None
 
 
@@ -106,7 +110,7 @@ def test_rows_are_weights_on_the_knots_that_add_up_to_one_per_feature(small: Any
 
 
 def test_edited_rows_differ_from_real_ones_in_up_to_three_features(small: Any) -> None:
-    classes = small.answers["labels"](small.codes).classes
+    classes = small.predictions["labels"](small.codes).classes
     edited = train.edited_rows(small.codes, classes, small.codec, np.random.default_rng(0))
     assert SurrogateConfig().min_edited_rows <= len(edited) <= SurrogateConfig().max_edited_rows
     assert edited.min(axis=0).tolist() >= small.codes.min(axis=0).tolist()
@@ -140,7 +144,7 @@ def test_the_knots_reach_declared_bounds(small: Any) -> None:
     assert (mine.min(), mine.max()) == (-50.0, 400.0)
 
 
-def test_what_is_learned_from_each_kind_of_answer() -> None:
+def test_what_is_learned_from_each_kind_of_prediction() -> None:
     classes = np.array([0, 1, 1])
     np.testing.assert_array_equal(train.leads(Predictions(classes), 2), [[-1], [1], [1]])
     np.testing.assert_array_equal(train.leads(Predictions(classes), 3), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]])
@@ -167,32 +171,32 @@ def test_a_gap_is_learned_apart_from_every_value(gappy: tuple[Codec, Floats]) ->
     """What is missing counts high although a low value and the mean count low; nobody in the data lacks b."""
     codec, codes = gappy
 
-    def ask(rows: Floats) -> Predictions:
+    def evaluate(rows: Floats) -> Predictions:
         lead = np.where(rows[:, 0] == MISSING, 4.0, rows[:, 0] - 5) + np.where(rows[:, 1] == MISSING, -6.0, 0.3 * rows[:, 1])
         lead = lead + 3.0 * (rows[:, 2] == 4) - 1.0
         return Predictions((lead > 0).astype(np.intp), np.stack([-lead, lead], axis=1) / 2)
 
-    answers = ask(codes)
-    edited = train.edited_rows(codes, answers.classes, codec, np.random.default_rng(0))
+    predictions = evaluate(codes)
+    edited = train.edited_rows(codes, predictions.classes, codec, np.random.default_rng(0))
     assert (edited[:, 1] == MISSING).any()
     made = train.train_surrogate(
-        np.concatenate([codes, edited]), Predictions.concatenate([answers, ask(edited)]), codec, 2, 0
+        np.concatenate([codes, edited]), Predictions.concatenate([predictions, evaluate(edited)]), codec, 2, 0
     )
     assert made is not None
-    fresh = train.edited_rows(codes, answers.classes, codec, np.random.default_rng(1))[:3000]
-    truth = ask(fresh)
+    fresh = train.edited_rows(codes, predictions.classes, codec, np.random.default_rng(1))[:3000]
+    truth = evaluate(fresh)
     assert truth.scores is not None
-    said = made.outputs_of(fresh[:, None])[:, 0, 0]
+    predicted = made.outputs_of(fresh[:, None])[:, 0, 0]
     wanted = truth.scores[:, 1] - truth.scores[:, 0]
     for absent in (fresh[:, 0] == MISSING, fresh[:, 1] == MISSING, fresh[:, 2] == 4):
-        assert np.abs(said - wanted)[absent].mean() < 0.25
-    assert ((said > 0) == (wanted > 0)).mean() > 0.97
+        assert np.abs(predicted - wanted)[absent].mean() < 0.25
+    assert ((predicted > 0) == (wanted > 0)).mean() > 0.97
 
 
 def test_a_value_below_all_others_is_read_as_the_lowest_one_not_as_missing(gappy: tuple[Codec, Floats]) -> None:
     codec, codes = gappy
-    answers = Predictions((codes[:, 0] > 5).astype(np.intp))
-    made = train.train_surrogate(codes, answers, codec, 2, 0)
+    predictions = Predictions((codes[:, 0] > 5).astype(np.intp))
+    made = train.train_surrogate(codes, predictions, codec, 2, 0)
     assert made is not None
     rows = np.repeat(codes[:1], 3, axis=0)
     rows[:, 0] = codec.profile.low[0], -3.0, MISSING

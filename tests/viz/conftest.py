@@ -17,7 +17,7 @@ Build = Callable[..., Explanation]
 
 def build_explanation(
     rows: pd.DataFrame,
-    answers: Sequence[tuple[int, str, dict[Any, Any], float]] = (),
+    counterfactuals: Sequence[tuple[int, str, dict[Any, Any], float]] = (),
     *,
     training: pd.DataFrame | None = None,
     prediction: Any = "refused",
@@ -28,16 +28,16 @@ def build_explanation(
     preferred: dict[str, Any] | None = None,
     **measured: Sequence[float],
 ) -> Explanation:
-    """`answers` are (row, method, changes, distance), best first; `verdicts` the status and reason of other rows,
-    `score` what the model says of the rows where a number was wanted, `preferred` the
-    directions in people's interest, `measured` what was measured of every answer."""
+    """`counterfactuals` are (row, method, changes, distance), best first; `verdicts` the status and reason of other rows,
+    `score` the model's score of each row where a number was the target, `preferred` the
+    directions in people's interest, `measured` what was measured of every counterfactual."""
     seen = training if training is not None else rows
     schema = Schema.infer(seen).declare({name: {"preferred": way} for name, way in (preferred or {}).items()})
     table = Table.like(seen, schema)
     before = table.read(rows).codes
-    queries = [position for position, *_ in answers]
+    queries = [position for position, *_ in counterfactuals]
     codes = before[queries]
-    for line, (_, _, changes, _) in enumerate(answers):
+    for line, (_, _, changes, _) in enumerate(counterfactuals):
         for name, value in changes.items():
             feature = schema[name]
             code = value if feature.numeric else feature.categories.index(value)
@@ -58,10 +58,10 @@ def build_explanation(
         arrays=CounterfactualArrays(
             query=np.array(queries, dtype=np.intp),
             rank=np.array([queries[:k].count(query) for k, query in enumerate(queries)], dtype=np.intp),
-            method=np.array([method for _, method, _, _ in answers], dtype=object),
+            method=np.array([method for _, method, _, _ in counterfactuals], dtype=object),
             before=before[queries],
             codes=codes,
-            distance=np.array([distance for *_, distance in answers], dtype=float),
+            distance=np.array([distance for *_, distance in counterfactuals], dtype=float),
             **{{"scores": "score"}.get(name, name): np.array(values, dtype=float) for name, values in measured.items()},
         ),
         table=table,

@@ -29,7 +29,7 @@ def test_the_page_shows_what_was_found_and_what_was_not(build: Build) -> None:
     assert "Row 1:" not in page  # a row that has what it wants is not shown one by one
 
 
-def test_a_page_without_any_answer_needs_no_pictures(build: Build) -> None:
+def test_a_page_without_any_counterfactual_needs_no_pictures(build: Build) -> None:
     explanation = build(ROWS, verdicts=dict.fromkeys(range(4), ("model_error", "It broke.")))
     page = batch.page(explanation)
     assert "<img" not in page
@@ -44,7 +44,7 @@ def test_an_empty_batch_has_a_page_too(build: Build) -> None:
 
 def test_only_the_first_rows_are_shown_one_by_one(build: Build) -> None:
     rows = pd.concat([ROWS] * 10, ignore_index=True)
-    answers = [(k, "closest", {"hours": 45}, 0.5) for k in range(len(rows))]
-    page = batch.page(build(rows, answers), most=3)
+    counterfactuals = [(k, "closest", {"hours": 45}, 0.5) for k in range(len(rows))]
+    page = batch.page(build(rows, counterfactuals), most=3)
     assert "The first 3 rows of 40, one by one" in page
     assert "Row 3:" not in page

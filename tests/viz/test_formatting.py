@@ -20,7 +20,7 @@ def test_a_sentence_is_never_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("low", "high", "expected"),
     [
         (100_000, math.inf, "at least 100,000"),
         (-math.inf, -2.5, "at most -2.5"),
@@ -29,15 +29,15 @@ def test_a_sentence_is_never_cut() -> None:
         (7.0, 7.0, "exactly 7"),
     ],
 )
-def test_bounds_in_words(low: float, high: float, said: str) -> None:
-    assert bounds(low, high) == said
+def test_bounds_in_words(low: float, high: float, expected: str) -> None:
+    assert bounds(low, high) == expected
 
 
 @pytest.mark.parametrize(
-    ("share", "said"), [(1.0, "100 %"), (0.999, "99 %"), (0.969, "97 %"), (0.5, "50 %"), (0.001, "1 %"), (0.0, "0 %")]
+    ("share", "expected"), [(1.0, "100 %"), (0.999, "99 %"), (0.969, "97 %"), (0.5, "50 %"), (0.001, "1 %"), (0.0, "0 %")]
 )
-def test_only_all_of_it_is_a_hundred_per_cent(share: float, said: str) -> None:
-    assert percent(share) == said
+def test_only_all_of_it_is_a_hundred_per_cent(share: float, expected: str) -> None:
+    assert percent(share) == expected
 
 
 def test_predictions_have_the_digits_that_matter() -> None:
@@ -50,7 +50,7 @@ def test_predictions_have_the_digits_that_matter() -> None:
     ]
 
 
-def test_missing_numbers_are_said_to_be_missing() -> None:
+def test_missing_numbers_are_shown_as_missing() -> None:
     feature = Feature("income", "numeric", decimals=2, missing="may_appear")
     assert values(feature, None, [1250.5, 3.0]) == ("missing", ["1,250.5", "3"])
     assert values(feature, 12.0, [None]) == ("12", ["missing"])

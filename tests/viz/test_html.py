@@ -60,7 +60,7 @@ def test_tables_can_be_read_aloud(loans):
     assert outline.count("th", scope="row") == 5
 
 
-def test_reasons_summary_and_notes_are_told(loans):
+def test_reasons_summary_and_notes_are_shown(loans):
     shown = html.fragment(loans)
     assert "none_found" in shown
     assert "No way led to granted within 500 rows." in shown

@@ -54,7 +54,7 @@ def test_a_row_without_counterfactual_says_why(loans):
     assert block(render(loans), "Row cat")[1].strip() == "none_found: No way led to granted within 500 rows."
 
 
-def test_the_batch_is_summed_up_and_notes_are_told(loans):
+def test_the_summary_of_the_batch_and_notes_are_shown(loans):
     shown = render(loans)
     assert "3 rows: 2 found, 1 none_found · 7 model calls" in shown
     assert "1.5 features changed" in shown
@@ -95,8 +95,8 @@ def test_many_changes_stay_readable_in_a_narrow_terminal(monkeypatch, twelve_cha
     lines = at_width(monkeypatch, twelve_changes, width).splitlines()
     assert max(map(len, lines)) <= width
     for k in range(12):
-        told = next(line for line in lines if re.search(rf"\bbalance_of_account_{k}\b", line))
-        assert f"{k} → {50_000 + k:,}" in told
+        written = next(line for line in lines if re.search(rf"\bbalance_of_account_{k}\b", line))
+        assert f"{k} → {50_000 + k:,}" in written
 
 
 def test_methods_that_do_not_fit_beside_each_other_go_below(monkeypatch, build):
@@ -132,8 +132,8 @@ def test_without_a_terminal_a_hundred_columns_are_used(monkeypatch, build):
 
     monkeypatch.delenv("COLUMNS")
     monkeypatch.setattr(os, "get_terminal_size", no_terminal)
-    told = render(build(pd.DataFrame({"x": [1]}), verdicts={0: ("model_error", "word " * 60)}))
-    assert 95 <= max(map(len, told.splitlines())) <= 100
+    written = render(build(pd.DataFrame({"x": [1]}), verdicts={0: ("model_error", "word " * 60)}))
+    assert 95 <= max(map(len, written.splitlines())) <= 100
 
 
 def test_an_empty_explanation_prints(build, people):
@@ -168,7 +168,7 @@ def test_a_row_already_there_names_its_class_once(build, people):
 
 
 @pytest.mark.parametrize(
-    ("value", "decimals", "said"),
+    ("value", "decimals", "expected"),
     [
         (9999, 0, "9,999"),
         (10_000, 0, "10,000"),
@@ -181,5 +181,5 @@ def test_a_row_already_there_names_its_class_once(build, people):
         (1.23456, 3, "1.235"),
     ],
 )
-def test_numbers_read_like_numbers(value, decimals, said):
-    assert number(value, decimals) == said
+def test_numbers_read_like_numbers(value, decimals, expected):
+    assert number(value, decimals) == expected

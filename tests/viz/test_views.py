@@ -43,12 +43,12 @@ def test_a_chance_is_shown_as_one_and_not_as_a_class_that_may_not_come(build: An
     assert "Prediction" not in str(made)
 
 
-def test_any_other_is_said_as_it_was_asked(build: Any, people: pd.DataFrame) -> None:
+def test_any_other_is_shown_as_the_target(build: Any, people: pd.DataFrame) -> None:
     assert row_view(build(people, COUNTERFACTUALS, target="any other"), 0).heading == "Row ann: refused → any other"
 
 
 @pytest.mark.parametrize("measured", [("robust",), ("ensemble_agreement",), ("robust", "ensemble_agreement")])
-def test_trials_are_shown_where_measured(build: Any, people: pd.DataFrame, measured: tuple[str, ...]) -> None:
+def test_robustness_is_shown_where_measured(build: Any, people: pd.DataFrame, measured: tuple[str, ...]) -> None:
     names = {"robust": "Holds under noise", "ensemble_agreement": "Holds after refit"}
     made = build(people, COUNTERFACTUALS, **dict.fromkeys(measured, (1.0, 0.96875, 0.999)))
     row = row_view(made, 0)

@@ -24,6 +24,7 @@ from fasterce.errors import ArtifactError, FasterCEError, ModelError, warn
 from fasterce.fitting.budget import limit_sizes
 from fasterce.fitting.report import FitReport
 from fasterce.fitting.state import FittedState
+from fasterce.fitting.unread import evenly_spaced
 from fasterce.latent.runtime import Callables
 from fasterce.models.adapters import adapt
 from fasterce.models.compiled.model import CompiledModel
@@ -32,7 +33,6 @@ from fasterce.models.files.load import LoadedModel, load_model
 from fasterce.models.predictions import FAILED
 from fasterce.models.predictor import BELOW_AND_ABOVE, Numbers, Predictor, find_scores
 from fasterce.options import Coder
-from fasterce.typing import Indices
 
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
@@ -81,17 +81,12 @@ def _packed_model(explainer: "FasterCE", given: LoadedModel | str | os.PathLike[
     about = pack_model(loaded)
     if loaded.model is not explainer.model:
         examples = explainer.state_.search.examples
-        frame = explainer.state_.table.frame(examples[_spread(len(examples))])
+        frame = explainer.state_.table.frame(examples[evenly_spaced(len(examples), CHECKED_ROWS)])
         own, other = (explainer._predictor(model).predict_labels(frame) for model in (explainer.model, loaded.model))
         differing = int((own != other).sum())
         if differing:
             raise ModelError("artifact.another_model", path=loaded.source, received=differing, rows=len(frame))
     return about
-
-
-def _spread(count: int) -> Indices:
-    """Return up to CHECKED_ROWS positions, evenly spaced."""
-    return np.linspace(0, count - 1, min(CHECKED_ROWS, count)).astype(np.intp)
 
 
 def digest(explainer: "FasterCE") -> str:
@@ -311,7 +306,7 @@ def _check_model(model: object, state: FittedState, where: Path) -> None:
     if needs_scores and find_scores(adapt(model)) is None:
         raise ModelError("artifact.scores_needed", path=str(where), received=type(model).__name__)
     predictor = Predictor(model, state.table, state.classes, numbers=state.numbers)
-    checked = _spread(len(state.search.examples))
+    checked = evenly_spaced(len(state.search.examples), CHECKED_ROWS)
     labels = predictor.predict_labels(state.table.frame(state.search.examples[checked]))
     if (labels == FAILED).any():
         raise ModelError("artifact.model_failed", path=str(where), failure=predictor.error().problem)

@@ -13,7 +13,7 @@ from fasterce.config import BatchConfig
 from fasterce.explanation import FOUND, NONE_FOUND, STOPPED, Explanation
 from fasterce.io import Summary
 from fasterce.io.cells import decoded
-from fasterce.io.summary import add, in_order
+from fasterce.io.summary import add, largest_first
 from fasterce.typing import Json, JsonObject, Mask
 
 MOST_GROUPS = BatchConfig().max_groups
@@ -121,8 +121,8 @@ class BatchCounts:
             cost=_cost(found, np.ones(len(found), dtype=bool)),
             groups={} if group is None else _by_group(found, group),
             moved=_moved(found),
-            sizes=in_order(sizes),
-            blocking=in_order(blocking),
+            sizes=largest_first(sizes),
+            blocking=largest_first(blocking),
         )
 
 

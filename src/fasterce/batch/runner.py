@@ -18,13 +18,13 @@ from fasterce.batch.shards import Extent, Shard, Sources, cut, find_files, ident
 from fasterce.batch.where import check_types
 from fasterce.batch.write import check_partitions
 from fasterce.config import BatchConfig
-from fasterce.errors import InputError, Problem, unknown
+from fasterce.errors import InputError, Problem, check_count, unknown
 from fasterce.io import locations
 from fasterce.io.delimited import CsvFormat
 from fasterce.io.lines import check_options
 from fasterce.io.resumable import REPORT_JSON, REPORT_PAGE, ResumableFolder
 from fasterce.io.run import results_depend_on
-from fasterce.io.source import check_count, check_names
+from fasterce.io.source import check_names
 from fasterce.typing import JsonObject
 
 SHARD_ROWS, BATCH_ROWS = BatchConfig().shard_rows, BatchConfig().batch_rows

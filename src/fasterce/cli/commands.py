@@ -1,5 +1,6 @@
 """The module of each command: a call imports only the one it runs, and no NumPy for `fasterce serve` or `--version`."""
 
+import os
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Annotated
@@ -28,12 +29,14 @@ COMMANDS = {
 }
 PASS_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 SETTINGS = {"bench": PASS_ARGUMENTS}
+# Set by shells: "source_bash" asks for the script of completion, "complete_bash" for words.
+COMPLETION = "_FASTERCE_COMPLETE"
 
 
 def required_commands(arguments: list[str]) -> list[str]:
-    """Return the command these arguments name, or all of them for help, completion and misspelt names."""
+    """Return the command these arguments name, or all of them for help, completion of words and misspelt names."""
     first = arguments[0] if arguments else ""
-    if first == "--version":
+    if first == "--version" or os.environ.get(COMPLETION, "").startswith("source_"):
         return []
     return [first] if first in COMMANDS else list(COMMANDS)
 

@@ -1,42 +1,5 @@
-"""Constraints that every counterfactual satisfies; see docs/constraints.md."""
+"""Constraints that every counterfactual satisfies; see docs/constraints.md. The names are in `__init__.pyi`."""
 
-from fasterce.constraints.io import from_dict, load, save, to_dict
-from fasterce.constraints.objects import (
-    Allowed,
-    AtMost,
-    Constraint,
-    Derived,
-    Forbidden,
-    Frozen,
-    If,
-    Near,
-    OnlyDown,
-    OnlyUp,
-    Order,
-    Range,
-    Require,
-    Step,
-    Together,
-)
+import lazy_loader as lazy
 
-__all__ = [
-    "Allowed",
-    "AtMost",
-    "Constraint",
-    "Derived",
-    "Forbidden",
-    "Frozen",
-    "If",
-    "Near",
-    "OnlyDown",
-    "OnlyUp",
-    "Order",
-    "Range",
-    "Require",
-    "Step",
-    "Together",
-    "from_dict",
-    "load",
-    "save",
-    "to_dict",
-]
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -58,7 +58,7 @@ def plain(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def in_order(values: Iterable[object]) -> list[Any]:
+def sorted_values(values: Iterable[object]) -> list[Any]:
     """Return values sorted, by type and text where they cannot be compared."""
     listed = list(values)
     try:

@@ -17,7 +17,7 @@ from fasterce.constraints import io
 from fasterce.constraints.objects import Constraint, End
 from fasterce.constraints.validate import as_constraints, check_constraints
 from fasterce.data import detect, value_types
-from fasterce.data.dtypes import Dtype, in_order, plain
+from fasterce.data.dtypes import Dtype, plain, sorted_values
 from fasterce.data.frames import as_pandas
 from fasterce.data.meaning import check_date_format, check_number_format, parsed_date, with_unit
 from fasterce.data.review import Advice, SchemaWarning, review
@@ -413,12 +413,21 @@ class Schema:
         Returns
         -------
         class, (low, high) or None
+
+        Raises
+        ------
+        SchemaError
+            The declared target is not one of the classes, or not an interval where there are none.
         """
         known = {str(label): label for label in classes}
         unwanted = {str(label) for label in self.unwanted}
         if self.target is None and unwanted and len(classes) == 2:
             left = [label for text, label in known.items() if text not in unwanted]
             return left[0] if len(left) == 1 else None
+        if self.target is not None and classes and str(self.target) not in known:
+            raise SchemaError("data.target_not_a_class", option="target", expected=list(classes), received=self.target)
+        if self.target is not None and not classes and not isinstance(self.target, tuple):
+            raise SchemaError("data.target_not_bounds", option="target", received=self.target)
         return known.get(str(self.target), self.target)
 
     @cached_property
@@ -862,6 +871,6 @@ def _declare_range(feature: Feature, limits: tuple[object, object]) -> Feature:
 def _distinct(column: pd.Series) -> list[object]:
     """Return the distinct values in order."""
     try:
-        return in_order(column.unique())
+        return sorted_values(column.unique())
     except TypeError:
         return list(column)

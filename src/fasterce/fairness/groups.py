@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from fasterce.data.dtypes import in_order
+from fasterce.data.dtypes import sorted_values
 from fasterce.errors import InputError, unknown
 from fasterce.explanation import Explanation
 from fasterce.typing import Floats, Indices
@@ -109,7 +109,7 @@ def _categories(name: Hashable, values: pd.Series) -> tuple[Indices, list[Hashab
         codes, found = pd.factorize(values)
     except TypeError as error:
         raise InputError("fairness.not_plain_values", column=name, received=str(error)) from error
-    labels = in_order(list(found))
+    labels = sorted_values(found)
     position = {label: k for k, label in enumerate(labels)}
     place = np.array([*(position[label] for label in found), -1], dtype=np.intp)
     return place[codes], labels

@@ -17,6 +17,7 @@ from fasterce.explainer import FasterCE
 from fasterce.fairness.plots import FrameRow, empty_lines, write_below
 from fasterce.fitting.state import SearchState
 from fasterce.latent.directions import unit
+from fasterce.latent.hyperplanes import r_squared
 from fasterce.typing import Floats, Indices, Mask
 from fasterce.viz import canvas
 from fasterce.viz.formatting import counted, cut
@@ -231,13 +232,8 @@ def _fits(state: SearchState) -> Floats:
     heights = state.autoencoder.encode(matrix) @ planes.normals.T + planes.offsets
     labels = state.example_classes[:, None] == np.arange(planes.classes)
     truth = np.concatenate([matrix[:, numbers:] > 0.5, labels], axis=1)
-    return np.concatenate([_r_squared(matrix[:, :numbers], heights[:, :numbers]), _skill(truth, heights[:, numbers:] > 0)])
-
-
-def _r_squared(values: Floats, estimates: Floats) -> Floats:
-    spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
-    rest = ((values - estimates) ** 2).sum(axis=0)
-    return np.asarray(np.where(spread > 0, 1 - rest / np.where(spread > 0, spread, 1.0), np.nan))
+    explained = r_squared(matrix[:, :numbers], heights[:, :numbers], np.nan)
+    return np.concatenate([explained, _skill(truth, heights[:, numbers:] > 0)])
 
 
 def _skill(truth: Mask, predicted: Mask) -> Floats:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
-from fasterce.errors import InputError, shorten, unknown
+from fasterce.errors import InputError, check_count, shorten, unknown
 from fasterce.explanation import FOUND, NONE_FOUND, STOPPED, Explanation
 from fasterce.fairness.groups import Groups, GroupsLike, read_groups
 from fasterce.fairness.plots import FrameRow, empty_lines, write_below
@@ -131,8 +131,7 @@ def recourse_gap(
     RecourseGap
     """
     for option, value, least in (("bands", bands, 2), ("n_boot", n_boot, FEWEST_DRAWS), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise InputError("options.not_a_count", option=option, expected=least, received=value)
+        check_count(option, value, least)
     if not isinstance(explanation, Explanation):
         raise InputError("fairness.not_an_explanation", option="explanation", received=type(explanation).__name__)
     explanation = explanation.in_pandas()

@@ -111,6 +111,7 @@ def learn(model: object, X: object, schema: Schema | None, settings: FitOptions)
         context = FitContext(model, codec, predictor, settings, rng, progress=progress)
         context = with_budget(context, codes)
         evaluated = evaluate_rows(context, context.at_most(codes, context.config.fit.evaluated_rows))
+        table.schema.wanted(() if predictor.numbers is not None else predictor.classes)  # raises if there is no such class
         compile_search(progress)
         coder = train_autoencoder(context, codec.encode(context.at_most(codes, context.config.fit.training_rows)))
         space = explore(context, evaluated, coder.autoencoder)

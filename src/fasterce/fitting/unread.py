@@ -40,7 +40,7 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
         if not len(left) or not most:
             # Without a row to probe, nothing is known.
             return unread & (most > 0)
-        some = codes[spread(len(codes), min(rows, most))]
+        some = codes[evenly_spaced(len(codes), min(rows, most))]
         for part in np.array_split(left, max(1, values_left * len(some) // config.probe_batch_rows)):
             unread[part] &= ~_effects(evaluate, some, [(int(j), values[j]) for j in part], config.probe_tolerance)
     return unread
@@ -48,9 +48,9 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
 
 def _other_values(codec: Codec, j: int, most: int) -> Floats:
     if not codec.schema.features[j].numeric:
-        return codec.observed[j][spread(len(codec.observed[j]), most)].astype(np.float64)
+        return codec.observed[j][evenly_spaced(len(codec.observed[j]), most)].astype(np.float64)
     levels = np.unique(codec.profile.spread[j])
-    return levels[spread(len(levels), most)]
+    return levels[evenly_spaced(len(levels), most)]
 
 
 def _effects(evaluate: Evaluate, rows: Floats, probes: list[tuple[int, Floats]], tolerance: float) -> Mask:
@@ -88,7 +88,7 @@ def mark_read(predictor: Predictor, frame: pd.DataFrame, keep_rows: bool, config
     table = predictor.table
     if not table.passthrough:
         return table
-    rows = frame[list(table.columns)].iloc[spread(len(frame), config.probe_rows[0])].reset_index(drop=True)
+    rows = frame[list(table.columns)].iloc[evenly_spaced(len(frame), config.probe_rows[0])].reset_index(drop=True)
     base = predictor.outputs(rows)
 
     def probed(one: PassthroughColumn) -> PassthroughColumn:
@@ -122,6 +122,6 @@ def _outputs_differ(some: Objects, others: Objects, tolerance: float) -> bool:
     return bool((some != others).any())
 
 
-def spread(count: int, most: int) -> Indices:
+def evenly_spaced(count: int, most: int) -> Indices:
     """Return up to `most` positions below `count`, evenly spaced."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.intp))

@@ -206,10 +206,7 @@ def lines(result: Explanation) -> pd.DataFrame:
     distance, changes = np.full(len(result), np.nan), np.full(len(result), "[]", dtype=object)
     distance[arrays.query[best]] = arrays.distance[best]
     for k in map(int, best):
-        moved = [
-            {"feature": c.feature, "from": c.before, "to": c.after} | ({"against": True} if c.against else {})
-            for c in result.changes(k)
-        ]
+        moved = [change.to_dict() for change in result.changes(k)]
         changes[arrays.query[k]] = json.dumps(moved, default=str, ensure_ascii=False)
     about = pd.DataFrame(
         {

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fasterce.data.dtypes import EXACT, Dtype, as_single, is_single
+from fasterce.data.dtypes import EXACT, Dtype, as_single, exact_limits, is_integer, is_single
 from fasterce.data.number_text import KNOWN, NumberText
 from fasterce.data.schema import MISSING, Feature
 from fasterce.data.table import Table
@@ -111,7 +111,7 @@ def _passed(array: pa.Array, dtype: Dtype, csv: CsvFormat) -> pd.Series:
         values = pd.Series(pc.if_else(pa.array(is_missing(array)), pa.scalar(None, pa.string()), array).to_pandas())
     else:
         exact = [_exact(text) for text in csv.numbers(array).to_pylist()]
-        whole = pd.api.types.is_integer_dtype(dtype) and not any(value is None for value in exact)
+        whole = is_integer(dtype) and not any(value is None for value in exact)
         values = pd.Series(exact, dtype=dtype if whole else np.float64)
     if pd.api.types.is_datetime64_any_dtype(dtype):
         values = pd.to_datetime(values, errors="coerce", utc=getattr(dtype, "tz", None) is not None)
@@ -233,13 +233,12 @@ def _read_numbers(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floa
     values, good = numbers_of(array)
     missing = is_missing(as_text(array)) if is_text(array.type) else ~good
     if is_single(dtype):
-        with np.errstate(over="ignore"):
-            values = as_single(values)
+        values = as_single(values)
     fits = _fits(values, dtype, array) & good & (values != MISSING)
     if (fits | (missing & feature.nullable)).all():
         return np.where(missing, feature.missing_code, values), None
     given = values.astype(object)
-    if pd.api.types.is_integer_dtype(dtype):
+    if is_integer(dtype):
         given[fits] = values[fits].astype(np.int64).astype(object)
     given[missing] = None
     for row in np.flatnonzero(~fits & ~missing):
@@ -250,10 +249,10 @@ def _read_numbers(feature: Feature, dtype: Dtype, array: pa.Array) -> tuple[Floa
 def _fits(values: Floats, dtype: Dtype, given: pa.Array) -> Mask:
     """Find the numbers that are finite and, for a column of whole numbers, whole and held exactly."""
     finite = np.isfinite(values)
-    if not pd.api.types.is_integer_dtype(dtype):
+    if not is_integer(dtype):
         return finite
-    limits = np.iinfo(dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", np.int64))
-    fits = finite & (values == np.round(values)) & (values >= limits.min) & (values <= limits.max) & (np.abs(values) <= EXACT)
+    low, high = exact_limits(dtype)
+    fits = finite & (values == np.round(values)) & (values >= low) & (values <= high)
     for row in np.flatnonzero(fits & (np.abs(values) == EXACT)):
         fits[row] = re.fullmatch(f"[+-]?{EXACT}", str(given[int(row)].as_py()).strip()) is not None
     return np.asarray(fits)

@@ -14,14 +14,14 @@ import pandas as pd
 import pyarrow as pa
 
 from fasterce.data import value_types
-from fasterce.data.dtypes import Dtype, is_single
+from fasterce.data.dtypes import Dtype, is_integer, is_single
 from fasterce.data.schema import Feature
 from fasterce.data.table import Table
-from fasterce.explanation import Explanation
+from fasterce.explanation import Change, Explanation
 from fasterce.io.source import Positions
 from fasterce.options import check_known, defaults
 from fasterce.search.target import ANY_OTHER
-from fasterce.typing import Indices, JsonObject, Objects
+from fasterce.typing import Indices, Objects
 
 if TYPE_CHECKING:
     from fasterce.explainer import FasterCE
@@ -141,7 +141,7 @@ def to_lines(explainer: "FasterCE", found: Explanation, extra_columns: pa.Table 
         "nn_ratio": arrays.nn_ratio,
         "robust": arrays.robust,
         "ensemble_agreement": arrays.ensemble_agreement,
-        "changes": _changes(found),
+        "changes": [_json_text(changes) for changes in found.all_changes()],
         **{PREFIX + str(name): table.column(j, arrays.codes[:, j]) for j, name in enumerate(table.schema.names)},
     }
     columns += [_array(values, fields.field(name).type).take(pa.array(rows)) for name, values in per_row.items()]
@@ -176,19 +176,9 @@ def _rounded(values: Objects) -> Objects:
     return np.array([float(f"{value:.{DIGITS}g}") for value in values])
 
 
-def _changes(found: Explanation) -> list[str]:
-    """Return what each counterfactual changes, as JSON: [{"feature": …, "from": …, "to": …}, …].
-
-    A change against the person's interest has "against": true.
-    """
-    table, arrays = found.table, found.arrays
-    changes: list[list[JsonObject]] = [[] for _ in range(len(arrays))]
-    for k, j in zip(*(places.tolist() for places in np.nonzero(arrays.changed)), strict=True):
-        before, after = table.value(j, arrays.before[k, j]), table.value(j, arrays.codes[k, j])
-        change: JsonObject = {"feature": table.schema.names[j], "from": before, "to": after}
-        against = table.schema.features[j].is_against(arrays.before[k, j], arrays.codes[k, j])
-        changes[k].append(change | {"against": True} if against else change)
-    return [json.dumps(one, ensure_ascii=False, default=_plain) for one in changes]
+def _json_text(changes: Sequence[Change]) -> str:
+    """Return what a counterfactual changes as JSON: [{"feature": …, "from": …, "to": …}, …]."""
+    return json.dumps([change.to_dict() for change in changes], ensure_ascii=False, default=_plain)
 
 
 def _plain(value: object) -> float | str:
@@ -225,7 +215,7 @@ def _feature_type(feature: Feature, dtype: Dtype) -> pa.DataType:
         return _type_of(feature.categories)
     if feature.value_type != value_types.NUMBER:
         return _time_type(feature.value_type, dtype)
-    if pd.api.types.is_integer_dtype(dtype):
+    if is_integer(dtype):
         return pa.int64()
     return pa.float32() if is_single(dtype) else pa.float64()
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from fasterce.config import BatchConfig
 from fasterce.data.table import Table
-from fasterce.errors import InputError, suggestion, unknown
+from fasterce.errors import InputError, check_count, suggestion, unknown
 from fasterce.io import cells, locations, parquet
 from fasterce.io.delimited import CsvFormat, DelimitedFile, RawRows
 from fasterce.io.locations import Source
@@ -353,12 +352,6 @@ def open_rows(
     most = math.inf if limit is None else int(limit)
     csv = CsvFormat(separator, encoding, decimal, thousands)
     return Rows(source, table, size=int(chunk_rows), ids=ids, keep=keep, limit=most, csv=csv)
-
-
-def check_count(option: str, value: object, least: int = 1) -> None:
-    """Raise unless a value is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError("options.not_a_count", option=option, expected=least, received=value)
 
 
 def check_names(option: str, names: Sequence[str]) -> None:

@@ -92,12 +92,12 @@ class Summary:
         names = found.table.schema.names
         return cls(
             rows=len(found),
-            statuses=in_order(Counter(found.status)),
+            statuses=largest_first(Counter(found.status)),
             lines=lines,
             calls=found.usage.calls,
             model_rows=found.usage.rows,
             seconds=found.seconds,
-            changed=in_order({str(names[j]): int(best[j]) for j in np.flatnonzero(best)}),
+            changed=largest_first({str(names[j]): int(best[j]) for j in np.flatnonzero(best)}),
             chunks=1,
         )
 
@@ -108,10 +108,10 @@ def add(some: T, more: T) -> T:
         return replace(some, **{one.name: add(getattr(some, one.name), getattr(more, one.name)) for one in fields(some)})
     if isinstance(some, Mapping) and isinstance(more, Mapping):
         both = {name: add(some[name], more[name]) for name in some.keys() & more.keys()}
-        return in_order({**some, **more, **both})  # type: ignore[return-value]
+        return largest_first({**some, **more, **both})  # type: ignore[return-value]
     return some and more if isinstance(some, bool) else some + more  # type: ignore[operator]
 
 
-def in_order(counts: Mapping[str, T]) -> dict[str, T]:
+def largest_first(counts: Mapping[str, T]) -> dict[str, T]:
     """Return counts with the largest first, other values by name."""
     return dict(sorted(counts.items(), key=lambda one: (-one[1] if isinstance(one[1], int) else 0, one[0])))

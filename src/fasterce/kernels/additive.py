@@ -34,7 +34,7 @@ class Items(NamedTuple):
     """
 
     count: Int64s  # type: ignore[assignment]
-    """Number of features that gain, of points, and of nodes (3,)."""
+    """Number of features that gain, of points, of nodes, and of values of the feature that is listed (4,)."""
     feature: Int64s
     graded: Mask
     """Which are numbers: these may have any value between two points."""
@@ -49,6 +49,11 @@ class Items(NamedTuple):
     """Positions, the largest gain first."""
     order: Int64s
     draft: Floats
+    """Gains, costs and values of the feature that is listed."""
+    draft_cost: Floats
+    draft_value: Floats
+    lost: Floats
+    """Margin of the approximated row with each feature as in the query (all features,)."""
     low: Floats
     """The places each feature may take in the node that is bounded, from the one with the least gain."""
     high: Floats
@@ -74,7 +79,7 @@ def items(features: int, points: int) -> Items:
     """Return arrays for one query after another."""
     places, nodes = np.zeros((9, features)), np.zeros((2, MOST_NODES + 2, features))
     return Items(
-        count=np.zeros(3, np.int64),
+        count=np.zeros(4, np.int64),
         feature=np.zeros(features, np.int64),
         graded=np.zeros(features, np.bool_),
         slope=np.zeros(features),
@@ -85,6 +90,9 @@ def items(features: int, points: int) -> Items:
         top=np.zeros(features, np.int64),
         order=np.zeros(max(features, points), np.int64),
         draft=np.zeros(max(features, points)),
+        draft_cost=np.zeros(points),
+        draft_value=np.zeros(points),
+        lost=np.zeros(features),
         low=places[0].copy(),
         high=places[1].copy(),
         at=places[2].copy(),
@@ -160,56 +168,39 @@ def add_number(space: Space, queries: Queries, q: int, work: Workspace, kept: It
 
 
 @compiled
-def add_category(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, own: float) -> None:
-    """Add the points of a category, or of a number that is missing: of its edits those for which nothing gains as much for
-    less."""
-    edits = work.edits
-    first, spent = edits.first[j], change_cost(space, j, queries.base[q, j], queries.row[q, j])
-    count = edits.first[j + 1] - first
-    for e in range(count):
-        kept.draft[e] = work.margin[first + e] - own
+def note_choice(kept: Items, gain: float, cost: float, value: float) -> None:
+    """Keep a value of the feature that is listed, if it gains anything."""
+    if gain > LEAST:
+        place = kept.count[3]
+        kept.draft[place], kept.draft_cost[place], kept.draft_value[place] = gain, max(cost, LEAST), value
+        kept.count[3] += 1
+
+
+@compiled
+def add_choices(kept: Items, j: int, base: float) -> None:
+    """Add the points of a feature that has one of its kept values or its own: those for which none gains as much for less."""
+    count, place, start = kept.count[3], kept.count[0], kept.count[1]
+    kept.count[3] = 0
+    if count == 0:
+        return
     sort_order(kept.draft, count, kept.order)
-    place, start = kept.count[0], kept.count[1]
     kept.feature[place], kept.graded[place] = j, False
-    add_point(kept, 0.0, 0.0, queries.base[q, j])
-    for k in range(count):
-        e = first + kept.order[k]
-        gain, cost = work.margin[e] - own, max(edits.cost[e] - spent, LEAST)
-        if gain > LEAST:
-            while kept.count[1] > start + 1 and kept.cost[kept.count[1] - 1] >= cost:
-                kept.count[1] -= 1
-            add_point(kept, gain, cost, edits.value[e])
-    if kept.count[1] > start + 1:
-        kept.count[0] += 1
-    else:
-        kept.count[1] = start
+    add_point(kept, 0.0, 0.0, base)
+    for k in kept.order[:count]:
+        while kept.count[1] > start + 1 and kept.cost[kept.count[1] - 1] >= kept.draft_cost[k]:
+            kept.count[1] -= 1
+        add_point(kept, kept.draft[k], kept.draft_cost[k], kept.draft_value[k])
+    kept.count[0] += 1
 
 
 @compiled
-def list_items(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, own: float) -> None:
-    """Write the features that gain, and the points of their costs; all single edits of the query are scored."""
-    kept.count[0] = kept.count[1] = 0
-    for j in range(len(space.numeric)):
-        kept.first[kept.count[0]] = kept.count[1]
-        if queries.free[q, j] and work.edits.first[j] < work.edits.first[j + 1]:
-            if is_graded(space, queries, q, j):
-                add_number(space, queries, q, work, kept, j, own)
-            else:
-                add_category(space, queries, q, work, kept, j, own)
-    kept.first[kept.count[0]] = kept.count[1]
-    for p in range(kept.count[0]):
-        kept.draft[p] = -kept.gain[kept.first[p + 1] - 1]
-    sort_order(kept.draft, kept.count[0], kept.top)
-
-
-@compiled
-def fewest_changes(kept: Items, short: float) -> int:
-    """Return how few features together can reach the target, one more than there are if all of them cannot."""
-    for k in range(kept.count[0]):
-        short -= kept.gain[kept.first[kept.top[k] + 1] - 1]
-        if short <= 0.0:
-            return k + 1
-    return kept.count[0] + 1
+def add_category(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, own: float) -> None:
+    """Add the points of a category, or of a number that is missing: its edits."""
+    edits, base = work.edits, queries.base[q, j]
+    spent = change_cost(space, j, base, queries.row[q, j])
+    for e in range(edits.first[j], edits.first[j + 1]):
+        note_choice(kept, work.margin[e] - own, edits.cost[e] - spent, edits.value[e])
+    add_choices(kept, j, base)
 
 
 @compiled
@@ -223,6 +214,40 @@ def end_of(kept: Items, p: int) -> float:
     """Return the place at which a feature gains the most."""
     last = kept.first[p + 1] - 1
     return kept.value[last] if kept.graded[p] else float(last)
+
+
+@compiled
+def end_items(kept: Items) -> None:
+    """Order the features by what they gain, and open their whole range."""
+    kept.first[kept.count[0]] = kept.count[1]
+    for p in range(kept.count[0]):
+        kept.draft[p] = -kept.gain[kept.first[p + 1] - 1]
+        kept.low[p], kept.high[p] = start_of(kept, p), end_of(kept, p)
+    sort_order(kept.draft, kept.count[0], kept.top)
+
+
+@compiled
+def list_items(space: Space, queries: Queries, q: int, work: Workspace, kept: Items, own: float) -> None:
+    """Write the features that gain, and the points of their costs; all single edits of the query are scored."""
+    kept.count[0] = kept.count[1] = kept.count[3] = 0
+    for j in range(len(space.numeric)):
+        kept.first[kept.count[0]] = kept.count[1]
+        if queries.free[q, j] and work.edits.first[j] < work.edits.first[j + 1]:
+            if is_graded(space, queries, q, j):
+                add_number(space, queries, q, work, kept, j, own)
+            else:
+                add_category(space, queries, q, work, kept, j, own)
+    end_items(kept)
+
+
+@compiled
+def fewest_changes(kept: Items, short: float) -> int:
+    """Return how few features together can reach the target, one more than there are if all of them cannot."""
+    for k in range(kept.count[0]):
+        short -= kept.gain[kept.first[kept.top[k] + 1] - 1]
+        if short <= 0.0:
+            return k + 1
+    return kept.count[0] + 1
 
 
 @compiled
@@ -241,7 +266,7 @@ def cost_at(space: Space, queries: Queries, q: int, kept: Items, p: int, place: 
 
 @compiled
 def find_edge(space: Space, queries: Queries, q: int, kept: Items, p: int) -> None:
-    """Write the edge of the hull of a feature that begins at its place: of those to later points the one with the best rate."""
+    """Write the edge of the hull of a feature from its place on: of those to later points the one with the best rate."""
     gain, cost, most = kept.at_gain[p], kept.at_cost[p], gain_at(kept, p, kept.high[p])
     rate = kept.rate[p] = math.inf
     if most <= gain + LEAST:

@@ -240,6 +240,10 @@ class Effort(NamedTuple):
     """Expansions in a row without a cheaper candidate after which no more follow."""
     wide_expansions: int
     """States expanded for further candidates."""
+    combinations: int
+    """Times changes are combined as if their gains added up."""
+    wanted: int
+    """Candidates with different changes below which all pairs of values are tried."""
 
 
 class Found(NamedTuple):
@@ -255,7 +259,7 @@ class Found(NamedTuple):
     count: Int64s  # type: ignore[assignment]
     """Number of candidates of each query (queries,)."""
     complete: Mask
-    """Whether there is none although all pairs of candidate values were scored (queries,)."""
+    """Whether all pairs of candidate values were scored, as they are where there are too few candidates (queries,)."""
     best_margin: Floats
     """The highest margin of anything scored (queries,)."""
     scored: Int64s

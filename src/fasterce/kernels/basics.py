@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from fasterce.kernels.jit import compiled
 from fasterce.typing import Floats
 
@@ -47,3 +49,10 @@ def sort_order(values: Floats, count: int, order: Any) -> None:
             order[place] = order[place - 1]
             place -= 1
         order[place] = k
+
+
+@compiled
+def tidy(value: float) -> float:
+    """Remove rounding noise: 0.30000000000000004 becomes 0.3."""
+    short = np.rint(value * 1e9) / 1e9
+    return short if abs(short - value) <= 1e-12 * max(1.0, abs(value)) else value

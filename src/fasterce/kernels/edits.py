@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from fasterce.kernels.arrays import EXPONENTIAL, TREES, Int64s, Network, Queries, Scorer, Space, Trees
-from fasterce.kernels.basics import copy_to, fill
+from fasterce.kernels.basics import copy_to, fill, tidy
 from fasterce.kernels.jit import compiled
+from fasterce.kernels.links import complete_row, each_legal, links_hold
 from fasterce.kernels.profile import Workspace
 from fasterce.kernels.score import MISSING, add_entry, cell_of, knot_below
 from fasterce.typing import Floats
@@ -75,13 +76,6 @@ def change_cost(space: Space, j: int, value: float, own: float) -> float:
     if own == MISSING:
         return space.gap[j] + TIE * number_cost(space, j, value, space.usual[j])
     return number_cost(space, j, value, own) * factor
-
-
-@compiled
-def tidy(value: float) -> float:
-    """Remove rounding noise: 0.30000000000000004 becomes 0.3."""
-    short = np.rint(value * 1e9) / 1e9
-    return short if abs(short - value) <= 1e-12 * max(1.0, abs(value)) else value
 
 
 @compiled
@@ -214,6 +208,55 @@ def numeric_edits(space: Space, queries: Queries, q: int, value: Floats, j: int,
 
 
 @compiled
+def edit_holds(queries: Queries, q: int, j: int, value: float, draft: Floats) -> bool:
+    """Return whether a query satisfies the constraints between features once feature j has this value; writes the row with
+    all that follows to `draft`."""
+    copy_to(draft, queries.base[q])
+    draft[j] = value
+    complete_row(queries.links, q, draft)
+    return each_legal(queries.links, q, draft) and links_hold(queries.links, q, draft)
+
+
+@compiled
+def last_that_holds(space: Space, queries: Queries, q: int, j: int, good: float, bad: float, draft: Floats) -> float:
+    """Return the last value of number j between a good one and a bad one that breaks no constraint between features."""
+    while True:
+        middle = at_precision(space, queries, q, j, 0.5 * (good + bad))
+        if not min(good, bad) < middle < max(good, bad):
+            return good
+        if edit_holds(queries, q, j, middle, draft):
+            good = middle
+        else:
+            bad = middle
+
+
+@compiled
+def add_limit(
+    space: Space, queries: Queries, q: int, value: Floats, j: int, first: int, end: int, up: bool, draft: Floats
+) -> int:
+    """Insert among the increasing values first..end of number j the farthest to one side of the base, before the first that
+    breaks a constraint between features; return how many values were inserted."""
+    base = queries.base[q, j]
+    good = base
+    for k in range(end - first):
+        e = first + k if up else end - 1 - k
+        if value[e] == MISSING or (value[e] < base) == up:
+            continue
+        if edit_holds(queries, q, j, value[e], draft):
+            good = value[e]
+            continue
+        limit = last_that_holds(space, queries, q, j, good, value[e], draft)
+        if limit == good:
+            return 0
+        place = e if up else e + 1
+        for other in range(end, place, -1):
+            value[other] = value[other - 1]
+        value[place] = limit
+        return 1
+    return 0
+
+
+@compiled
 def first_level(level: Floats, low: int, high: int, value: float) -> int:
     """Return the position of the first of the candidate values low..high that is not below a value."""
     while low < high:
@@ -241,13 +284,16 @@ def on_grid(space: Space, queries: Queries, q: int, j: int, value: float, side: 
 def list_edits(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace) -> None:
     """Write all single edits of a query to the workspace."""
     edits = work.edits
-    value, features = edits.value, len(space.numeric)
+    value, features, draft = edits.value, len(space.numeric), np.empty(len(space.numeric))
     e = 0
     for j in range(features):
         edits.first[j] = e
         if queries.free[q, j]:
             if space.numeric[j]:
                 e = numeric_edits(space, queries, q, value, j, e, scorer.kind != TREES)
+                if queries.links.linked[j] and queries.base[q, j] != MISSING:
+                    e += add_limit(space, queries, q, value, j, edits.first[j], e, True, draft)
+                    e += add_limit(space, queries, q, value, j, edits.first[j], e, False, draft)
             else:
                 own, first = queries.base[q, j], space.category_start[j]
                 for code in range(space.category_start[j + 1] - first):

@@ -102,14 +102,18 @@ def add_segments(space: Space, queries: Queries, q: int, work: Workspace, memory
 @compiled
 def take_edit(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, cost: float, expected: float
-) -> None:  # fmt: skip
-    """Keep the state in `memory.state` with an edit as a candidate; if it breaks a constraint between other features, as a
-    state that another edit may repair."""
+) -> bool:  # fmt: skip
+    """Keep the state in `memory.state` with an edit as a candidate; if it breaks a constraint between features, as a state
+    that another edit may repair. Return whether it is a candidate."""
     write_draft(queries, q, work, memory, j, e)
-    if memory.holds[0] or queries.links.linked[j]:
+    holds = links_hold(queries.links, q, memory.draft) if queries.links.linked[j] else memory.holds[0]
+    if holds:
         add_candidate(space, memory, queries.row[q], memory.draft, cost, work.margin[e], expected)
+        if expected < memory.promise[0] - LEAST:
+            memory.promise[0], memory.counts[FEATURE], memory.counts[EDIT] = expected, j, e
     else:
         push_state(memory, memory.draft, cost)
+    return bool(holds)
 
 
 @compiled
@@ -133,19 +137,33 @@ def write_draft(queries: Queries, q: int, work: Workspace, memory: Memory, j: in
 
 @compiled
 def score_linked(scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory) -> None:
-    """Score the edits of `memory.state` that other features follow from, or that constraints limit, row by row."""
+    """Write the distances of the edits of `memory.state` that other features may follow, and the margins where they do."""
     edits, links = work.edits, queries.links
-    memory.holds[0] = links_hold(links, q, memory.state)
+    legal = each_legal(links, q, memory.state)
+    memory.holds[0] = legal and links_hold(links, q, memory.state)
     for j in range(len(memory.state)):
-        if not memory.changing[j] or not links.linked[j]:
-            continue
-        edits.low[j], edits.high[j], edits.gap[j] = edits.first[j], edits.first[j + 1], False
-        for e in range(edits.first[j], edits.first[j + 1]):
-            write_draft(queries, q, work, memory, j, e)
-            work.margin[e], work.total[e] = -math.inf, math.inf
-            if each_legal(links, q, memory.draft):
-                work.margin[e] = row_margin(scorer, queries, q, work, memory.draft)
-                work.total[e] = row_distance(space, memory.draft, queries.row[q])
+        if memory.changing[j] and (links.leads[j] or (links.linked[j] and not legal)):
+            for e in range(edits.first[j], edits.first[j + 1]):
+                work.total[e] = replaced_cost(space, memory, j, edits.cost[e])
+                score_draft(scorer, space, queries, q, work, memory, j, e, legal)
+
+
+@compiled
+def score_draft(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, e: int, legal: bool
+) -> None:  # fmt: skip
+    """Where something follows from an edit, write the margin and the distance of that row, infinite if it is not legal; the
+    state may not be `legal` either."""
+    write_draft(queries, q, work, memory, j, e)
+    alone = legal and memory.draft[j] == work.edits.value[e]
+    for g in range(len(memory.state)):
+        alone &= g == j or memory.draft[g] == memory.state[g]
+    if alone:
+        return
+    work.margin[e], work.total[e] = -math.inf, math.inf
+    if each_legal(queries.links, q, memory.draft):
+        work.margin[e] = row_margin(scorer, queries, q, work, memory.draft)
+        work.total[e] = row_distance(space, memory.draft, queries.row[q])
 
 
 @compiled
@@ -153,8 +171,8 @@ def scan_linked(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, own: float, tolerance: float, size: int,
     states: bool,
 ) -> None:  # fmt: skip
-    """Keep, of the edits of a linked feature, the cheapest that reaches the target and breaks no constraint; others may
-    become states."""
+    """Keep, of the edits of a feature that others may follow, the cheapest that reaches the target and breaks no constraint;
+    others may become states."""
     edits, now = work.edits, memory.sums[0] + math.sqrt(memory.sums[1])
     most = memory.best[min(size + 1, len(memory.best) - 1)]
     pick = -1
@@ -163,6 +181,8 @@ def scan_linked(
         if total == math.inf or (pick >= 0 and total >= work.total[pick]):
             continue
         memory.highest[0] = max(memory.highest[0], margin)
+        if margin <= tolerance and (not states or total >= most):
+            continue
         write_draft(queries, q, work, memory, j, e)
         holds = links_hold(queries.links, q, memory.draft)
         if margin > tolerance and holds:
@@ -173,8 +193,6 @@ def scan_linked(
                 push_state(memory, memory.draft, total + DEPTH * (guess - total))
     if pick >= 0:
         take_edit(space, queries, q, work, memory, j, pick, work.total[pick], work.total[pick])
-        if work.total[pick] < memory.promise[0] - LEAST:
-            memory.promise[0], memory.counts[FEATURE], memory.counts[EDIT] = work.total[pick], j, pick
 
 
 @compiled
@@ -212,11 +230,12 @@ def scan(
     """Go through edits of a feature in the order of their cost: keep the cheapest that reaches the target, and, before it,
     each that comes nearer to it than all cheaper ones.
 
-    Between values of a number that is `graded` margins are interpolated, up to one unit of its precision.
+    Between values of a number that is `graded` margins are interpolated, up to one unit of its precision. Where constraints
+    limit the feature, the cheapest may break one; a dearer edit may not, or may repair what the state breaks.
     """
-    edits = work.edits
+    edits, linked = work.edits, queries.links.linked[j]
     step = 1 if end >= first else -1
-    highest, before, part, value = own, own, memory.parts[j], memory.state[j]
+    highest, before, part, value = min(own, tolerance) if linked else own, own, memory.parts[j], memory.state[j]
     for e in range(first, end, step):
         margin = work.margin[e]
         if margin > highest:
@@ -230,13 +249,12 @@ def scan(
                 else:
                     part = edits.cost[e]
                 expected = replaced_cost(space, memory, j, part)
-                take_edit(space, queries, q, work, memory, j, e, cost, expected)
-                if expected < memory.promise[0] - LEAST:
-                    memory.promise[0], memory.counts[FEATURE], memory.counts[EDIT] = expected, j, e
-                if states and graded:
-                    steepest(space, queries, q, work, memory, j, first, e, own, size)
-                return
-            if states and not graded and cost < memory.best[min(size + 1, len(memory.best) - 1)]:
+                if take_edit(space, queries, q, work, memory, j, e, cost, expected) or not linked:
+                    if states and graded:
+                        steepest(space, queries, q, work, memory, j, first, e, own, size)
+                    return
+                highest = tolerance
+            elif states and not graded and cost < memory.best[min(size + 1, len(memory.best) - 1)]:
                 consider_state(space, queries, q, work, memory, j, e, cost, size)
         before, part, value = margin, edits.cost[e], edits.value[e]
     memory.highest[0] = max(memory.highest[0], highest)
@@ -259,7 +277,7 @@ def collect(
         low, high, last = edits.low[j], edits.high[j], edits.last[j]
         memory.counts[SCORED] += high - low
         with_j = size + (1 if memory.state[j] == queries.row[q, j] else 0)
-        if queries.links.linked[j]:
+        if queries.links.leads[j]:
             scan_linked(space, queries, q, work, memory, j, own, tolerance, with_j, states)
             continue
         if edits.gap[j]:
@@ -278,13 +296,13 @@ def score_up_to(
     space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, most: float, graded: bool
 ) -> None:  # fmt: skip
     """Let only edits of `memory.state` be scored with which its distance is at most so much; of a number that is `graded`
-    also the next value, since the boundary may lie before it."""
+    also the next value, since the boundary may lie before it. From edits of features that lead others less may follow."""
+    score_all(work)
     if most == math.inf:
-        score_all(work)
         return
     root = math.sqrt(memory.sums[1])
     for j in range(len(memory.state)):
-        if memory.changing[j]:
+        if memory.changing[j] and not queries.links.leads[j]:
             part = memory.parts[j]
             if space.squared[j]:
                 rest = max(most - memory.sums[0], 0.0)
@@ -319,7 +337,7 @@ def expand(
 def expand_all(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, most: int
 ) -> bool:
-    """For a query without a candidate: expand every single edit, whether it gains anything by itself or not.
+    """For a query with too few candidates: expand every single edit, whether it gains anything by itself or not.
 
     Return whether all pairs of candidate values were scored.
     """

@@ -119,7 +119,7 @@ def improve(
             for j in range(len(base)):
                 if start[j] == base[j] or better >= 0 or memory.counts[LEFT] <= 0:
                     continue
-                if queries.links.linked[j] and not queries.free[q, j]:
+                if queries.links.leads[j] and not queries.free[q, j]:
                     continue
                 copy_to(memory.state, start)
                 memory.state[j] = base[j]

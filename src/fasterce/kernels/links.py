@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fasterce.kernels.arrays import Int64s
-from fasterce.kernels.basics import copy_to
-from fasterce.kernels.edits import tidy
+from fasterce.kernels.basics import copy_to, tidy
 from fasterce.kernels.jit import compiled
 from fasterce.typing import Floats, Indices, Mask
 
@@ -109,6 +108,8 @@ class Links(NamedTuple):
     """Ranks of categories, and values of clauses."""
     linked: Mask
     """Features that take part in a constraint (features,)."""
+    leads: Mask
+    """Features of constraints that set others: another feature may change with them (features,)."""
     settles: bool
     """Whether one pass is enough."""
     depth: int
@@ -589,6 +590,7 @@ NO_LINKS = Links(
     clause=np.zeros(0, dtype=CLAUSE),
     number=np.zeros(0),
     linked=np.zeros(0, dtype=np.bool_),
+    leads=np.zeros(0, dtype=np.bool_),
     settles=True,
     depth=1,
 )

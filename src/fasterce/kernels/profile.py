@@ -107,7 +107,7 @@ class Workspace(NamedTuple):
 def workspace(scorer: Scorer, space: Space) -> Workspace:
     """Return arrays large enough for any query."""
     features, outputs = len(space.numeric), scorer.outputs
-    count = int(len(space.level) + space.category_start[-1] + 4 * features)
+    count = int(len(space.level) + space.category_start[-1] + 6 * features)
     hidden = len(scorer.network.bias)
     widest = int(max([hidden, *scorer.network.width.tolist()])) if len(scorer.network.width) else hidden
     later = int(max(scorer.network.width.tolist(), default=hidden))

@@ -8,6 +8,7 @@ replace one change at a time, and bring numbers to the decision boundary.
 
 import math
 
+from fasterce.kernels.additive import LEAST as NO_LESS
 from fasterce.kernels.additive import (
     MOST_NODES,
     NEGLIGIBLE,
@@ -25,7 +26,7 @@ from fasterce.kernels.additive import (
     surplus_feature,
     write_places,
 )
-from fasterce.kernels.additive import LEAST as NO_LESS
+from fasterce.kernels.approximate import approximate
 from fasterce.kernels.arrays import IDENTITY, TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.basics import copy_to, fill, lowest, sort_order
 from fasterce.kernels.edits import list_edits
@@ -43,6 +44,7 @@ from fasterce.kernels.state import (
     SCORED,
     Memory,
     add_candidate,
+    legal_row,
     note_least,
     write_parts,
 )
@@ -59,8 +61,8 @@ ROUNDING = 1e-12
 
 @compiled
 def are_sums(scorer: Scorer, space: Space, queries: Queries) -> bool:
-    """Return whether margins and costs are sums over features."""
-    plain = not space.squared.any() and len(queries.links.constraint) == 0
+    """Return whether margins and costs are sums over features, none of which follows from others."""
+    plain = not space.squared.any() and not queries.links.leads.any()
     return plain and scorer.kind != TREES and len(scorer.network.width) == 0
 
 
@@ -108,7 +110,10 @@ def bound_node(
     margin = row_margin(scorer, queries, q, work, memory.other)
     cost = write_parts(space, memory, memory.other, row)
     if margin > tolerance:
-        add_candidate(space, memory, row, memory.other, cost, margin, cost)
+        if legal_row(queries, q, memory.other):
+            add_candidate(space, memory, row, memory.other, cost, margin, cost)
+        else:
+            memory.holds[0] = False
     push_node(kept, bound, p, below, above)
 
 
@@ -141,7 +146,8 @@ def branch_and_bound(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, own: float
 ) -> bool:
     """Find the cheapest candidate where margins and costs are sums, and the cheapest of those with the fewest changes; return
-    whether both are certain. All single edits of the query are scored."""
+    whether both are certain. They are not where a combination breaks a constraint between features (`memory.holds`). All
+    single edits of the query are scored."""
     kept = memory.items
     short = tolerance - own + ROUNDING * (1.0 + abs(own))
     list_items(space, queries, q, work, kept, own)
@@ -151,19 +157,30 @@ def branch_and_bound(
     spent = write_parts(space, memory, queries.base[q], queries.row[q])
     if not cheapest_sum(scorer, space, queries, q, work, memory, tolerance, short, spent, kept.count[0]):
         return False
-    if memory.counts[POOL] == 0:
+    if memory.counts[POOL] == 0 or not memory.holds[0]:
         return False
     changes = memory.pool_changes[lowest(memory.pool_cost, memory.counts[POOL])]
     if fewest == 1 or changes <= fewest:
         return True
-    return cheapest_sum(scorer, space, queries, q, work, memory, tolerance, short, spent, fewest)
+    return cheapest_sum(scorer, space, queries, q, work, memory, tolerance, short, spent, fewest) and memory.holds[0]
+
+
+@compiled
+def kept_candidates(memory: Memory) -> int:
+    """Return how many candidates there are; each changes other features."""
+    count = 0
+    for k in range(memory.counts[POOL]):
+        if memory.pool_cost[k] < math.inf:
+            count += 1
+    return count
 
 
 @compiled
 def search_query(
     scorer: Scorer, space: Space, queries: Queries, q: int, starts: Floats, work: Workspace, memory: Memory, effort: Effort
 ) -> bool:
-    """Search for the candidates of one query; return whether there are none with one or two changes.
+    """Search for the candidates of one query; return whether all pairs of values were tried, as they are where too few are
+    found.
 
     The cheapest, and the one with the fewest changes, must not depend on how many are returned: more are searched for once
     these two are final.
@@ -182,12 +199,13 @@ def search_query(
     if linear and sums and is_knapsack(scorer, space, queries, q):
         proven = branch_and_bound(scorer, space, queries, q, work, memory, tolerance, own)
     if not proven:
+        approximate(scorer, space, queries, q, work, memory, tolerance, effort)
         expand_open(scorer, space, queries, q, work, memory, tolerance, effort.expansions, effort.patience, False)
     ended = False
     if memory.counts[POOL] == 0:
         ended = expand_all(scorer, space, queries, q, work, memory, tolerance, effort.exhaustive)
     # Where every unit of a number counts the same estimates are bounds: if no state is left the cheapest is known.
-    straight = len(space.curve_knots) == 0
+    straight = len(space.curve_knots) == 0 and len(queries.links.constraint) == 0
     proven = proven or (linear and sums and straight and memory.counts[OPEN] == 0 and memory.counts[POOL] > 0)
     if memory.counts[POOL] == 0 or (scorer.kind != TREES and not proven):
         climb(scorer, space, queries, q, work, memory, tolerance, memory.best[len(memory.best) - 1])
@@ -208,6 +226,9 @@ def search_query(
         expand_query(scorer, space, queries, q, work, memory, tolerance)
         expand_open(scorer, space, queries, q, work, memory, tolerance, effort.wide_expansions, effort.patience, True)
         tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.returned, effort.rounds)
+        if kept_candidates(memory) < effort.wanted:
+            ended = expand_all(scorer, space, queries, q, work, memory, tolerance, effort.exhaustive)
+            tighten_pool(scorer, space, queries, q, work, memory, tolerance, effort.returned, effort.rounds)
     return ended
 
 

@@ -171,18 +171,19 @@ def allowed_count(space: Space, codes: Floats, row: Floats) -> bool:
 @compiled
 def dispensable(memory: Memory, count: int, changes: int, cost: float) -> int:
     """Return the dearest candidate that has more than the fewest changes, or else the dearest of those, if a new one with
-    these changes and this cost is worth more; -1 if it is not."""
-    fewest = changes
+    these changes and this cost is worth more; -1 if it is not. The cheapest stays."""
+    cheapest, fewest = lowest(memory.pool_cost, count), changes
     for k in range(count):
         fewest = min(fewest, memory.pool_changes[k])
     place, many = -1, False
     for k in range(count):
         more = memory.pool_changes[k] > fewest
-        if place < 0 or (more and not many) or (more == many and memory.pool_cost[k] > memory.pool_cost[place]):
+        worse = place < 0 or (more and not many) or (more == many and memory.pool_cost[k] > memory.pool_cost[place])
+        if worse and k != cheapest:
             place, many = k, more
     if changes > fewest and (not many or memory.pool_cost[place] <= cost):
         return -1
-    return place if many or memory.pool_cost[place] > cost else -1
+    return place if many or (place >= 0 and memory.pool_cost[place] > cost) else -1
 
 
 @compiled

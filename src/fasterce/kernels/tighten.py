@@ -6,7 +6,7 @@ from fasterce.kernels.arrays import TREES, Queries, Scorer, Space
 from fasterce.kernels.basics import copy_to, fill, lowest, sort_order
 from fasterce.kernels.edits import at_precision, change_cost, score_within
 from fasterce.kernels.jit import compiled
-from fasterce.kernels.links import complete_row
+from fasterce.kernels.links import complete_row, links_hold
 from fasterce.kernels.profile import Workspace, correction_of, profile, row_margin, target_margin
 from fasterce.kernels.score import MISSING, add_entry, network_outputs
 from fasterce.kernels.state import (
@@ -39,6 +39,18 @@ def value_margin(scorer: Scorer, queries: Queries, q: int, work: Workspace, j: i
 
 
 @compiled
+def value_holds(queries: Queries, q: int, memory: Memory, j: int, value: float) -> bool:
+    """Return whether `memory.other` breaks no constraint between features if feature j, which no other follows, has this
+    value."""
+    if not queries.links.linked[j]:
+        return True
+    before, memory.other[j] = memory.other[j], value
+    holds = links_hold(queries.links, q, memory.other)
+    memory.other[j] = before
+    return holds
+
+
+@compiled
 def to_boundary(
     scorer: Scorer,
     space: Space,
@@ -50,7 +62,8 @@ def to_boundary(
     bad: float,
     tolerance: float,
 ) -> None:
-    """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not.
+    """Move number j of `memory.other`, which reaches the target, as near as possible to a value that does not, or that breaks
+    a constraint between features.
 
     The workspace is prepared for `memory.other` with another value of j. Values are tried where a line through the last two
     crosses zero, and in the middle, in turn.
@@ -58,11 +71,12 @@ def to_boundary(
     good = memory.other[j]
     corrected = correction_of(queries, q, memory.other)
     above = value_margin(scorer, queries, q, work, j, good, corrected) - tolerance
-    below = min(value_margin(scorer, queries, q, work, j, bad, corrected) - tolerance, 0.0)
+    below = value_margin(scorer, queries, q, work, j, bad, corrected) - tolerance
+    below = min(below, 0.0) if value_holds(queries, q, memory, j, bad) else math.inf
     unit = space.step[j] if space.step[j] > 0.0 else 1.0 / space.scale[j]
     for turn in range(HALVINGS):
         share = 0.5
-        if turn % 3 != 2 and above > below:
+        if turn % 3 != 2 and below <= 0.0 and above > below:
             share = min(max(above / (above - below), 0.01), 0.99)
         guess = good + share * (bad - good)
         middle = at_precision(space, queries, q, j, guess)
@@ -71,7 +85,9 @@ def to_boundary(
         if not min(good, bad) < middle < max(good, bad):
             break
         margin = value_margin(scorer, queries, q, work, j, middle, corrected) - tolerance
-        if margin > 0.0:
+        if not value_holds(queries, q, memory, j, middle):
+            bad, below = middle, math.inf
+        elif margin > 0.0:
             good, above = middle, margin
         else:
             bad, below = middle, margin
@@ -83,7 +99,7 @@ def nearer_row(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, value: float,
     tolerance: float,
 ) -> bool:  # fmt: skip
-    """Give a linked feature of `memory.other` another value, with all that follows, if the row then costs less, breaks no
+    """Give a feature of `memory.other` another value, with all that follows, if the row then costs less, breaks no
     constraint and still reaches the target; return whether it does."""
     copy_to(memory.draft, memory.other)
     memory.draft[j] = value
@@ -101,7 +117,8 @@ def nearer_row(
 def tighten_linked(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, tolerance: float
 ) -> bool:
-    """Give a linked feature of `memory.other` the cheapest value that reaches the target; return whether it changed."""
+    """Give a feature of `memory.other` that others may follow the cheapest value that reaches the target; return whether it
+    changed."""
     base, edits = queries.base[q, j], work.edits
     if nearer_row(scorer, space, queries, q, work, memory, j, base, tolerance):
         return True
@@ -126,21 +143,24 @@ def tighten_feature(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, j: int, tolerance: float
 ) -> bool:
     """Give feature j of `memory.other` the cheapest value that reaches the target; return whether it changed."""
-    if queries.links.linked[j]:
+    if queries.links.leads[j]:
         return queries.free[q, j] and tighten_linked(scorer, space, queries, q, work, memory, j, tolerance)
     value, base = memory.other[j], queries.base[q, j]
     memory.other[j] = base
     fill(memory.changing, False)
     best, cost = value, change_cost(space, j, value, queries.row[q, j])
     memory.changing[j] = queries.free[q, j] and score_within(space, work, base, j, cost, 0)
-    if profile(scorer, space, queries, q, work, memory.other, memory.changing) > tolerance:
+    own = profile(scorer, space, queries, q, work, memory.other, memory.changing)
+    if own > tolerance and value_holds(queries, q, memory, j, base):
         return True
     edits = work.edits
     if memory.changing[j]:
         for e in range(edits.low[j], edits.high[j]):
-            if work.margin[e] > tolerance and edits.cost[e] < cost - LEAST:
+            cheaper = work.margin[e] > tolerance and edits.cost[e] < cost - LEAST
+            if cheaper and value_holds(queries, q, memory, j, edits.value[e]):
                 best, cost = edits.value[e], edits.cost[e]
-        if edits.gap[j] and work.margin[edits.last[j]] > tolerance and edits.cost[edits.last[j]] < cost - LEAST:
+        cheaper = edits.gap[j] and work.margin[edits.last[j]] > tolerance and edits.cost[edits.last[j]] < cost - LEAST
+        if cheaper and value_holds(queries, q, memory, j, MISSING):
             best, cost = MISSING, edits.cost[edits.last[j]]
     memory.other[j] = best
     if scorer.kind != TREES and space.numeric[j] and MISSING not in (best, base):

@@ -25,7 +25,7 @@ def warm_up() -> None:
     """
     codes = np.array([[0.0, 0.0]])
     scorer, space, queries = _scorer(), _space(), _queries(codes)
-    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2, 2, 2), _found(codes)
+    effort, found = Effort(2, 2, 2, 1, 2, 1, 1, 2, 2, 2, 2, 2, 1), _found(codes)
     outputs(scorer, codes)
     write_curve_costs(codes, codes, space.curve_start, np.zeros(0), np.zeros(0), np.zeros(2), np.zeros((1, 2)))
     margin_table(scorer, np.zeros((1, 1)), NAMED, queries.label, queries.low, queries.high, queries.lowest)
@@ -129,7 +129,7 @@ def _queries(codes: np.ndarray) -> Queries:
         shift=one,
         correction=np.zeros((1, 2)),
         lowest=-1e300,
-        links=NO_LINKS._replace(linked=np.zeros(2, dtype=np.bool_)),
+        links=NO_LINKS._replace(linked=np.zeros(2, dtype=np.bool_), leads=np.zeros(2, dtype=np.bool_)),
     )
 
 

@@ -50,7 +50,7 @@ def fit_hyperplanes(
     offsets = np.concatenate([continuous[1], separating[1]])
     estimate = latent @ normals.T + offsets
     fit = np.concatenate(
-        [_r_squared(matrix[:, :numeric], estimate[:, :numeric]), ((estimate[:, numeric:] > 0) == truth).mean(axis=0)]
+        [r_squared(matrix[:, :numeric], estimate[:, :numeric]), ((estimate[:, numeric:] > 0) == truth).mean(axis=0)]
     )
     share = truth.mean(axis=0)
     base = np.concatenate([np.zeros(numeric), np.maximum(share, 1 - share)])
@@ -146,7 +146,8 @@ def _largest_curvature(scaled: Floats, weight: Floats) -> Floats:
     return np.asarray(np.minimum(by_heaviest_row, by_trace))
 
 
-def _r_squared(values: Floats, estimate: Floats) -> Floats:
+def r_squared(values: Floats, estimate: Floats, constant: float = 1.0) -> Floats:
+    """Return the share of the variance of each column that the estimate explains; `constant` for a constant column."""
     spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
     rest = ((values - estimate) ** 2).sum(axis=0)
-    return np.asarray(np.where(spread > 0, 1 - rest / np.where(spread > 0, spread, 1.0), 1.0))
+    return np.asarray(np.where(spread > 0, 1 - rest / np.where(spread > 0, spread, 1.0), constant))

@@ -1,32 +1,8 @@
-"""Models behind one protocol: adapters by library, models behind HTTP, model files, and compiled models."""
+"""Models behind one protocol: adapters by library, models behind HTTP, model files, and compiled models.
 
-from fasterce.models.adapters import (
-    CatBoostModel,
-    CodecMatrix,
-    FunctionModel,
-    LightGBMModel,
-    OnnxModel,
-    PreparedModel,
-    RenamedModel,
-    TorchModel,
-    XGBoostModel,
-    adapt,
-)
-from fasterce.models.files.load import LoadedModel, load_model
-from fasterce.models.protocol import Model
+The names are in `__init__.pyi`.
+"""
 
-__all__ = [
-    "CatBoostModel",
-    "CodecMatrix",
-    "FunctionModel",
-    "LightGBMModel",
-    "LoadedModel",
-    "Model",
-    "OnnxModel",
-    "PreparedModel",
-    "RenamedModel",
-    "TorchModel",
-    "XGBoostModel",
-    "adapt",
-    "load_model",
-]
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

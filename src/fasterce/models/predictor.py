@@ -10,7 +10,7 @@ from os import PathLike
 import numpy as np
 import pandas as pd
 
-from fasterce.data.dtypes import plain
+from fasterce.data.dtypes import plain, sorted_values
 from fasterce.data.table import FEW_ROWS, Table
 from fasterce.errors import InputError, ModelError, Problem, make_problem, problem_of, unknown
 from fasterce.latent.runtime import threads_for
@@ -128,7 +128,7 @@ class Predictor:
             raise ModelError("models.missing_label")
         seen = pd.unique(pd.Series(labels, dtype=object))
         declared = getattr(self.model, "classes_", None)
-        known = list(declared) if isinstance(declared, np.ndarray) and declared.ndim == 1 else sorted_labels(seen)
+        known = list(declared) if isinstance(declared, np.ndarray) and declared.ndim == 1 else sorted_values(seen)
         if len(known) > MOST_CLASSES or (len(known) > MOST_FRACTIONS and _fractions(known)):
             raise ModelError("models.too_many_classes", received=[plain(label) for label in known[:3]], count=len(known))
         self.classes = tuple(plain(label) for label in known)
@@ -395,14 +395,6 @@ def find_predict(model: object) -> PredictFunction:
 def find_scores(model: object) -> str | None:
     """Return the name of the model's method that returns scores, or None."""
     return next((name for name in SCORE_METHODS if callable(getattr(model, name, None))), None)
-
-
-def sorted_labels(labels: Sequence[Hashable]) -> list[Hashable]:
-    """Return labels in order; by type and text where they cannot be compared."""
-    try:
-        return sorted(labels)  # type: ignore[type-var]
-    except TypeError:
-        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
 
 
 def _is_ours(model: object) -> bool:

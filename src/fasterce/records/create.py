@@ -29,7 +29,6 @@ from fasterce.records.wording import (
     Changes,
     Wording,
     WordingLike,
-    all_changes,
     as_wording,
     reason_text,
     target_kind,
@@ -110,7 +109,7 @@ def make(
         "retain_until": _date(retain_until),
     }
     common["constraints"]["set_by"] = _optional_text("constraints_by", constraints_by)
-    changes = all_changes(explanation)
+    changes = explanation.all_changes()
     rows = _rows(explainer, explanation, changes, _threshold(threshold))
     named = {"request": ids, "decision": decision_ids, "subject": subjects}
     options = ("ids", "decision_ids", "subjects")
@@ -259,8 +258,7 @@ def _counterfactuals(
 
 
 def _change(change: Change) -> Record:
-    found = {"feature": name(change.feature), "from": cell(change.before), "to": cell(change.after)}
-    return found | {"against": True} if change.against else found
+    return change.to_dict(cell) | {"feature": name(change.feature)}
 
 
 def _problem(problem: Problem) -> Record:
@@ -281,6 +279,7 @@ def _infeasible(found: Infeasibility | None) -> Record | None:
         "unlocked": [_change(change) for change in found.unlocked],
         "constrained": found.constrained,
         "progress": found.progress,
+        "proven": found.proven,
     }
 
 

@@ -33,6 +33,8 @@ IS_TAKEN = (
 )
 ROUNDED = ("score", "prediction", "progress")  # Compared with a tolerance.
 LARGEST_EXACT = 2**53
+# The code of the problem that says that there is no counterfactual.
+PROVEN = "search.proven"
 MOST_SKIPPED = 10
 
 Difference = tuple[Json, str, Json, Json]
@@ -217,7 +219,9 @@ def _data(part: str, record: Record) -> Json:
     if part == "constraints":
         return value | {part: [_without_text(one) for one in value[part]]}
     if part == "infeasible" and value is not None:
-        return value | {"blocking": [_without_text(one) for one in value["blocking"]]}
+        # Earlier records say this in `problems` alone.
+        proven = PROVEN in [problem["code"] for problem in record["problems"]]
+        return {"proven": proven} | value | {"blocking": [_without_text(one) for one in value["blocking"]]}
     return value
 
 

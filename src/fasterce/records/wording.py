@@ -301,11 +301,11 @@ def text(explanation: Explanation, row: int = 0, template: WordingLike = None) -
     """
     if not -len(explanation) <= row < len(explanation):
         raise InputError("records.not_a_row", option="row", most=len(explanation) - 1, received=row)
-    return _Writer(explanation, as_wording(template), all_changes(explanation)).row(row % len(explanation))
+    return _Writer(explanation, as_wording(template), explanation.all_changes()).row(row % len(explanation))
 
 
 def texts(explanation: Explanation, template: WordingLike = None, changes: Changes | None = None) -> list[str]:
-    """Return the text of every row, in order; `changes` are those of `all_changes`, if they are known.
+    """Return the text of every row, in order; `changes` are those of `Explanation.all_changes`, if they are known.
 
     Parameters
     ----------
@@ -313,25 +313,14 @@ def texts(explanation: Explanation, template: WordingLike = None, changes: Chang
     template : Wording or dict, optional
         Other texts than the default.
     changes : list, optional
-        Those of `all_changes`, if they are known.
+        Those of `Explanation.all_changes`, if they are known.
 
     Returns
     -------
     list of str
     """
-    writer = _Writer(explanation, as_wording(template), all_changes(explanation) if changes is None else changes)
+    writer = _Writer(explanation, as_wording(template), explanation.all_changes() if changes is None else changes)
     return [writer.row(row) for row in range(len(explanation))]
-
-
-def all_changes(explanation: Explanation) -> Changes:
-    """Return the changes of every counterfactual."""
-    arrays, table = explanation.arrays, explanation.table
-    found: Changes = [[] for _ in range(len(arrays))]
-    line, feature = np.nonzero(arrays.changed)
-    cells = (line, feature, arrays.before[line, feature], arrays.codes[line, feature])
-    for k, j, before, after in zip(*(part.tolist() for part in cells), strict=True):
-        found[k].append(Change.of(table, j, before, after))
-    return found
 
 
 def reason_text(explanation: Explanation, row: int) -> str:

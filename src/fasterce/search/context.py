@@ -41,7 +41,7 @@ class SearchContext:
     realism   weight of the distance to known examples, from 0 (none) to 1
     diversity weight of differences between counterfactuals of a query, from 0 (none) to 1
     scorer    the exact scorer of the model, if there is one
-    several   whether more than one counterfactual per query may be returned
+    wanted    counterfactuals per query, or to choose from
     free      whether candidates are evaluated by a compiled model, not by the user's
     regional  whether each query uses the prediction hyperplane of its region, or that of the whole space
     """
@@ -59,7 +59,7 @@ class SearchContext:
     realism: float = 0.5
     diversity: float = 0.5
     scorer: Scorer | None = None
-    several: bool = True
+    wanted: int = 2
     free: bool = False
 
     @cached_property
@@ -97,13 +97,17 @@ class SearchContext:
         """Whether candidates are found with the exact scorer, without evaluating any."""
         return self.scorer is not None and not self.domain.calls_functions
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether the exact scorer is so slow that a query gets less effort."""
+        return self.scorer is not None and len(self.scorer.network.bias) > self.config.costly_units
+
     def search_exactly(self, starts: Floats | None = None, config: SearchConfig | None = None) -> Found:
         """Return candidates by the exact scorer; `starts` (queries, S, features) are rows to improve as well."""
         assert self.scorer is not None
-        slow = len(self.scorer.network.bias) > self.config.costly_units
-        config = config or (self.config.costly if slow else self.config)
+        config = config or (self.config.costly if self.is_costly else self.config)
         search = CandidateSearch(self.scorer, self.distance, config, self.state.dense_levels)
-        return search.run(self.domain, self.targets, lowest=self.evaluator.lowest, starts=starts, several=self.several)
+        return search.run(self.domain, self.targets, lowest=self.evaluator.lowest, starts=starts, wanted=self.wanted)
 
     @cached_property
     def latent(self) -> Floats:

@@ -150,7 +150,7 @@ class Distance:
 
     @cached_property
     def curve_arrays(self) -> tuple[Int64s, Floats, Floats, Floats]:
-        """Where the knots of each feature begin (features + 1,), the knots, their heights, and the slopes beyond (features,)."""
+        """Return where the knots of each feature begin (features + 1,), the knots, heights, and slopes beyond (features,)."""
         known = {curve.feature: curve for curve in self.curves}
         counts = [len(known[j].knots) if j in known else 0 for j in range(len(self.flat))]
         knots = np.concatenate([np.zeros(0), *(known[j].knots for j in sorted(known))])

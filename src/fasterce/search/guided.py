@@ -12,7 +12,7 @@ import numpy as np
 
 from fasterce.kernels.arrays import IDENTITY, NETWORK, NO_NETWORK, NO_TREES, Scorer
 from fasterce.kernels.correct import correct
-from fasterce.kernels.guided import LESS, keep_new, write_nearer
+from fasterce.kernels.guided import LESS, TIGHT, keep_new, write_nearer
 from fasterce.kernels.structs import as_struct, kept_struct
 from fasterce.search.context import SearchContext
 from fasterce.search.evaluator import Candidates, Evaluation, any_of
@@ -74,20 +74,22 @@ Rounds = Generator[Proposal, list[Evaluation], Evaluated]
 
 def search(context: SearchContext) -> Search:
     """Return all evaluated candidates that reach the target."""
+    context.evaluator.limits.note_complete(np.arange(len(context.domain.base)), True)
     known, origin = yield from _search(context, Evaluated.nothing(context.domain.base))
     return Pool(known.codes, known.reached, known.cost, known.margin).from_origin(origin[:, None])
 
 
 def _search(context: SearchContext, known: Evaluated) -> Generator[Proposal, list[Evaluation], tuple[Evaluated, Indices]]:
     """Return what was evaluated, and the origin of the first candidate of each query."""
-    base = context.domain.base
-    guide, config = Guide(context), context.config
+    base, config, every = context.domain.base, context.config, context
+    context = _of_read(context)
+    guide = Guide(context)
     known = yield from _propose(guide, known, *_effort(context), base[:, None, :])
     origin = np.full(len(base), EDITS)
-    for further, start in ((_from_examples, EXAMPLES), (_from_single_edits, EDITS)):
+    for further, searched, start in ((_from_examples, context, EXAMPLES), (_from_single_edits, every, EDITS)):
         stuck = np.flatnonzero(~any_of(known.reached) | (context.state.surrogate is None))
         if stuck.size:
-            some = yield from addressed(stuck, further(context.take(stuck), known.take(stuck)))
+            some = yield from addressed(stuck, further(searched.take(stuck), known.take(stuck)))
             known = known.extended(stuck, some, base)
             origin[stuck] = start
         else:
@@ -99,6 +101,12 @@ def _search(context: SearchContext, known: Evaluated) -> Generator[Proposal, lis
         if known is before and context.free:
             break
     return known, origin
+
+
+def _of_read(context: SearchContext) -> SearchContext:
+    """Return the context with the features frozen that the model does not read, unless constraints link them to others."""
+    domain = context.domain
+    return replace(context, domain=replace(domain, free=domain.free & (context.state.read | domain.links.linked)))
 
 
 def _effort(context: SearchContext) -> tuple[Sequence[float], Sequence[int]]:
@@ -147,15 +155,13 @@ def _propose(
 def _from_examples(context: SearchContext, known: Evaluated) -> Rounds:
     """For queries without a candidate: known rows of the target, and candidates nearer to the query than these."""
     examples = context.domain.project(more_examples(context))
-    return (
-        yield from _propose(Guide(context), known, context.config.stuck_safety, context.config.stuck_candidates, examples)
-    )
+    return (yield from _propose(Guide(context), known, *_stuck_effort(context), examples))
 
 
 def _from_single_edits(context: SearchContext, known: Evaluated) -> Rounds:
     """For queries still without a candidate: every single change, and what these suggest."""
     edits = single_edits(context.domain, context.state.coarse_levels)
-    return (yield from _propose(Guide(context), known, *_stuck_effort(context), edits))
+    return (yield from _propose(Guide(_of_read(context)), known, *_stuck_effort(context), edits))
 
 
 def others(context: SearchContext, pool: Pool, n: int) -> Search:
@@ -185,8 +191,8 @@ def others(context: SearchContext, pool: Pool, n: int) -> Search:
 
 def _without(context: SearchContext, features: Mask) -> Search:
     """Search without changing some features (rows, features)."""
-    domain = replace(context.domain, free=context.domain.free & ~features)
-    context = replace(context, domain=domain)
+    context = _of_read(replace(context, domain=replace(context.domain, free=context.domain.free & ~features)))
+    domain = context.domain
     known = Evaluated.nothing(domain.base)
     known = yield from _propose(Guide(context), known, *_effort(context))
     return Pool(known.codes, known.reached, known.cost, known.margin)
@@ -248,7 +254,15 @@ class Guide:
         graded = self.context.evaluator.informative
         correct(self.scorer, self.queries, self.context.lead, known.codes, known.lead, graded)
         safety, most = (np.array(values) for values in zip(*levels, strict=True))
-        return self.search.propose(self.context.domain, self.queries, self._needs(safety), most)
+        proposed = self.search.propose(self.context.domain, self.queries, self._needs(safety), most)
+        self._note_more(proposed, most)
+        return proposed
+
+    def _note_more(self, proposed: Floats, most: Indices) -> None:
+        """Note the queries for which the surrogate may find more than are evaluated: those whose places are all taken."""
+        last = proposed[:, np.cumsum(most) - TIGHT - 1]
+        taken = (last != self.context.domain.base[:, None, :]).any(axis=(1, 2))
+        self.context.evaluator.limits.note_complete(np.flatnonzero(taken), False)
 
     def single_changes(self, known: Evaluated) -> Floats:
         """Return the most promising single changes of queries for which none is known to suffice, the base for others.

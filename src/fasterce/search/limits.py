@@ -30,6 +30,7 @@ class Limits:
     until    when to stop
     stopped  queries that were stopped
     each     seconds per model row
+    complete queries for which everything was tried: all pairs of values, or all candidates the surrogate proposed
     """
 
     left: Indices | None
@@ -37,6 +38,10 @@ class Limits:
     stopped: Mask
     each: float = 0.0
     clock: Clock = field(default_factory=Clock)
+    complete: Mask = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.complete = np.zeros_like(self.stopped)
 
     @property
     def over(self) -> bool:
@@ -49,6 +54,14 @@ class Limits:
     def stop(self, rows: Indices | None = None) -> None:
         """Note that some queries, or all, were stopped."""
         self.stopped[slice(None) if rows is None else rows] = True
+
+    def note_complete(self, rows: Indices, complete: bool) -> None:
+        """Note whether everything was tried for some queries."""
+        self.complete[rows] = complete
+
+    def is_complete(self) -> Mask:
+        """Return for which queries everything was tried."""
+        return self.complete
 
     def allow(self, rows: Indices) -> Mask:
         """Return which candidates of the queries `rows` may be evaluated, the first of each query first, and count them."""
@@ -97,6 +110,12 @@ class PartialLimits(Limits):
 
     def stop(self, rows: Indices | None = None) -> None:
         self.whole.stop(self.rows if rows is None else self.rows[rows])
+
+    def note_complete(self, rows: Indices, complete: bool) -> None:
+        self.whole.note_complete(self.rows[rows], complete)
+
+    def is_complete(self) -> Mask:
+        return self.whole.is_complete()[self.rows]
 
     def allow(self, rows: Indices) -> Mask:
         return self.whole.allow(self.rows[rows])

@@ -8,7 +8,7 @@ import numpy as np
 
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile import CompiledConstraints
-from fasterce.errors import InputError, Problem, make_problem
+from fasterce.errors import InputError
 from fasterce.fitting.state import SearchState
 from fasterce.models.compiled.model import CompiledModel
 from fasterce.models.predictor import Predictor
@@ -81,6 +81,7 @@ class SearchPlan:
 
         `compiled` is the compiled model if there is one, `ensemble` the refitted models, `seed` that of the noise.
         """
+        options.check_effects()
         codec, config = state.codec, state.config.search
         called = (options.features_to_vary, options.permitted_range, options.constraints, options.override)
         plan = cls(
@@ -123,13 +124,6 @@ class SearchPlan:
         """The limits that can stop the search."""
         return {"budget": self.options.budget, "deadline": self.options.deadline}
 
-    def expansion_limit(self, exact: bool) -> Problem | None:
-        """Return the limit that ends a search for several counterfactuals, with an exact scorer or the surrogate."""
-        if self.options.engine != "hybrid":
-            return None
-        name = "wide_expansions" if exact else "guided_expansions"
-        return make_problem("search.expansion_limit", option=name, count=getattr(self.config, name))
-
 
 def choose_variants(options: ExplainOptions) -> list[tuple[str, Variant]]:
     """Return the searches of a method by name."""
@@ -148,8 +142,6 @@ def _checks(
     """Where several methods are compared, robustness to noise is measured in any case, by the compiled model if possible."""
     config = state.config.search
     checks: list[RobustnessCheck] = []
-    if options.noise is not None and options.robust is None:
-        raise InputError("options.needs_option", option="noise", needed="robust")
     if options.robust is not None or (options.method == "all" and options.budget is None):
         quick = compiled if compiled is not None and options.robust is None else predictor
         noise = (options.robust, options.noise, seed, config)

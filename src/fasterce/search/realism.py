@@ -165,7 +165,7 @@ class Realism:
     @cached_property
     def edits(self) -> Found:
         """The candidates of `closest` by the scorer, the same for any number of counterfactuals."""
-        context = replace(self.context, several=True)
+        context = replace(self.context, wanted=2)
         assert self.scorer is not None
         if context.searches_exactly:
             return exact_candidates(context)

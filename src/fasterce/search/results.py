@@ -113,14 +113,15 @@ class QueryLedger:
         for size in np.unique(count[several & (count > 1)]):
             self.add(arrays.query[several & (count == size)], make_problem("search.no_single_feature", count=int(size)))
 
-    def note_shortfall(self, arrays: CounterfactualArrays, n: int, limit: Problem | None) -> None:
-        """Note where there are fewer counterfactuals than `n`, and the limit of the search."""
+    def note_shortfall(self, arrays: CounterfactualArrays, n: int, ends: NDArray[np.object_]) -> None:
+        """Note where there are fewer counterfactuals than `n`, and what ended the search of each query, if known."""
         count = np.bincount(arrays.query, minlength=len(self.status))
         for few in range(1, n):
             code = "search.fewer_than_wanted" if few > 1 else "search.one_found"
             self.add(np.flatnonzero(count == few), make_problem(code, count=few, wanted=n))
-        if limit is not None:
-            self.add(np.flatnonzero((count > 0) & (count < n)), limit)
+        for row in np.flatnonzero((count > 0) & (count < n)):
+            if ends[row] is not None:
+                self.add(np.array([row]), ends[row])
 
     def note_not_robust(self, best: dict[str, Floats], checks: Sequence[RobustnessCheck]) -> None:
         """Where counterfactuals were found but none passed the robustness checks, note the best share."""
@@ -167,6 +168,7 @@ class Verifier:
         self.progress = np.full(len(codes), np.nan)
         self.proven = np.zeros(len(codes), dtype=bool)
         self.edits = np.zeros(len(codes), dtype=np.int64)
+        self.search_ends = np.full(len(codes), None, dtype=object)
         self.withheld = np.zeros(len(codes), dtype=np.int64)
         self._verified: dict[tuple[int, bytes], tuple[int, Floats | None]] = {}
 

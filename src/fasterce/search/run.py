@@ -12,9 +12,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fasterce.constraints.compile import CompiledConstraints
 from fasterce.constraints.compile.domain import Domain
+from fasterce.errors import Problem, make_problem
 from fasterce.explanation import NONE_FOUND, CounterfactualArrays
 from fasterce.fitting.state import SearchState
 from fasterce.io.progress import Progress
@@ -88,8 +90,7 @@ def run_search(
     ledger.note_not_robust(verifier.shares, plan.checks)
     ledger.note_withheld(verifier.withheld)
     if plan.options.method != "all":
-        exact = any(source.scorer is not None for source in sources)
-        ledger.note_shortfall(found, plan.options.n, plan.expansion_limit(exact))
+        ledger.note_shortfall(found, plan.options.n, verifier.search_ends)
     return found
 
 
@@ -153,7 +154,7 @@ def _context(
         realism=plan.options.realism,
         diversity=plan.options.diversity,
         scorer=source.scorer,
-        several=plan.options.n > 1 or bool(plan.checks),
+        wanted=max(plan.options.n, CHECKED if plan.checks else 1),
         free=not source.final,
     )
 
@@ -299,7 +300,9 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
     kept, value = verify(pool, group, context.domain, confirm, plan.options.n, plan.config.verification_attempts, legal)
     verifier.withheld[rows] += (pool.valid & ~legal).sum(axis=1)
     verifier.refused[rows] = any_of(pool.valid) & ~any_of(kept)
-    if context.searches_exactly and not plan.checks:
+    if plan.options.n > 1 and plan.options.engine == "hybrid":
+        verifier.search_ends[rows] = _search_ends(context)
+    if context.searches_exactly and not any(check.share > 0 for check in plan.checks):
         _note_search(context, rows, any_of(pool.valid), verifier, plan)
     if plan.options.n > 1:
         kept &= ~pool.repeated(kept)
@@ -330,13 +333,25 @@ def _ranked(
     )
 
 
+def _search_ends(context: SearchContext) -> NDArray[np.object_]:
+    """Return what ended the search of each query for further counterfactuals."""
+    if context.searches_exactly:
+        done, option = "search.all_pairs", "costly_units" if context.is_costly else "max_expanded"
+    else:
+        done, option = "search.all_proposed", "free_guided_candidates" if context.free else "guided_candidates"
+    limit = make_problem("search.limit_reached", option=option, limit=getattr(context.config, option))
+    complete = context.evaluator.limits.is_complete()
+    return np.array([Problem(done) if one else limit for one in complete], dtype=object)
+
+
 def _note_search(context: SearchContext, rows: Indices, found: Mask, verifier: Verifier, plan: SearchPlan) -> None:
     """Note what was tried for queries without a candidate, and whether that is all there is."""
     none = np.flatnonzero(~found)
     candidates = context.shared.found
-    if none.size and context.scorer is not None and candidates is not None:
+    if none.size and context.scorer is not None:
         some = context.domain.take(none), context.targets.take(none)
-        verifier.edits[rows[none]] = candidates.scored[none]
+        if candidates is not None:
+            verifier.edits[rows[none]] = candidates.scored[none]
         most = plan.config.max_enumerated
         verifier.proven[rows[none]] = proven_infeasible(context.scorer, *some, context.evaluator.lowest, most)
 

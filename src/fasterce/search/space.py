@@ -84,19 +84,20 @@ class CandidateSearch:
         *,
         lowest: float,
         starts: Floats | None = None,
-        several: bool = True,
+        wanted: int = 2,
     ) -> Found:
         """Return the candidates of each query; `starts` (queries, S, features) are rows to improve where one change is not
         enough.
 
-        Without `several`, only the cheapest and those with the fewest changes are certain to need each of their changes.
+        Where fewer than `wanted` are found all pairs of values are tried. If one is wanted, only the cheapest and those with
+        the fewest changes are certain to need each of their changes.
         """
-        return self.run_queries(domain, make_queries(domain, targets, lowest), starts, several)
+        return self.run_queries(domain, make_queries(domain, targets, lowest), starts, wanted)
 
-    def run_queries(self, domain: Domain, queries: Queries, starts: Floats | None = None, several: bool = True) -> Found:
+    def run_queries(self, domain: Domain, queries: Queries, starts: Floats | None = None, wanted: int = 2) -> Found:
         """The same for queries as arrays."""
         rows, features = domain.base.shape
-        effort = self._effort(several)
+        effort = self._effort(wanted)
         found = empty(rows, effort.pool, features)
         starts = np.zeros((rows, 0, features)) if starts is None else np.ascontiguousarray(starts)
 
@@ -114,7 +115,7 @@ class CandidateSearch:
         def propose(inputs: Inputs, first: int, end: int, memory: Kept) -> None:
             propose_block(*inputs, first, end, *memory, need, most, out)
 
-        self._in_blocks(propose, domain, queries, self._effort(several=False))
+        self._in_blocks(propose, domain, queries, self._effort(wanted=1))
         return out
 
     def propose_singles(self, domain: Domain, queries: Queries, most_cost: Floats, each: int, count: int) -> Floats:
@@ -126,14 +127,14 @@ class CandidateSearch:
             propose_single_changes(*inputs, first, end, *memory, most_cost, each, out)
 
         if count:
-            self._in_blocks(propose, domain, queries, self._effort(several=False))
+            self._in_blocks(propose, domain, queries, self._effort(wanted=1))
         return out
 
     def space(self, domain: Domain) -> Space:
         """Return what may be changed and what it costs."""
         return make_space(tables_of(self.scorer, domain, self.levels), self.distance, domain)
 
-    def _effort(self, several: bool) -> Effort:
+    def _effort(self, wanted: int) -> Effort:
         config = self.config
         return Effort(
             config.expansions,
@@ -143,10 +144,12 @@ class CandidateSearch:
             config.improvements,
             config.tighten_rounds,
             config.improved,
-            config.pool if several else config.improved + 1,
+            config.pool if wanted > 1 else config.improved + 1,
             config.max_expanded,
             config.patience if self.scorer.kind == TREES else config.smooth_patience,
             config.wide_expansions,
+            config.combinations,
+            wanted,
         )
 
     def _in_blocks(

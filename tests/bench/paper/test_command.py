@@ -88,7 +88,7 @@ def test_every_statement_is_counted_once(out: Path) -> None:
     assert {one["subject"] for one in kept} == {"FASTER-CE", "CERTIFAI"}
 
 
-def test_parts_and_slow_rivals_are_planned_as_asked_for() -> None:
+def test_parts_and_slow_rivals_are_planned_as_requested() -> None:
     plan = PaperPlan(parts=("table-1",))
     assert {key.question for key in plan.cells()} == {"grid", "table-1"}
     full = list(PaperPlan().cells())
@@ -98,6 +98,6 @@ def test_parts_and_slow_rivals_are_planned_as_asked_for() -> None:
     assert len(full) == len(set(full))
 
 
-def test_nothing_to_report_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_report_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--quick", "--report-only", "--out", str(tmp_path)]) == 1
     assert "nothing to report" in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_a_query_stopped_by_our_clock_is_neither_valid_nor_invalid() -> None:
     assert (run.valid, run.tried) == (100.0, 2)
 
 
-def test_what_is_said_of_a_rival_is_not_counted_for_faster_ce() -> None:
+def test_a_statement_about_a_rival_is_not_counted_for_faster_ce() -> None:
     both = found(*(cell(method, seed) for method in ("ce1", "dice-random") for seed in SEEDS))
     assert both["valid-ce1"].subject == "FASTER-CE"
     assert both["valid-dice-random"].subject == "DiCE"
@@ -66,7 +66,7 @@ def test_faster_means_every_rival_and_every_run() -> None:
     assert found(*ours, *slow, *quick)["fast"].verdict == DIFFERS
 
 
-def test_counterfactuals_are_compared_on_the_queries_both_answered() -> None:
+def test_counterfactuals_are_compared_on_the_queries_both_explained() -> None:
     ours, rival = cell("ce1", 0, undivided=1.0), cell("certifai-genetic", 0, undivided=2.0)
     ours.lines.loc[1, "undivided"] = 9.0
     rival = Cell(rival.key, rival.made_by, rival.about, rival.lines.iloc[:1])

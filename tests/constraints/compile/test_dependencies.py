@@ -153,7 +153,7 @@ def test_links_work_in_the_order_they_need(make: Any) -> None:
         assert completed(domain, [5.0, 1, 5.25, 7]) == [[5.0, 1, 4.5, 9]]
 
 
-def test_rules_that_chase_each_other_end_at_the_base(make: Any) -> None:
+def test_constraints_that_chase_each_other_end_at_the_base(make: Any) -> None:
     up = implication((Clause(A, 0.0, 5.0),), Clause(K, 10.0))
     down = implication((Clause(K, 9.0),), Clause(A, 6.0))
     back = implication((Clause(A, 5.5),), Clause(K, -np.inf, 3.0))

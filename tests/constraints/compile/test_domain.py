@@ -68,7 +68,7 @@ def test_what_is_projected_is_contained_and_stays(toys: Any, seed: int) -> None:
     np.testing.assert_array_equal(domain.project(found), found)
 
 
-def test_contains_refuses_every_broken_rule(toys: Any, codec: Any) -> None:
+def test_contains_refuses_every_broken_constraint(toys: Any, codec: Any) -> None:
     domain = toys.domain(codec, ROW, frozen=[2], upper={0: 6.0}, allowed={1: [1, 3]})
     good = [4.0, 3.0, 5.25, 8.0]
     broken = np.tile(good, (5, 1))
@@ -109,7 +109,7 @@ def test_single_precision_columns_hold_what_a_32_bit_float_can(toys: Any, codec:
     assert found[1] <= 0.7 < found[1] + 1e-6
 
 
-def test_take_keeps_the_rows_asked_for(toys: Any, codec: Any) -> None:
+def test_take_keeps_the_given_rows(toys: Any, codec: Any) -> None:
     domain = toys.domain(codec, [ROW, [1.0, 2.0, 3.0, 4.0], [9.0, 0.0, 9.0, 9.0]])
     some = domain.take(np.array([2, 0]))
     np.testing.assert_array_equal(some.row, domain.row[[2, 0]])

@@ -62,8 +62,8 @@ def check_explained(model: Any, X: pd.DataFrame, labels: Any, rows: int = 10, ta
     assert set(result.status) <= {"found", "already_target"}
     found = (result.status == "found").to_numpy()
     assert found.sum() >= 3
-    answers = result.counterfactuals[found].astype(X.dtypes.to_dict())
-    assert (np.asarray(labels(answers)) == result.target[found].to_numpy()).all()
+    counterfactuals = result.counterfactuals[found].astype(X.dtypes.to_dict())
+    assert (np.asarray(labels(counterfactuals)) == result.target[found].to_numpy()).all()
 
 
 def two_or_three(X: pd.DataFrame, many: bool) -> Any:

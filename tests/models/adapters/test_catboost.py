@@ -41,6 +41,6 @@ def test_a_regressor_predicts_numbers() -> None:
         CatBoostModel(model, classes=["a", "b"])
 
 
-def test_answers_are_confirmed_by_the_model() -> None:
+def test_counterfactuals_are_verified_by_the_model() -> None:
     model = catboost.CatBoostClassifier(cat_features=WORDS, **QUIET).fit(X, two(X, ("no", "yes")))
     check_explained(model, X, model.predict)

@@ -61,9 +61,10 @@ def test_updated_and_rechecked_with_a_new_booster(booster: Any) -> None:
     more = applicants(120, seed=3)
     newer = trained(pd.concat([X, more]), np.concatenate([two(X), 1 - two(more)]), 20)
     checked = held.recheck(issued, model=newer)
-    answers = issued.counterfactuals[issued.status == "found"]
+    counterfactuals = issued.counterfactuals[issued.status == "found"]
     assert (
-        checked.holds.to_numpy()[: len(answers)] == (own(newer, answers) == issued.target[issued.status == "found"])
+        checked.holds.to_numpy()[: len(counterfactuals)]
+        == (own(newer, counterfactuals) == issued.target[issued.status == "found"])
     ).all()
     held.update(more, model=newer)
     result = held.explain(X.head(8))
@@ -79,7 +80,7 @@ def test_refitted_boosters(booster: Any) -> None:
     assert (result.to_frame()["ensemble_agreement"] >= 0.5).all()
 
 
-def test_a_clone_has_the_same_answers(fitted: FasterCE) -> None:
+def test_a_clone_has_the_same_counterfactuals(fitted: FasterCE) -> None:
     other = clone(fitted)
     assert other.model is fitted.model
     assert (own(other.model, X) == own(fitted.model, X)).all()

@@ -23,7 +23,7 @@ def chances(frame: pd.DataFrame) -> np.ndarray:
     return np.stack([1 - second, second], axis=1)
 
 
-def test_a_bare_function_answers_labels() -> None:
+def test_a_bare_function_returns_labels() -> None:
     adapted: Any = adapt(labels)
     assert adapted is labels
     check_adapter(labels, X)

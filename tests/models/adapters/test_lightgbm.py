@@ -38,7 +38,7 @@ def as_trained(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("labels", [two, three])
-def test_a_booster_from_text_answers_text_as_the_estimator_answers_categories(labels: Any) -> None:
+def test_a_booster_from_text_predicts_for_text_what_the_estimator_does_for_categories(labels: Any) -> None:
     model = lightgbm.LGBMClassifier(n_estimators=15, verbose=-1, n_jobs=1).fit(
         Xc, labels(X, ("a", "b", "c")[: 2 + (labels is three)])
     )
@@ -66,7 +66,7 @@ def test_every_objective_of_classes(objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["regression", "regression_l1", "poisson"])
-def test_other_objectives_answer_numbers(objective: str) -> None:
+def test_other_objectives_predict_numbers(objective: str) -> None:
     model = booster(objective, np.maximum(strength(X), 1))
     assert cast(Any, adapt(model)).predicts_numbers
     check_adapter(model, X.head(80))
@@ -74,12 +74,12 @@ def test_other_objectives_answer_numbers(objective: str) -> None:
         LightGBMModel(model, classes=["a", "b"])
 
 
-def test_a_native_regression_is_explained_without_being_told_the_task() -> None:
+def test_a_native_regression_is_explained_without_the_option_task() -> None:
     model = booster("regression", strength(X))
     result = explainer(model, X).explain(X.head(6), target=(55.0, None))
-    answers = result.counterfactuals[result.status == "found"]
-    assert len(answers) >= 3
-    assert (model.predict(as_trained(answers)) >= 55).all()
+    counterfactuals = result.counterfactuals[result.status == "found"]
+    assert len(counterfactuals) >= 3
+    assert (model.predict(as_trained(counterfactuals)) >= 55).all()
 
 
 def test_whole_numbers_as_categories() -> None:

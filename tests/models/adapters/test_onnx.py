@@ -70,7 +70,7 @@ def test_one_input_a_column(names: Any, zipmap: bool) -> None:
     check_adapter(adapted, X.head(60))
 
 
-def test_three_classes_and_answers_confirmed() -> None:
+def test_counterfactuals_of_three_classes_are_verified() -> None:
     model = pipeline(three(X, ("bad", "fair", "good")))
     adapted = OnnxModel(graph(model))
     assert adapted.classes_.tolist() == ["bad", "fair", "good"]
@@ -126,7 +126,7 @@ def test_a_session_of_the_users_own() -> None:
     check_explained(session, X, model.predict)
 
 
-def test_a_session_with_classes_of_text_is_asked_for_labels_unless_they_are_named() -> None:
+def test_a_session_with_classes_of_text_is_used_by_labels_unless_they_are_named() -> None:
     model = pipeline(two(X, ("no", "yes")))
     session = onnxruntime.InferenceSession(graph(model), providers=["CPUExecutionProvider"])
     assert not hasattr(OnnxModel(session), "predict_proba")
@@ -162,9 +162,9 @@ def test_a_regression() -> None:
     assert adapted.predicts_numbers
     check_adapter(adapted, NUMBERS.head(60))
     result = explainer(adapted, NUMBERS).explain(NUMBERS.head(6), target=(45.0, None))
-    answers = result.counterfactuals[result.status == "found"]
-    assert len(answers) >= 2
-    assert (model.predict(answers.to_numpy()) > 44.99).all()
+    counterfactuals = result.counterfactuals[result.status == "found"]
+    assert len(counterfactuals) >= 2
+    assert (model.predict(counterfactuals.to_numpy()) > 44.99).all()
 
 
 def hand_made(outputs: int, shape: Any = (None, 3), activation: str | None = None) -> bytes:
@@ -198,9 +198,9 @@ def test_only_logits() -> None:
     bare = OnnxModel(hand_made(3))
     with pytest.raises(ModelError, match="activation='softmax'"):
         bare.predict_proba(NUMBERS)
-    said = OnnxModel(hand_made(3), activation="softmax")
-    assert (said.predict(NUMBERS) == bare.predict(NUMBERS)).all()
-    check_adapter(said, NUMBERS.head(60))
+    with_softmax = OnnxModel(hand_made(3), activation="softmax")
+    assert (with_softmax.predict(NUMBERS) == bare.predict(NUMBERS)).all()
+    check_adapter(with_softmax, NUMBERS.head(60))
     check_adapter(OnnxModel(hand_made(1), activation="sigmoid"), NUMBERS.head(60))
 
 
@@ -209,7 +209,7 @@ def test_a_model_that_fixes_its_number_of_rows() -> None:
     assert (one.predict(NUMBERS) == any_number.predict(NUMBERS)).all()
 
 
-def test_several_wide_inputs_are_said() -> None:
+def test_several_wide_inputs_are_reported() -> None:
     rng = np.random.default_rng(0)
     nodes = [
         helper.make_node("Concat", ["money", "years"], ["both"], axis=1),

@@ -56,7 +56,9 @@ def roads(original: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 @pytest.mark.parametrize("road", ROADS)
-def test_every_road_gives_the_same_labels_and_confirmed_answers(road: str, roads: dict[str, Any], original: Any) -> None:
+def test_every_format_gives_the_same_labels_and_verified_counterfactuals(
+    road: str, roads: dict[str, Any], original: Any
+) -> None:
     model = roads[road]
     assert (adapt(model).predict(FRESH) == original.predict(FRESH)).all()
     np.testing.assert_allclose(cast(Any, adapt(model)).predict_proba(FRESH), original.predict_proba(FRESH), atol=1e-5)

@@ -59,7 +59,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fitted_model_with_names_is_asked_as_it_is(name: str) -> None:
+def test_a_fitted_model_with_names_is_used_as_it_is(name: str) -> None:
     make, names = MODELS[name]
     model = make().fit(X, two(X, names))
     assert adapt(model) is model
@@ -67,7 +67,7 @@ def test_a_fitted_model_with_names_is_asked_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["target", "polars inside", "decision function"])
-def test_answers_are_confirmed_by_the_model(name: str) -> None:
+def test_counterfactuals_are_verified_by_the_model(name: str) -> None:
     make, names = MODELS[name]
     model = make().fit(X, two(X, names))
     check_explained(model, X, model.predict)
@@ -141,6 +141,6 @@ def test_a_regressor_fitted_on_an_array_still_says_so() -> None:
     assert fitted.state_.numbers is not None
     low, high = np.quantile(model.predict(table.to_numpy(dtype=float)), [0.6, 0.8])
     result = fitted.explain(table.head(6), target=(low, high))
-    answers = model.predict(result.counterfactuals[result.status == "found"].to_numpy(dtype=float))
-    assert len(answers) >= 2
-    assert ((low <= answers) & (answers <= high)).all()
+    predicted = model.predict(result.counterfactuals[result.status == "found"].to_numpy(dtype=float))
+    assert len(predicted) >= 2
+    assert ((low <= predicted) & (predicted <= high)).all()

@@ -89,10 +89,10 @@ def test_the_mode_of_every_part_is_put_back(two_logits: Any) -> None:
     before = [part.training for part in module.modules()]
     weights = copy.deepcopy(module.state_dict())
     model = TorchModel(module, tensors)
-    answers = model.predict_proba(X)
+    predicted = model.predict_proba(X)
     assert [part.training for part in module.modules()] == before
     assert all(torch.equal(value, weights[name]) for name, value in module.state_dict().items()), "batch statistics moved"
-    np.testing.assert_array_equal(answers, TorchModel(copy.deepcopy(module).eval(), tensors).predict_proba(X))
+    np.testing.assert_array_equal(predicted, TorchModel(copy.deepcopy(module).eval(), tensors).predict_proba(X))
     check_adapter(model, X.head(60))
 
 
@@ -161,12 +161,12 @@ def test_a_regression() -> None:
     assert model.predicts_numbers
     check_adapter(model, X.head(60))
     result = explainer(model, X).explain(X.head(6), target=(5.0, None))
-    answers = model.predict(result.counterfactuals[result.status == "found"])
-    assert len(answers) >= 2
-    assert (answers >= 5).all()
+    predicted = model.predict(result.counterfactuals[result.status == "found"])
+    assert len(predicted) >= 2
+    assert (predicted >= 5).all()
 
 
-def test_a_bare_module_is_told_what_to_do(two_logits: Any) -> None:
+def test_the_error_for_a_bare_module_names_the_adapter(two_logits: Any) -> None:
     with pytest.raises(InputError, match=r"TorchModel\(Sequential\(...\), inputs=a function from a DataFrame to tensors\)"):
         adapt(two_logits)
     with pytest.raises(InputError, match="TorchModel"):

@@ -56,7 +56,7 @@ def as_trained(frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.parametrize("suffix", ["json", "ubj"])
 @pytest.mark.parametrize("labels", [two, three])
-def test_a_booster_from_a_file_answers_text_as_the_estimator_answers_categories(
+def test_a_booster_from_a_file_predicts_for_text_what_the_estimator_does_for_categories(
     labels: Any, suffix: str, tmp_path: Path
 ) -> None:
     model = classifier(labels(X))
@@ -74,18 +74,18 @@ def test_an_estimator_is_given_the_categories_it_was_fitted_with() -> None:
     check_adapter(model, FRESH.head(80))
 
 
-def test_one_row_whose_text_is_missing_is_answered() -> None:
+def test_one_row_whose_text_is_missing_is_predicted() -> None:
     model = classifier(two(X))
     row = FRESH[FRESH["job"].isna()].head(1)
     assert (adapt(model).predict(row) == model.predict(as_trained(row))).all()
 
 
-def test_a_stranger_among_categories_is_told() -> None:
+def test_an_unknown_category_is_reported() -> None:
     with pytest.raises(InputError, match=r"'nurze' of column 'job'.*Did you mean 'nurse'"):
         adapt(booster("binary:logistic", two(X))).predict(FRESH.head(3).assign(job="nurze"))
 
 
-def test_a_missing_column_is_told() -> None:
+def test_a_missing_column_is_reported() -> None:
     with pytest.raises(InputError, match=r"needs column 'debt'.*Did you mean 'debts'"):
         adapt(booster("binary:logistic", two(X))).predict(FRESH.rename(columns={"debt": "debts"}))
 
@@ -113,7 +113,7 @@ def test_every_objective_of_classes(objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["reg:squarederror", "reg:absoluteerror", "count:poisson"])
-def test_other_objectives_answer_numbers(objective: str) -> None:
+def test_other_objectives_predict_numbers(objective: str) -> None:
     y = np.maximum(strength(X), 1)
     model = booster(objective, y)
     assert cast(Any, adapt(model)).predicts_numbers
@@ -122,15 +122,17 @@ def test_other_objectives_answer_numbers(objective: str) -> None:
         XGBoostModel(model, classes=["a", "b"])
 
 
-def test_a_native_regression_is_explained_without_being_told_the_task() -> None:
+def test_a_native_regression_is_explained_without_the_option_task() -> None:
     whole = applicants(300)
     data = xgboost.DMatrix(categorical(whole), label=strength(whole), enable_categorical=True)
     model = xgboost.train({"max_depth": 3, "nthread": 1}, data, 15)
     wanted = (60.0, None)
     result = explainer(model, whole).explain(whole.head(6), target=wanted)
-    answers = result.counterfactuals[result.status == "found"]
-    assert len(answers) >= 3
-    frame = answers.assign(job=pd.Categorical(answers["job"], JOBS), home=pd.Categorical(answers["home"], HOMES))
+    counterfactuals = result.counterfactuals[result.status == "found"]
+    assert len(counterfactuals) >= 3
+    frame = counterfactuals.assign(
+        job=pd.Categorical(counterfactuals["job"], JOBS), home=pd.Categorical(counterfactuals["home"], HOMES)
+    )
     assert (model.inplace_predict(frame) >= 60).all()
 
 

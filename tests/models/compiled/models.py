@@ -65,7 +65,7 @@ def coded(frame: pd.DataFrame, schema: Schema | None = None) -> tuple[Table, Flo
     return table, table.read(frame).codes
 
 
-def asked(model: Any, frame: pd.DataFrame, use_scores: bool = True) -> tuple[Predictor, Table, Floats]:
+def prepared(model: Any, frame: pd.DataFrame, use_scores: bool = True) -> tuple[Predictor, Table, Floats]:
     table, codes = coded(frame)
     return Predictor(model, table, tuple(model.classes_), use_scores), table, codes
 

@@ -45,7 +45,7 @@ from fasterce.errors import Problem
 from fasterce.models.compiled import CompiledModel, build
 from fasterce.models.compiled.build import DEFAULTS
 from fasterce.models.predictor import ModelUsage, Predictor
-from tests.models.compiled.models import LAND, asked, coded, columns, numbers, outcome, people, shuffled, without_scorer
+from tests.models.compiled.models import LAND, coded, columns, numbers, outcome, people, prepared, shuffled, without_scorer
 
 THREE = ("bad", "fair", "good")
 
@@ -160,40 +160,42 @@ def fitted(request: pytest.FixtureRequest) -> tuple[str, Any, pd.DataFrame]:
 
 
 def found(model: Any, frame: pd.DataFrame, use_scores: bool) -> tuple[CompiledModel, Predictor]:
-    predictor, table, codes = asked(model, frame, use_scores)
+    predictor, table, codes = prepared(model, frame, use_scores)
     compiled, why = build(model, table, predictor.classes, codes, use_scores)
     assert compiled is not None, why
     assert why is None
     return compiled, predictor
 
 
-def test_a_twin_gives_the_scores_and_labels_of_the_model(fitted: tuple[str, Any, pd.DataFrame], scored: str) -> None:
+def test_a_compiled_model_gives_the_scores_and_labels_of_the_model(
+    fitted: tuple[str, Any, pd.DataFrame], scored: str
+) -> None:
     name, model, frame = fitted
     compiled, predictor = found(model, frame, True)
     assert (compiled.scorer is not None) == (scored == "exact" and name not in UNREAD)
     codes = predictor.table.read(shuffled(frame)).codes
-    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
-    assert (answers.classes == wanted.classes).mean() > 0.99
-    assert answers.scores is not None
-    assert answers.scores.dtype == np.float64
+    predictions, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
+    assert (predictions.classes == wanted.classes).mean() > 0.99
+    assert predictions.scores is not None
+    assert predictions.scores.dtype == np.float64
     assert wanted.scores is not None
-    error = np.abs(np.maximum(answers.scores, -10) - np.maximum(wanted.scores, -10))
+    error = np.abs(np.maximum(predictions.scores, -10) - np.maximum(wanted.scores, -10))
     assert np.quantile(error, 0.98) < 1e-3 * max(1.0, wanted.scores.std())
     assert compiled.agreement >= DEFAULTS.min_agreement
     assert ("all of" in compiled.kind) == (name in WHOLE and compiled.scorer is None)
 
 
 @pytest.mark.usefixtures("scored")
-def test_a_twin_gives_labels_alone_where_these_are_wanted(fitted: tuple[str, Any, pd.DataFrame]) -> None:
+def test_a_compiled_model_gives_labels_alone_where_these_are_wanted(fitted: tuple[str, Any, pd.DataFrame]) -> None:
     _, model, frame = fitted
     compiled, predictor = found(model, frame, False)
     codes = predictor.table.read(frame).codes
-    answers = compiled.evaluate(codes)
-    assert answers.scores is None
-    assert (answers.classes == predictor.evaluate(codes).classes).mean() >= DEFAULTS.min_agreement
+    predictions = compiled.evaluate(codes)
+    assert predictions.scores is None
+    assert (predictions.classes == predictor.evaluate(codes).classes).mean() >= DEFAULTS.min_agreement
 
 
-def test_classes_stand_in_the_order_asked_for() -> None:
+def test_classes_are_in_the_given_order() -> None:
     frame = people()
     model = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame, THREE))
     table, codes = coded(frame)
@@ -230,7 +232,7 @@ def test_categories_the_encoder_has_never_seen() -> None:
     assert np.allclose(scores, wanted, atol=1e-9)
 
 
-def test_the_model_is_asked_about_few_rows() -> None:
+def test_the_model_evaluates_few_rows() -> None:
     frame = people(6000)
     model = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame))
     rows: list[int] = []
@@ -281,7 +283,7 @@ class Shy(Pipeline):
     ],
     ids=["a function", "stubborn labels", "stubborn labels with scores", "other chances", "not fitted"],
 )
-def test_no_twin_and_a_sentence(make: Callable[[Any], Any], use_scores: bool, sentence: str) -> None:
+def test_no_compiled_model_and_a_reason(make: Callable[[Any], Any], use_scores: bool, sentence: str) -> None:
     frame = people()
     fitted = make_pipeline(columns(), LogisticRegression()).fit(frame, outcome(frame))
     table, codes = coded(frame)
@@ -309,7 +311,7 @@ def test_what_cannot_be_compiled_is_refused(model: Any, words: str) -> None:
     assert why.code == "models.not_compiled"
 
 
-def test_a_model_that_fails_itself_has_no_twin() -> None:
+def test_a_model_that_fails_is_not_compiled() -> None:
     frame = people()
     model = make_pipeline(columns(word=OneHotEncoder(handle_unknown="error")), LogisticRegression())
     model.fit(frame, outcome(frame))
@@ -381,7 +383,7 @@ def test_the_model_is_left_as_it_was() -> None:
     assert (model.predict_proba(frame) == before).all()
 
 
-def test_a_twin_may_be_pickled() -> None:
+def test_a_compiled_model_may_be_pickled() -> None:
     frame = numbers()
     for model in (make_pipeline(StandardScaler(), LogisticRegression()), boosted()):
         compiled, predictor = found(model.fit(frame, outcome(frame)), frame, True)

@@ -136,7 +136,7 @@ def found(model: Any, frame: pd.DataFrame, use_scores: bool, classes: Any = None
     return compiled, predictor
 
 
-def asked(predictor: Predictor, frame: pd.DataFrame) -> np.ndarray:
+def evaluated(predictor: Predictor, frame: pd.DataFrame) -> np.ndarray:
     """New rows, and numbers as no table has them."""
     codes = predictor.table.read(shuffled(frame)).codes
     for j, feature in enumerate(predictor.table.schema.features):
@@ -150,11 +150,11 @@ def test_the_structure_of_a_graph_is_read(name: str) -> None:
     make, frame = MODELS[name]
     compiled, predictor = found(make(), frame, True)
     assert compiled.kind == ("onnx: the model itself" if name in UNREAD else "exact: ONNX")
-    codes = asked(predictor, frame)
-    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
-    assert answers.scores is not None
+    codes = evaluated(predictor, frame)
+    predictions, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
+    assert predictions.scores is not None
     assert wanted.scores is not None
-    np.testing.assert_allclose(np.exp(answers.scores), np.exp(wanted.scores), atol=1e-5)
+    np.testing.assert_allclose(np.exp(predictions.scores), np.exp(wanted.scores), atol=1e-5)
 
 
 @pytest.mark.usefixtures("no_scorer")
@@ -164,11 +164,11 @@ def test_the_same_scores_and_labels_to_the_bit(name: str) -> None:
     model = make()
     compiled, predictor = found(model, frame, True)
     assert (compiled.kind, compiled.agreement) == ("onnx: the model itself", 1.0)
-    codes = asked(predictor, frame)
-    answers, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
-    np.testing.assert_array_equal(answers.scores, wanted.scores)
+    codes = evaluated(predictor, frame)
+    predictions, wanted = compiled.evaluate(codes), predictor.evaluate(codes)
+    np.testing.assert_array_equal(predictions.scores, wanted.scores)
     assert len(np.unique(wanted.classes)) > 1
-    assert (answers.classes == wanted.classes).all()
+    assert (predictions.classes == wanted.classes).all()
     by_label, labelled = found(model, frame, False)
     alone = by_label.evaluate(codes)
     assert alone.scores is None
@@ -179,7 +179,7 @@ def test_the_same_scores_and_labels_to_the_bit(name: str) -> None:
 def test_a_row_alone_and_among_others(name: str) -> None:
     make, frame = MODELS[name]
     compiled, predictor = found(make(), frame, True)
-    codes = asked(predictor, frame)
+    codes = evaluated(predictor, frame)
     many: Any = compiled.evaluate(np.tile(codes, (6, 1)))
     assert compiled.usage.rows == 6 * len(codes)
     for k in range(0, len(codes), 37):
@@ -191,10 +191,10 @@ def test_a_row_alone_and_among_others(name: str) -> None:
         )
 
 
-def test_a_session_that_tells_no_classes_is_a_twin_by_labels() -> None:
+def test_a_session_without_class_names_is_compiled_by_labels() -> None:
     own = session(graph(pipeline(names=("no", "yes"))))
     compiled, predictor = found(own, X, False, classes=("no", "yes"))
-    codes = asked(predictor, X)
+    codes = evaluated(predictor, X)
     assert (compiled.evaluate(codes).classes == predictor.evaluate(codes).classes).all()
 
 
@@ -203,7 +203,7 @@ def test_a_matrix_in_a_mixed_table_warns_no_more_than_the_model() -> None:
     model = OnnxModel(on_matrix(NUMBERS, FloatTensorType))
     with pytest.warns(UserWarning, match="text in 'job', 'home' is not used"):
         compiled, predictor = found(model, mixed, True)
-    codes = asked(predictor, mixed)
+    codes = evaluated(predictor, mixed)
     with pytest.warns(UserWarning, match="is not used"):
         wanted = predictor.evaluate(codes).scores
     scores = compiled.evaluate(codes).scores
@@ -234,10 +234,10 @@ def test_rows_the_model_fails_on_spoil_no_others(use_scores: bool) -> None:
     assert compiled is not None, why
     everybody = table.read(NUMBERS).codes
     old = everybody[:, 0] > 75
-    answers = compiled.evaluate(everybody)
+    predictions = compiled.evaluate(everybody)
     assert old.any()
-    assert ((answers.classes == FAILED) == old).all()
-    assert (answers.classes[~old] == compiled.evaluate(everybody[~old]).classes).all()
+    assert ((predictions.classes == FAILED) == old).all()
+    assert (predictions.classes[~old] == compiled.evaluate(everybody[~old]).classes).all()
     assert compiled.evaluate(everybody[old][:1]).classes.tolist() == [FAILED]
 
 
@@ -266,7 +266,7 @@ def number_as_text() -> OnnxModel:
     ],
     ids=["gaps", "a category the graph refuses", "numbers as text", "whole numbers as floats", "fractions for whole numbers"],
 )
-def test_no_twin_and_a_sentence(make: Callable[[], OnnxModel], frame: pd.DataFrame, why: str | None) -> None:
+def test_no_compiled_model_and_a_reason(make: Callable[[], OnnxModel], frame: pd.DataFrame, why: str | None) -> None:
     table, codes = coded(frame)
     compiled, problem = build(make(), table, (0, 1), codes, True)
     if why is None:
@@ -323,13 +323,13 @@ def explained_by(model: Any, compiled: Any, frame: pd.DataFrame = X, **settings:
 
 
 @pytest.mark.parametrize("scores", ["auto", "never"])
-def test_answers_as_near_as_without_and_the_model_has_the_last_word(scores: Any) -> None:
+def test_counterfactuals_are_as_near_as_without_and_verified_by_the_model(scores: Any) -> None:
     model = OnnxModel(graph(pipeline("network", ("no", "yes"))))
-    with_twin, without = (explained_by(model, compiled, X.head(150), scores=scores) for compiled in ("auto", "never"))
-    assert with_twin.report_.compiled == "exact: ONNX, agrees on 100.00%"
+    compiled_of, without = (explained_by(model, compiled, X.head(150), scores=scores) for compiled in ("auto", "never"))
+    assert compiled_of.report_.compiled == "exact: ONNX, agrees on 100.00%"
     assert without.report_.compiled == "none wanted"
     for method in ("sparse", "closest"):
-        near, plain = with_twin.explain(ROWS, method), without.explain(ROWS, method)
+        near, plain = compiled_of.explain(ROWS, method), without.explain(ROWS, method)
         assert near.to_frame()["distance"].mean() <= 1.001 * plain.to_frame()["distance"].mean()
         assert (near.status == "found").all()
         assert near.compiled is not None
@@ -339,11 +339,11 @@ def test_answers_as_near_as_without_and_the_model_has_the_last_word(scores: Any)
     long = near.to_frame()
     assert (model.predict(long[list(X.columns)]) == near.target.loc[long["query"]].to_numpy()).all()
     for name in ROWS.index[:3]:
-        alone = with_twin.explain(ROWS.loc[[name]], "closest").to_frame()
+        alone = compiled_of.explain(ROWS.loc[[name]], "closest").to_frame()
         pd.testing.assert_frame_equal(alone.reset_index(drop=True), long[long["query"] == name].reset_index(drop=True))
 
 
-def test_a_model_that_answers_numbers_is_read_or_left_alone() -> None:
+def test_a_model_that_predicts_numbers_is_read_or_left_alone() -> None:
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(NUMBERS.to_numpy(), strength(X))
     content = graph(model, [("X", FloatTensorType([None, 3]))])
     made = explained_by(OnnxModel(content), "auto", NUMBERS.head(100))
@@ -380,7 +380,7 @@ def test_codes_give_the_labels_and_probabilities_of_the_frame_to_the_bit(name: s
         assert direct is None
         return
     assert direct is not None
-    rows = asked(Predictor(model, table, tuple(model.classes_), True), frame)
+    rows = evaluated(Predictor(model, table, tuple(model.classes_), True), frame)
     for part in (rows, rows[:1], rows[3:6]):
         labels, probabilities = direct(part)
         np.testing.assert_array_equal(labels, model.predict(table.frame(part)))

@@ -102,7 +102,7 @@ def test_the_structure_of_a_booster_is_read(name: str) -> None:
     ],
     ids=["a job it refuses"],
 )
-def test_no_twin_and_a_sentence(make: Callable[[], Any], frame: pd.DataFrame, why: str) -> None:
+def test_no_compiled_model_and_a_reason(make: Callable[[], Any], frame: pd.DataFrame, why: str) -> None:
     table, codes = coded(frame)
     compiled, problem = build(make(), table, (0, 1), codes, True)
     assert compiled is None
@@ -122,7 +122,7 @@ def test_it_needs_no_converter_and_may_be_copied(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("make", [lambda: trees("binary:logistic", two(X)), lambda: leaves("binary", two(X))])
-def test_answers_as_near_as_without_and_the_model_has_the_last_word(make: Callable[[], Any]) -> None:
+def test_counterfactuals_are_as_near_as_without_and_verified_by_the_model(make: Callable[[], Any]) -> None:
     model, rows = make(), applicants(10, seed=1)
     results = []
     for wish in ("auto", "never"):

@@ -39,8 +39,8 @@ def both(steps: Any, frame: pd.DataFrame, rows: pd.DataFrame) -> tuple[Any, np.n
     steps.fit(frame, outcome(frame))
     table, codes = coded(frame)
     preprocessor = learn_preprocessor(steps.transform, table, codes, False)
-    asked = table.read(rows).codes
-    return preprocessor, preprocessor.inputs(asked, len(asked))[MATRIX], as_matrix(steps.transform(table.frame(asked)))
+    queries = table.read(rows).codes
+    return preprocessor, preprocessor.inputs(queries, len(queries))[MATRIX], as_matrix(steps.transform(table.frame(queries)))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_bent_numbers_become_curves(bend: Any) -> None:
     ],
     ids=["components", "products", "centred on the batch", "missing", "too wide"],
 )
-def test_steps_that_are_no_table_are_told_apart(steps: Any, why: str) -> None:
+def test_steps_that_are_no_table_are_recognised(steps: Any, why: str) -> None:
     frame = numbers()
     table, codes = coded(frame)
     steps.fit(frame)
@@ -137,7 +137,7 @@ def test_padding_and_types() -> None:
     assert (padded[:3] == preprocessor.inputs(codes[:3], 3)[MATRIX]).all()
 
 
-def test_what_a_sparse_matrix_leaves_out_is_missing_where_asked_for() -> None:
+def test_what_a_sparse_matrix_leaves_out_is_missing_where_configured() -> None:
     frame = people().assign(debt=lambda f: f["debt"].where(f.index % 3 > 0, 0.0))
     steps = columns("passthrough", sparse_threshold=1.0).fit(frame)
     table, codes = coded(frame)

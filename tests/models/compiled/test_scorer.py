@@ -28,7 +28,7 @@ from fasterce.data.schema import MISSING
 from fasterce.kernels.score import outputs
 from fasterce.models.compiled.scorer import ReadScorer, read_scorer
 from fasterce.models.predictor import Predictor
-from tests.models.compiled.models import asked, columns, numbers, outcome, people
+from tests.models.compiled.models import columns, numbers, outcome, people, prepared
 from tests.models.compiled.oracle import oracle
 
 TWO, THREE = ("no", "yes"), ("bad", "fair", "good")
@@ -127,7 +127,7 @@ def check_equal(read: ReadScorer, predictor: Predictor, codes: np.ndarray, error
 
 
 def read(model: Any, frame: pd.DataFrame, use_scores: bool = True) -> tuple[ReadScorer, Predictor, np.ndarray]:
-    predictor, _, codes = asked(model, frame, use_scores)
+    predictor, _, codes = prepared(model, frame, use_scores)
     return read_scorer(model, predictor, codes, CONFIG), predictor, codes
 
 

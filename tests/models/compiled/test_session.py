@@ -75,8 +75,8 @@ def test_alone_or_in_any_company(compiled: Any) -> None:
     order = rng.permutation(ROWS)
     assert (scores(compiled, codes[order]) == together[order]).all()
     assert (scores(compiled, np.asfortranarray(codes)) == together).all()
-    answers = compiled.evaluate(codes)
-    assert (answers.classes == together.argmax(axis=1)).all()
+    predictions = compiled.evaluate(codes)
+    assert (predictions.classes == together.argmax(axis=1)).all()
 
 
 def test_many_threads_at_once_count_for_themselves(compiled: Any) -> None:
@@ -95,15 +95,15 @@ def test_many_threads_at_once_count_for_themselves(compiled: Any) -> None:
     assert compiled.session().usage == ModelUsage()
 
 
-def test_no_rows_are_an_answer_too(compiled: Any) -> None:
+def test_no_rows_give_no_predictions(compiled: Any) -> None:
     compiled, codes = compiled
-    answers = compiled.session().evaluate(codes[:0])
-    assert answers.classes.shape == (0,)
-    assert answers.scores is not None
-    assert answers.scores.shape == (0, len(compiled.reader.classes))
+    predictions = compiled.session().evaluate(codes[:0])
+    assert predictions.classes.shape == (0,)
+    assert predictions.scores is not None
+    assert predictions.scores.shape == (0, len(compiled.reader.classes))
 
 
-def test_one_session_asked_from_many_threads_loses_no_count() -> None:
+def test_one_session_called_from_many_threads_loses_no_count() -> None:
     frame = numbers()
     model = LogisticRegression().fit(frame, outcome(frame))
     table, codes = coded_rows(frame)
@@ -122,10 +122,10 @@ def test_parts_keep_their_order() -> None:
 
 def test_a_failed_row_is_marked() -> None:
     reader = OutputReader(("a", "b"), (1, 0), "predict_proba", True)
-    answers = reader.predictions(np.array([[0.2, 0.8], [np.nan, 0.5], [1.0, 0.0]], dtype=np.float32))
-    assert answers.classes.tolist() == [0, -1, 1]
-    assert answers.scores is not None
-    assert answers.scores[2].tolist() == [np.log(1e-12), 0.0]
+    predictions = reader.predictions(np.array([[0.2, 0.8], [np.nan, 0.5], [1.0, 0.0]], dtype=np.float32))
+    assert predictions.classes.tolist() == [0, -1, 1]
+    assert predictions.scores is not None
+    assert predictions.scores[2].tolist() == [np.log(1e-12), 0.0]
     by_label = OutputReader(("a", "b"), (0, 1), None, False)
     assert by_label.predictions(np.array(["b", "c", "a"], dtype=object)).classes.tolist() == [1, -1, 0]
     by_value = OutputReader((0, 1), (0, 1), "decision_function", True)
@@ -134,7 +134,7 @@ def test_a_failed_row_is_marked() -> None:
     assert scored.tolist() == [[2.0, -2.0], [-3.0, 3.0]]
 
 
-def test_a_backend_survives_its_own_bytes(compiled: Any) -> None:
+def test_a_backend_is_the_same_after_its_own_bytes(compiled: Any) -> None:
     compiled, codes = compiled
     again = pickle.loads(pickle.dumps(compiled))
     assert type(again.backend) is type(compiled.backend)

@@ -128,7 +128,7 @@ def test_a_catboost_file_without_catboost(tmp_path: Path, monkeypatch: pytest.Mo
         load_model(tmp_path / "model.cbm")
 
 
-def test_another_ending_is_no_hindrance_where_the_kind_is_said(tmp_path: Path) -> None:
+def test_any_ending_will_do_where_the_kind_is_given(tmp_path: Path) -> None:
     wanted = write_xgboost(tmp_path / "model.json")
     (tmp_path / "model.json").rename(tmp_path / "model.v3")
     with pytest.raises(ModelError, match=r"must end in one of .*\.onnx.*got \.v3 .*set kind='xgboost'"):
@@ -196,7 +196,7 @@ def test_the_trap_works(tmp_path: Path, sprung: Any) -> None:
     assert sprung()
 
 
-def test_trust_must_be_said_in_as_many_words(tmp_path: Path, sprung: Any) -> None:
+def test_trust_must_be_given_explicitly(tmp_path: Path, sprung: Any) -> None:
     (tmp_path / "trap.pkl").write_bytes(pickle.dumps(Trap()))
     with pytest.raises(ModelError, match="nothing was loaded"):
         load_model(tmp_path / "trap.pkl", trust_pickle="no")  # type: ignore[arg-type]
@@ -212,9 +212,9 @@ def test_cut_short_or_filled_with_something_else(name: str, tmp_path: Path) -> N
         path.write_bytes(content)
         with pytest.raises(ModelError) as caught:
             load_model(path)
-        said = str(caught.value)
-        assert str(path) in said
-        assert "\n" not in said
+        message = str(caught.value)
+        assert str(path) in message
+        assert "\n" not in message
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.ubj", "model.txt"])

@@ -171,7 +171,7 @@ def explainer(request: pytest.FixtureRequest, case: tuple[str, Case]) -> FasterC
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_answer_flips_the_real_model(case: tuple[str, Case], explainer: FasterCE, method: Any) -> None:
+def test_every_counterfactual_flips_the_real_model(case: tuple[str, Case], explainer: FasterCE, method: Any) -> None:
     _, given = case
     rows = table(12, seed=4, words=given.words)
     result = explainer.explain(rows, method)
@@ -288,7 +288,7 @@ def test_labels_may_come_in_any_container(shape: Callable[[np.ndarray], Any]) ->
         return np.where(truth(frame) > 0, "yes", "no")
 
     frame, rows = table(200), table(6, seed=3)
-    learned = FasterCE(lambda asked: shape(plain(asked)), autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(
+    learned = FasterCE(lambda queries: shape(plain(queries)), autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(
         frame
     )
     result = learned.explain(rows)
@@ -300,9 +300,9 @@ def test_the_model_sees_the_types_it_was_trained_on() -> None:
     frame = table(200, words="category").astype({"age": "int16", "owner": "boolean"})
     seen: list[pd.Series] = []
 
-    def model(asked: pd.DataFrame) -> np.ndarray:
-        seen.append(asked.dtypes)
-        return (truth(asked.astype({"owner": bool})) > 0).astype(int)
+    def model(queries: pd.DataFrame) -> np.ndarray:
+        seen.append(queries.dtypes)
+        return (truth(queries.astype({"owner": bool})) > 0).astype(int)
 
     learned = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(frame)
     as_others = frame.head(5).astype({"age": float, "owner": bool, "land": object, "years": float})

@@ -22,14 +22,14 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Received:
     method: str
     path: str
     body: Any
     headers: Mapping[str, str]
 
 
-Behaviour = Callable[[Asked], Any]
+Behaviour = Callable[[Received], Any]
 
 
 class RecordingServer:
@@ -37,7 +37,7 @@ class RecordingServer:
 
     def __init__(self, behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> None:
         self.behaviour = behaviour
-        self.usage: list[Asked] = []
+        self.usage: list[Received] = []
         self.connections = 0
         self.most_at_once = 0
         self._now = 0
@@ -63,17 +63,17 @@ class RecordingServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, asked: Asked) -> Reply:
+    def respond(self, request: Received) -> Reply:
         with self._lock:
-            self.usage.append(asked)
+            self.usage.append(request)
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
         try:
-            said = self.behaviour(asked)
+            returned = self.behaviour(request)
         finally:
             with self._lock:
                 self._now -= 1
-        return said if isinstance(said, Reply) else Reply(body=json.dumps(said).encode())
+        return returned if isinstance(returned, Reply) else Reply(body=json.dumps(returned).encode())
 
     def connected(self) -> None:
         with self._lock:
@@ -92,7 +92,7 @@ def _handler(far: RecordingServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers.get("content-length", 0)))
             body = json.loads(text) if text else None
-            reply = far.answer(Asked(self.command, self.path, body, {k.lower(): v for k, v in self.headers.items()}))
+            reply = far.respond(Received(self.command, self.path, body, {k.lower(): v for k, v in self.headers.items()}))
             try:
                 self._send(reply)
             except OSError:
@@ -128,7 +128,7 @@ def serving(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> Iterator
         far.close()
 
 
-def table(asked: Asked) -> pd.DataFrame:
+def table(request: Received) -> pd.DataFrame:
     """The frame an MLflow server makes of a request."""
-    split = asked.body["dataframe_split"]
+    split = request.body["dataframe_split"]
     return pd.DataFrame(split["data"], columns=split["columns"])

@@ -22,38 +22,38 @@ from fasterce.data.table import Table
 from fasterce.errors import InputError, MissingExtraError, ModelError
 from fasterce.models.http import MLflowModel
 from fasterce.models.predictor import Predictor
-from tests.models.http.server import Asked, Reply, serving, table
+from tests.models.http.server import Received, Reply, serving, table
 
 PEOPLE = pd.DataFrame({"age": [41, 57, 23], "name": ["Ottilie", "Jo", "Xaver"], "pay": [1.5, np.nan, 2.25]})
 
 
-def older_than_30(asked: Asked) -> object:
-    return {"predictions": [int(age > 30) for age in table(asked)["age"]]}
+def older_than_30(request: Received) -> object:
+    return {"predictions": [int(age > 30) for age in table(request)["age"]]}
 
 
 def quick(url: str, **more: object) -> MLflowModel:
     return MLflowModel(url, **{"timeout": 5.0, "backoff": 0.001, **more})  # type: ignore[arg-type]
 
 
-def failing_first(times: int, reply: Reply) -> Callable[[Asked], object]:
+def failing_first(times: int, reply: Reply) -> Callable[[Received], object]:
     left = [times]
 
-    def behave(asked: Asked) -> object:
+    def behave(request: Received) -> object:
         left[0] -= 1
-        return reply if left[0] >= 0 else older_than_30(asked)
+        return reply if left[0] >= 0 else older_than_30(request)
 
     return behave
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_busy_far_side_is_asked_again(status: int) -> None:
+def test_a_request_to_a_busy_server_is_repeated(status: int) -> None:
     with serving(failing_first(2, Reply(status, b"busy"))) as far:
         assert quick(far.url).predict(PEOPLE).tolist() == [1, 1, 0]
         assert far.requests == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 500])
-def test_a_far_side_that_says_no_is_not_asked_again(status: int) -> None:
+def test_a_request_that_is_refused_is_not_repeated(status: int) -> None:
     with serving(lambda _: Reply(status, b'{"error": "no"}')) as far:
         with pytest.raises(ModelError, match=f"must accept the request; got {status}: .*no"):
             quick(far.url).predict(PEOPLE)
@@ -70,11 +70,11 @@ def test_a_far_side_that_stays_busy_is_given_up(monkeypatch: pytest.MonkeyPatch)
     assert [0.1 <= waits[0] <= 0.2, 0.2 <= waits[1] <= 0.4, 0.4 <= waits[2] <= 0.8] == [True] * 3
 
 
-@pytest.mark.parametrize(("told", "low", "high"), [("2", 2, 2), ("3600", 10, 10), ("soon", 0, 0.01), ("-5", 0, 0.01)])
-def test_retry_after_is_honoured_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, told: str, low: float, high: float) -> None:
+@pytest.mark.parametrize(("header", "low", "high"), [("2", 2, 2), ("3600", 10, 10), ("soon", 0, 0.01), ("-5", 0, 0.01)])
+def test_retry_after_is_honoured_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, header: str, low: float, high: float) -> None:
     waits: list[float] = []
     monkeypatch.setattr(time, "sleep", waits.append)
-    with serving(failing_first(1, Reply(429, b"", {"Retry-After": told}))) as far:
+    with serving(failing_first(1, Reply(429, b"", {"Retry-After": header}))) as far:
         quick(far.url, backoff=0.01).predict(PEOPLE)
     assert len(waits) == 1
     assert low <= waits[0] <= high
@@ -89,13 +89,13 @@ def test_retry_after_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waits == [0.0]
 
 
-def test_a_far_side_that_hangs_is_left_and_asked_again() -> None:
+def test_a_request_to_a_hanging_server_times_out_and_is_repeated() -> None:
     hang = threading.Event()
 
-    def behave(asked: Asked) -> object:
+    def behave(request: Received) -> object:
         if far.requests == 1:
             hang.wait(5)
-        return older_than_30(asked)
+        return older_than_30(request)
 
     with serving(behave) as far:
         assert quick(far.url, timeout=0.2).predict(PEOPLE).tolist() == [1, 1, 0]
@@ -103,7 +103,7 @@ def test_a_far_side_that_hangs_is_left_and_asked_again() -> None:
         hang.set()
 
 
-def test_an_answer_that_drips_is_left_though_every_drop_is_in_time() -> None:
+def test_a_slow_response_times_out_though_every_chunk_is_in_time() -> None:
     body = json.dumps({"predictions": [1, 1, 0]}).encode() + b" " * 1000
     with serving(lambda _: Reply(body=body, drip=0.01)) as far:
         started = time.perf_counter()
@@ -150,9 +150,9 @@ def test_nobody_listening_is_one_sentence() -> None:
 def test_batches_come_back_in_order_over_few_connections_and_never_too_many_at_once() -> None:
     frame = pd.DataFrame({"age": np.arange(2_000) % 61})
 
-    def behave(asked: Asked) -> object:
-        time.sleep(0.03 if table(asked)["age"].iloc[0] % 2 else 0.005)
-        return older_than_30(asked)
+    def behave(request: Received) -> object:
+        time.sleep(0.03 if table(request)["age"].iloc[0] % 2 else 0.005)
+        return older_than_30(request)
 
     with serving(behave) as far, quick(far.url, batch_rows=77, concurrency=3) as model:
         for _ in range(2):
@@ -163,22 +163,22 @@ def test_batches_come_back_in_order_over_few_connections_and_never_too_many_at_o
 
 
 def test_the_bound_holds_for_callers_in_several_threads() -> None:
-    def behave(asked: Asked) -> object:
+    def behave(request: Received) -> object:
         time.sleep(0.01)
-        return older_than_30(asked)
+        return older_than_30(request)
 
     with serving(behave) as far, quick(far.url, batch_rows=1, concurrency=2) as model, ThreadPoolExecutor(4) as callers:
-        answers = list(callers.map(model.predict, [PEOPLE] * 8))
-    assert [answer.tolist() for answer in answers] == [[1, 1, 0]] * 8
+        predictions = list(callers.map(model.predict, [PEOPLE] * 8))
+    assert [answer.tolist() for answer in predictions] == [[1, 1, 0]] * 8
     assert far.most_at_once == 2
 
 
 def test_one_failed_batch_ends_the_others() -> None:
     frame = pd.DataFrame({"age": np.arange(400)})
 
-    def behave(asked: Asked) -> object:
+    def behave(request: Received) -> object:
         time.sleep(0.01)
-        return Reply(422, b"bad") if table(asked)["age"].iloc[0] == 2 else older_than_30(asked)
+        return Reply(422, b"bad") if table(request)["age"].iloc[0] == 2 else older_than_30(request)
 
     with serving(behave) as far:
         with pytest.raises(ModelError, match="422"):
@@ -193,13 +193,13 @@ class TestServerDown:
         frame = pd.DataFrame({"age": np.arange(64)})
         return Predictor(model, Table.like(frame, Schema.infer(frame)), [0, 1])
 
-    def test_halving_does_not_ask_a_dead_server_again_and_again(self) -> None:
+    def test_halving_does_not_call_a_dead_server_again_and_again(self) -> None:
         with serving(lambda _: Reply(503, b"down")) as far, quick(far.url, backoff=0.05) as model:
             predictor = self.predictor(model)
             started = time.perf_counter()
-            answers = predictor.evaluate_labels(np.arange(64.0)[:, None])
+            predictions = predictor.evaluate_labels(np.arange(64.0)[:, None])
             assert time.perf_counter() - started < 2
-            assert (answers.classes == -1).all()
+            assert (predictions.classes == -1).all()
             assert predictor.usage.calls > 10
             assert far.requests == 4
             assert predictor.failure is not None
@@ -212,9 +212,9 @@ class TestServerDown:
             assert far.requests == 1
 
     def test_a_bad_row_is_still_found_by_halving(self) -> None:
-        def behave(asked: Asked) -> object:
-            ages = table(asked)["age"]
-            return Reply(500, b"cannot do 13") if (ages == 13).any() else older_than_30(asked)
+        def behave(request: Received) -> object:
+            ages = table(request)["age"]
+            return Reply(500, b"cannot do 13") if (ages == 13).any() else older_than_30(request)
 
         with serving(behave) as far, quick(far.url) as model:
             classes = self.predictor(model).evaluate_labels(np.arange(64.0)[:, None]).classes
@@ -223,7 +223,7 @@ class TestServerDown:
 
     def test_after_a_rest_a_single_try_decides(self) -> None:
         reply: list[object] = [Reply(503, b"down")]
-        with serving(lambda asked: reply[0] or older_than_30(asked)) as far, quick(far.url, rest=0.1) as model:
+        with serving(lambda request: reply[0] or older_than_30(request)) as far, quick(far.url, rest=0.1) as model:
             for expected in (4, 5):
                 with pytest.raises(ModelError, match="answered 503"):
                     model.predict(PEOPLE)
@@ -276,13 +276,13 @@ def test_nonsense_is_one_sentence(name: str) -> None:
         with pytest.raises(ModelError, match=sentence) as caught:
             quick(far.url).predict(PEOPLE)
         assert far.requests == 1
-    said = str(caught.value)
-    assert said.endswith(".")
-    assert "\n" not in said
-    assert len(said) < 220
+    message = str(caught.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert len(message) < 220
 
 
-def test_an_answer_too_large_is_not_read() -> None:
+def test_a_response_too_large_is_not_read() -> None:
     with serving(lambda _: Reply(body=b" " * 100_000)) as far, pytest.raises(ModelError, match="at most 10,000 bytes"):
         quick(far.url, most_bytes=10_000).predict(PEOPLE)
 
@@ -291,15 +291,15 @@ def test_an_answer_too_large_is_not_read() -> None:
 def test_what_was_sent_is_not_repeated(status: int) -> None:
     """Far sides like to quote their input in errors."""
 
-    def behave(asked: Asked) -> Reply:
-        rows = asked.body["dataframe_split"]["data"]
+    def behave(request: Received) -> Reply:
+        rows = request.body["dataframe_split"]["data"]
         return Reply(status, f"cannot use {json.dumps(rows)} nor {rows} of {rows[0][1]}".encode())
 
     with serving(behave) as far, pytest.raises(ModelError) as caught:
         quick(far.url, retries=0).predict(PEOPLE)
-    said = str(caught.value).replace(far.url, "")
-    assert not any(value in said for value in ("Ottilie", "Jo", "Xaver", "41", "57", "23", "2.25"))
-    assert "cannot use" in said
+    message = str(caught.value).replace(far.url, "")
+    assert not any(value in message for value in ("Ottilie", "Jo", "Xaver", "41", "57", "23", "2.25"))
+    assert "cannot use" in message
 
 
 def test_words_that_only_hold_what_was_sent_are_repeated() -> None:
@@ -310,7 +310,7 @@ def test_words_that_only_hold_what_was_sent_are_repeated() -> None:
 
 def test_tokens_and_passwords_are_never_shown() -> None:
     headers = {"X-Token": "s3cret"}
-    with serving(lambda asked: Reply(500, f"wrong: {asked.headers['x-token']}".encode())) as far:
+    with serving(lambda request: Reply(500, f"wrong: {request.headers['x-token']}".encode())) as far:
         url = far.url.replace("http://", "http://me:pa55@") + "?key=k3y"
         model = quick(url, headers=headers)
         with pytest.raises(ModelError) as caught:
@@ -379,13 +379,13 @@ def test_a_forked_process_has_connections_of_its_own() -> None:
         ({"headers": {"X-Token": 5}}, "printable ASCII"),
     ],
 )
-def test_wrong_settings_are_told_at_once(wrong: dict[str, object], sentence: str) -> None:
+def test_wrong_settings_are_reported_at_once(wrong: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         MLflowModel("http://127.0.0.1:1", **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("url", ["model.onnx", "file:///etc/passwd", "http://", "http://a b", "http://a:b/", 5, None])
-def test_wrong_addresses_are_told_at_once(url: object) -> None:
+def test_wrong_addresses_are_reported_at_once(url: object) -> None:
     with pytest.raises(InputError, match="url must be an address"):
         MLflowModel(url)  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ from fasterce import FasterCE
 from fasterce.config import Config
 from fasterce.errors import InputError, ModelError
 from fasterce.models.http import InferenceModel
-from tests.models.http.server import Asked, Reply, serving
+from tests.models.http.server import Received, Reply, serving
 from tests.samples import people
 
 FRAME = pd.DataFrame({"age": [30, 40], "pay": [0.1, np.nan], "job": ["clerk", "smith"], "own": [True, False]})
@@ -23,10 +23,10 @@ NUMBERS = pd.DataFrame({"a": [1, 2, 3], "b": [0.1, 0.2, 0.3]})
 def v2(outputs: Any, inputs: Any = (), **more: Any) -> Any:
     """A server of one model with these metadata and this answer."""
 
-    def behave(asked: Asked) -> Any:
-        if asked.method == "GET":
+    def behave(request: Received) -> Any:
+        if request.method == "GET":
             return {"name": "m", "platform": "test", "inputs": list(inputs), "outputs": []}
-        return {"model_name": "m", "id": asked.body["id"], "outputs": outputs, **more}
+        return {"model_name": "m", "id": request.body["id"], "outputs": outputs, **more}
 
     return behave
 
@@ -108,7 +108,7 @@ def test_one_matrix_for_all_columns(declared: Any, settings: Any) -> None:
         ),
     ],
 )
-def test_tables_the_far_side_does_not_take_are_told(frame: Any, declared: Any, settings: Any, sentence: str) -> None:
+def test_tables_the_server_does_not_take_are_reported(frame: Any, declared: Any, settings: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         sent(frame, declared, **settings)
 
@@ -159,8 +159,8 @@ def test_named_outputs_are_the_only_ones_requested() -> None:
     ],
 )
 def test_nonsense_is_one_sentence(reply: Any, sentence: str) -> None:
-    def behave(asked: Asked) -> Any:
-        return {"name": "m"} if asked.method == "GET" else reply
+    def behave(request: Received) -> Any:
+        return {"name": "m"} if request.method == "GET" else reply
 
     with serving(behave) as far, pytest.raises(ModelError, match=sentence):
         InferenceModel(far.url, name="m").predict(FRAME)
@@ -196,7 +196,7 @@ def test_addresses() -> None:
         InferenceModel("http://h", name="m", inputs="rows")  # type: ignore[arg-type]
 
 
-def test_metadata_are_asked_once_and_survive_pickling() -> None:
+def test_metadata_are_requested_once_and_kept_in_pickles() -> None:
     with serving(v2(LABELS)) as far:
         model = InferenceModel(far.url, name="m")
         for _ in range(3):
@@ -211,8 +211,8 @@ def test_metadata_are_asked_once_and_survive_pickling() -> None:
 IDENTITY = (np.asarray, np.asarray)
 
 
-def frame_of(asked: Asked) -> pd.DataFrame:
-    return pd.DataFrame({one["name"]: np.ravel(np.array(one["data"])) for one in asked.body["inputs"]})
+def frame_of(request: Received) -> pd.DataFrame:
+    return pd.DataFrame({one["name"]: np.ravel(np.array(one["data"])) for one in request.body["inputs"]})
 
 
 @pytest.mark.parametrize("way", ["columns", "matrix"])
@@ -221,12 +221,12 @@ def test_explaining_from_far_away_is_explaining_here(way: Any) -> None:
     wealth = data["pay"] - data["debt"] + 0.3 * data["age"]
     model = LogisticRegression(max_iter=1000).fit(data.to_numpy(), (wealth > wealth.median()).to_numpy().astype(int))
 
-    def behave(asked: Asked) -> Any:
-        if asked.method == "GET":
+    def behave(request: Received) -> Any:
+        if request.method == "GET":
             return {"name": "m", "inputs": [] if way == "columns" else [tensor("x", "FP64", -1, 3)]}
-        matrix = frame_of(asked).to_numpy() if way == "columns" else np.reshape(asked.body["inputs"][0]["data"], (-1, 3))
+        matrix = frame_of(request).to_numpy() if way == "columns" else np.reshape(request.body["inputs"][0]["data"], (-1, 3))
         chances = model.predict_proba(matrix)
-        return {"id": asked.body["id"], "outputs": [output("probabilities", chances.ravel().tolist(), list(chances.shape))]}
+        return {"id": request.body["id"], "outputs": [output("probabilities", chances.ravel().tolist(), list(chances.shape))]}
 
     class Here:
         classes_ = model.classes_
@@ -249,12 +249,12 @@ def test_text_columns_reach_a_tree_that_knows_only_labels() -> None:
     coded = data.assign(job=(data["job"] == "smith").astype(int))
     tree = DecisionTreeClassifier(max_depth=3).fit(coded.to_numpy(), (data["age"] > 40) | (data["job"] == "smith"))
 
-    def behave(asked: Asked) -> Any:
-        if asked.method == "GET":
+    def behave(request: Received) -> Any:
+        if request.method == "GET":
             return {"name": "m", "inputs": [tensor("age", "INT64", -1, 1), tensor("job", "BYTES", -1, 1)]}
-        frame = frame_of(asked)
-        said = tree.predict(frame.assign(job=(frame["job"] == "smith").astype(int)).to_numpy(dtype=float))
-        return {"id": asked.body["id"], "outputs": [output("label", said.tolist(), [len(frame)], "BOOL")]}
+        frame = frame_of(request)
+        predicted = tree.predict(frame.assign(job=(frame["job"] == "smith").astype(int)).to_numpy(dtype=float))
+        return {"id": request.body["id"], "outputs": [output("label", predicted.tolist(), [len(frame)], "BOOL")]}
 
     with serving(behave) as far, InferenceModel(far.url, name="m") as there:
         explainer = FasterCE(there, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(data)

@@ -21,14 +21,14 @@ from fasterce.errors import ModelError
 from fasterce.models.files.load import load_model
 from fasterce.models.http import MLflowModel
 from fasterce.testing import check_adapter
-from tests.models.http.server import Asked, RecordingServer, Reply, serving, table
+from tests.models.http.server import Received, RecordingServer, Reply, serving, table
 from tests.samples import people
 
 IDENTITY = (np.asarray, np.asarray)
 THREE = pd.DataFrame({"x": [1, 2, 3]})
 
 
-def told(predictions: Any, **settings: Any) -> MLflowModel:
+def model_returning(predictions: Any, **settings: Any) -> MLflowModel:
     """A model that was asked once and got these predictions."""
     with serving(lambda _: {"predictions": predictions}) as far:
         model = MLflowModel(far.url, retries=0, **settings)
@@ -36,7 +36,7 @@ def told(predictions: Any, **settings: Any) -> MLflowModel:
         return model
 
 
-def answers(predictions: Any, **settings: Any) -> tuple[Any, Any]:
+def predictions_of(predictions: Any, **settings: Any) -> tuple[Any, Any]:
     with serving(lambda _: {"predictions": predictions}) as far:
         model = MLflowModel(far.url, retries=0, **settings)
         labels = model.predict(THREE)
@@ -45,7 +45,7 @@ def answers(predictions: Any, **settings: Any) -> tuple[Any, Any]:
 
 class TestSent:
     def sent(self, frame: pd.DataFrame, **settings: Any) -> Any:
-        with serving(lambda asked: {"predictions": [0] * len(asked.body["dataframe_split"]["data"])}) as far:
+        with serving(lambda request: {"predictions": [0] * len(request.body["dataframe_split"]["data"])}) as far:
             MLflowModel(far.url, **settings).predict(frame)
             assert far.usage[0].headers["content-type"] == "application/json"
             return far.usage[0].body
@@ -86,7 +86,7 @@ class TestSent:
         pd.testing.assert_frame_equal(server.infer_and_parse_data(data), frame, check_dtype=False)
         assert params == {"k": 1}
 
-    def test_what_json_cannot_hold_is_told(self) -> None:
+    def test_what_json_cannot_hold_is_reported(self) -> None:
         with pytest.raises(ValueError, match="text, booleans and finite numbers"):
             MLflowModel("http://127.0.0.1:1").predict(pd.DataFrame({"x": [np.inf]}))
 
@@ -147,8 +147,8 @@ CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
         (CHANCES, {"gives": "chances"}, [0, 1, 0], CHANCES),
     ],
 )
-def test_every_kind_of_answer_is_understood(predictions: Any, settings: Any, labels: Any, chances: Any) -> None:
-    found, found_chances = answers(predictions, **settings)
+def test_every_kind_of_response_is_read(predictions: Any, settings: Any, labels: Any, chances: Any) -> None:
+    found, found_chances = predictions_of(predictions, **settings)
     assert found == labels
     assert [type(value) for value in found] == [type(value) for value in labels]
     assert found_chances == chances
@@ -164,14 +164,14 @@ def test_every_kind_of_answer_is_understood(predictions: Any, settings: Any, lab
         (["a", "b", "a"], {"gives": "chances"}, "finite numbers"),
     ],
 )
-def test_answers_that_contradict_the_settings_are_told(predictions: Any, settings: Any, sentence: str) -> None:
+def test_responses_that_contradict_the_settings_are_reported(predictions: Any, settings: Any, sentence: str) -> None:
     with pytest.raises(ModelError, match=sentence):
-        answers(predictions, **settings)
+        predictions_of(predictions, **settings)
 
 
-def test_batches_must_be_answered_alike() -> None:
-    def behave(asked: Asked) -> Any:
-        return {"predictions": [1] if table(asked)["x"].iloc[0] < 3 else [[0.5, 0.5]]}
+def test_responses_to_batches_must_be_alike() -> None:
+    def behave(request: Received) -> Any:
+        return {"predictions": [1] if table(request)["x"].iloc[0] < 3 else [[0.5, 0.5]]}
 
     with serving(behave) as far, pytest.raises(ModelError, match="every batch alike"):
         MLflowModel(far.url, batch_rows=1).predict(THREE)
@@ -179,18 +179,18 @@ def test_batches_must_be_answered_alike() -> None:
 
 def test_classes_are_known_once_chances_were_seen() -> None:
     assert not hasattr(MLflowModel("http://127.0.0.1:1"), "classes_")
-    assert told(CHANCES).classes_.tolist() == [0, 1]
-    assert not hasattr(told([1, 0, 1]), "classes_")
-    assert not hasattr(told([1, 0, 1]), "predict_proba")
+    assert model_returning(CHANCES).classes_.tolist() == [0, 1]
+    assert not hasattr(model_returning([1, 0, 1]), "classes_")
+    assert not hasattr(model_returning([1, 0, 1]), "predict_proba")
     assert not hasattr(MLflowModel("http://127.0.0.1:1", gives="labels"), "predict_proba")
-    again = pickle.loads(pickle.dumps(told(CHANCES, classes=["a", "b"])))
+    again = pickle.loads(pickle.dumps(model_returning(CHANCES, classes=["a", "b"])))
     assert again.classes_.tolist() == ["a", "b"]
     assert copy.deepcopy(again).classes_.tolist() == ["a", "b"]
 
 
 def test_an_empty_table_needs_no_request() -> None:
     assert len(MLflowModel("http://127.0.0.1:1").predict(THREE.head(0))) == 0
-    assert told(CHANCES).predict_proba(THREE.head(0)).shape == (0, 2)
+    assert model_returning(CHANCES).predict_proba(THREE.head(0)).shape == (0, 2)
 
 
 # The whole way: a scikit-learn pipeline behind a server, explained as if it were here.
@@ -218,8 +218,8 @@ def served(model: Any, method: str) -> Any:
     """An MLflow server around a model: `method` is what its pyfunc calls."""
     server = pytest.importorskip("mlflow.pyfunc.scoring_server")
 
-    def behave(asked: Asked) -> Reply:
-        frame = server.infer_and_parse_data({"dataframe_split": asked.body["dataframe_split"]})
+    def behave(request: Received) -> Reply:
+        frame = server.infer_and_parse_data({"dataframe_split": request.body["dataframe_split"]})
         out = io.StringIO()
         server.predictions_to_json(getattr(model, method)(frame), out)
         return Reply(body=out.getvalue().encode())
@@ -260,14 +260,14 @@ def here(data: pd.DataFrame, pipeline: Any) -> FasterCE:
 
 
 @pytest.mark.parametrize("method", ["closest", "sparse", "realistic"])
-def test_chances_from_far_away_give_the_answers_of_the_model_itself(
+def test_probabilities_of_a_server_give_the_counterfactuals_of_the_model_itself(
     data: pd.DataFrame, here: FasterCE, there: FasterCE, method: Any
 ) -> None:
     assert there.report_.scores
     same(here.explain(data.head(40), method), there.explain(data.head(40), method))
 
 
-def test_labels_alone_give_the_answers_of_the_model_asked_for_labels(
+def test_labels_of_a_server_give_the_counterfactuals_of_the_model_by_labels(
     data: pd.DataFrame, pipeline: Any, far_labels: RecordingServer
 ) -> None:
     here = FasterCE(pipeline, scores="never", **SETTINGS).fit(data)
@@ -298,7 +298,7 @@ def test_an_address_is_loaded_like_a_file(data: pd.DataFrame, pipeline: Any, far
     loaded.model.close()
 
 
-def test_a_saved_explainer_is_loaded_for_a_model_not_asked_yet(
+def test_a_saved_explainer_is_loaded_for_a_model_not_called_yet(
     data: pd.DataFrame, pipeline: Any, far_chances: RecordingServer, there: FasterCE, tmp_path: Any
 ) -> None:
     there.save(tmp_path / "saved")
@@ -322,7 +322,7 @@ def test_a_far_side_that_dies_while_explaining_leaves_a_record_a_row(data: pd.Da
     dead: list[bool] = []
     alive = served(pipeline, "predict_proba")
     with (
-        serving(lambda asked: Reply(503, b"down") if dead else alive(asked)) as far,
+        serving(lambda request: Reply(503, b"down") if dead else alive(request)) as far,
         MLflowModel(far.url, classes=pipeline.classes_, backoff=0.01) as model,
     ):
         explainer = FasterCE(model, autoencoder=IDENTITY, progress=False, config=Config.fast()).fit(data)

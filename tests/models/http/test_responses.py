@@ -29,28 +29,28 @@ READERS = st.builds(
 
 
 def check(read: Any) -> None:
-    said = None
+    problem = None
     try:
-        told = read()
+        response = read()
     except RemoteModelError as error:
-        said = str(error)
-    if said is not None:
-        assert said.endswith(".")
-        assert "\n" not in said
+        problem = str(error)
+    if problem is not None:
+        assert problem.endswith(".")
+        assert "\n" not in problem
         return
-    assert told.labels is not None or told.chances is not None
-    if told.labels is not None:
-        assert told.labels.shape == (ROWS,)
-        assert not any(value is None for value in told.labels)
-    if told.chances is not None:
-        assert told.chances.shape[0] == ROWS
-        assert told.chances.shape[1] >= 2
-        assert np.isfinite(told.chances).all()
+    assert response.labels is not None or response.chances is not None
+    if response.labels is not None:
+        assert response.labels.shape == (ROWS,)
+        assert not any(value is None for value in response.labels)
+    if response.chances is not None:
+        assert response.chances.shape[0] == ROWS
+        assert response.chances.shape[1] >= 2
+        assert np.isfinite(response.chances).all()
 
 
 @settings(max_examples=300)
 @given(JSON | st.lists(ENTRY, min_size=ROWS, max_size=ROWS).map(lambda some: {"predictions": some}), READERS)
-def test_mlflow_answers(answer: Any, reader: ResponseReader) -> None:
+def test_responses_of_mlflow(answer: Any, reader: ResponseReader) -> None:
     check(lambda: reader.read(_columns(answer), ROWS))
 
 
@@ -62,5 +62,5 @@ def test_mlflow_answers(answer: Any, reader: ResponseReader) -> None:
     ),
     READERS,
 )
-def test_v2_answers(outputs: Any, reader: ResponseReader) -> None:
+def test_responses_of_v2(outputs: Any, reader: ResponseReader) -> None:
     check(lambda: reader.read(_outputs(outputs, ROWS), ROWS))

@@ -73,6 +73,7 @@ class ScriptedDispatcher:
         self.rows_inside = 0
         self.model_problems: dict[str, Problem] = {}
         self.digest = "sha256:" + "a" * 64
+        self.schema: dict[str, Any] = SCHEMA
 
     def names(self) -> list[str]:
         return ["credit"]
@@ -80,7 +81,7 @@ class ScriptedDispatcher:
     def describe(self, name: str | None) -> Description:
         if name not in (None, "credit"):
             raise UnknownArtifact("serve.unknown_artifact", received=name)
-        return Description("credit", "Credit", self.digest, None, "onnx", SCHEMA, "2026-11-16T00:00:00Z")
+        return Description("credit", "Credit", self.digest, None, "onnx", self.schema, "2026-11-16T00:00:00Z")
 
     async def explain(self, question: WorkerRequest) -> WorkerResponse:
         await asyncio.sleep(0)

@@ -1,3 +1,6 @@
+import json
+import re
+
 from fasterce.errors import make_problem
 from fasterce.serve.messages import ReloadError
 from tests.serve.api.conftest import FEATURES, ROW, error_of
@@ -49,11 +52,30 @@ def test_openapi_has_a_model_of_a_row(client):
     assert row["additionalProperties"] is False
 
 
+def test_openapi_has_a_model_of_a_record(client):
+    """Every record of a response fits it, and every reference leads somewhere."""
+    told = client.get("/openapi.json").json()
+    schemas = told["components"]["schemas"]
+    assert schemas["Record"]["properties"]["infeasible"]["anyOf"][1]["properties"]["proven"]["type"] == "boolean"
+    record = {"$ref": "#/components/schemas/Record"}
+    assert schemas["ExplainResponse"]["properties"]["records"]["items"] == record
+    assert schemas["Explanations"]["properties"]["explanations"]["items"] == record
+    content = told["paths"]["/v1/records/{id}"]["get"]["responses"]["200"]["content"]
+    assert content == {"application/json": {"schema": record}}
+    references = set(re.findall(r'"\$ref": "([^"]*)"', json.dumps(told)))
+    assert len([one for one in references if one.startswith("#/components/schemas/Record_")]) > 5
+    assert references <= {f"#/components/schemas/{name}" for name in schemas}
+
+
 def test_a_new_version_has_a_new_model_of_a_row(client, dispatcher):
     assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
+    assert set(client.get("/openapi.json").json()["components"]["schemas"]["Row_credit"]["properties"]) == set(ROW)
     dispatcher.digest = "sha256:" + "b" * 64
+    dispatcher.schema = dispatcher.schema | {"features": [*FEATURES, FEATURES[0] | {"name": "age"}]}
     assert client.get("/v1/schema").json()["digests"]["artifact"] == dispatcher.digest
-    assert client.post("/v1/explain", json={"rows": [ROW]}).status_code == 200
+    row = ROW | {"age": 30}
+    assert set(client.get("/openapi.json").json()["components"]["schemas"]["Row_credit"]["properties"]) == set(row)
+    assert client.post("/v1/explain", json={"rows": [row]}).status_code == 200
 
 
 def test_ready_says_why_not(make_client, dispatcher, tmp_path):

@@ -141,6 +141,7 @@ def test_one_rule_in_the_way_is_lifted_by_its_name(app_page: Page) -> None:
         "unlocked": [{"feature": "duration", "from": 24, "to": 6}],
         "constrained": True,
         "progress": 0.4,
+        "proven": True,
     }
 
     def handle(route: Route) -> None:
@@ -155,6 +156,7 @@ def test_one_rule_in_the_way_is_lifted_by_its_name(app_page: Page) -> None:
     limits(app_page)
     lock(app_page, "duration of the credit").click()
     expect(app_page.locator("#advice")).to_contain_text(re.compile(r"the best try came 40\s% of the way"))
+    expect(app_page.locator("#advice")).to_contain_text("every change they permit was evaluated")
     app_page.get_by_role("button", name="Allow duration of the credit to change").click()
     expect(lock(app_page, "duration of the credit")).to_have_attribute("aria-pressed", "false")
     expect(app_page.locator(".card").first).to_be_visible()

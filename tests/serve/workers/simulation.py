@@ -48,9 +48,20 @@ class Simulation:
     piece_ms : float
     seed : int
         Of the noise of all times: a call takes up to 30 % longer or shorter than usual.
+    turnaround_each : float
+        Seconds by which each response of a batch is sent later than the one before it.
     """
 
-    def __init__(self, clients: list[Client], piece_ms: float, most_batch: int = 64, gather_ms: float = 3.0, seed: int = 0):
+    def __init__(
+        self,
+        clients: list[Client],
+        piece_ms: float,
+        most_batch: int = 64,
+        gather_ms: float = 3.0,
+        seed: int = 0,
+        turnaround_each: float = 0.0,
+    ):
+        self.turnaround_each = turnaround_each
         self.clients = {client.name: client for client in clients}
         self.random, self.now = Random(seed), 0.0
         self.queue = RequestQueue(most_batch, gather_ms / 1e3, clock=lambda: self.now)
@@ -107,12 +118,12 @@ class Simulation:
         batch, rows = self.running, self._rows()
         self.latency.of(batch[0].pending).observe(sum(piece.rows for piece in batch), seconds)
         self.running = []
-        for piece in batch:
+        for place, piece in enumerate(batch):
             pending = piece.pending
             self.left[pending] -= piece.rows
             if not self.left[pending]:
-                client = self.clients[pending.request.queue]
-                client.latencies.append(self.now - self.sent[pending])
-                self._at(self.now + TURNAROUND * self.random.uniform(0.5, 2.0), "send", client)
+                client, answered = self.clients[pending.request.queue], self.now + place * self.turnaround_each
+                client.latencies.append(answered - self.sent[pending])
+                self._at(answered + TURNAROUND * self.random.uniform(0.5, 2.0), "send", client)
         self.queue.note_done(rows, seconds)
         self._dispatch()

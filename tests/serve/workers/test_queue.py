@@ -179,6 +179,20 @@ def test_after_a_crowd_was_answered_the_first_waits_a_moment_for_the_others(loop
     assert asked.hold_seconds(1) == 0
 
 
+@pytest.mark.parametrize(("crowd", "seconds", "enough"), [(6, 0.01, 6), (40, 0.05, 20), (40, 0.5, 40)])
+def test_a_batch_waits_for_all_of_a_few_and_half_of_a_crowd(
+    loop: asyncio.AbstractEventLoop, crowd: int, seconds: float, enough: int
+) -> None:
+    """But for all of a crowd where calls take so long that the wait does not count."""
+    asked = queue(most_batch=64)
+    asked.note_done(crowd, seconds)
+    for _ in range(enough - 1):
+        asked.add(waiting(loop))
+    assert asked.hold_seconds(1) > 0
+    asked.add(waiting(loop))
+    assert asked.hold_seconds(1) == 0
+
+
 def test_a_large_request_waits_a_moment_for_those_who_were_just_answered(loop: asyncio.AbstractEventLoop) -> None:
     asked = queue(waiting(loop, 100, client="large"))
     take(asked)

@@ -109,9 +109,11 @@ class Domain:
         features = self.base.shape[1]
         if self.dependencies is None:
             return no_links(features)
-        linked = np.zeros(features, dtype=np.bool_)
-        linked[[j for dependency in self.dependencies.dependencies for j in dependency.features]] = True
-        return self.dependencies.links._replace(limits=limits_of(self), linked=linked)
+        linked, leads = np.zeros((2, features), dtype=np.bool_)
+        for dependency in self.dependencies.dependencies:
+            linked[dependency.features] = True
+            leads[dependency.features] |= dependency.out is not None
+        return self.dependencies.links._replace(limits=limits_of(self), linked=linked, leads=leads)
 
     @property
     def calls_functions(self) -> bool:

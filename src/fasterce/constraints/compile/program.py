@@ -66,11 +66,12 @@ def depth_of(program: Program) -> int:
 @cache
 def no_links(features: int) -> Links:
     """Return no constraints between so many features, the same object in every call: its structure is kept."""
-    return NO_LINKS._replace(linked=np.zeros(features, dtype=np.bool_))
+    none = np.zeros(features, dtype=np.bool_)
+    return NO_LINKS._replace(linked=none, leads=none)
 
 
 def links_of(dependencies: Sequence["Dependency"], settles: bool) -> Links:
-    """Return constraints as arrays; `limits` and `linked` are those of a domain."""
+    """Return constraints as arrays; `limits`, `linked` and `leads` are those of a domain."""
     constraints, inputs, steps, clauses = list[Any](), list[int](), list[Any](), list[Any]()
     numbers: list[float] = []
     for one in dependencies:
@@ -91,6 +92,7 @@ def links_of(dependencies: Sequence["Dependency"], settles: bool) -> Links:
         clause=np.array(clauses, dtype=kernel.CLAUSE),
         number=np.array(numbers, dtype=np.float64),
         linked=np.zeros(0, dtype=np.bool_),
+        leads=np.zeros(0, dtype=np.bool_),
         settles=settles,
         depth=max(1, *(depth_of(program) for one in dependencies for program in one.programs)),
     )

@@ -155,7 +155,7 @@ def check_probabilities(probabilities: Floats) -> Floats:
     return probabilities
 
 
-def in_order(frame: pd.DataFrame, names: Sequence[str], library: str) -> pd.DataFrame:
+def ordered_columns(frame: pd.DataFrame, names: Sequence[str], library: str) -> pd.DataFrame:
     """Return the columns a model knows by name, in its order; columns it does not know are left out."""
     if list(frame.columns) == list(names):
         return frame

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fasterce.models.adapters.base import Adapter, Labels, as_classes, in_order, label_array
+from fasterce.models.adapters.base import Adapter, Labels, as_classes, label_array, ordered_columns
 from fasterce.typing import Floats
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class CatBoostModel(Adapter):
 
     def prepare(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns in the order of the model's features."""
-        return in_order(frame, self.model.feature_names_, LIBRARY) if self.by_name else frame
+        return ordered_columns(frame, self.model.feature_names_, LIBRARY) if self.by_name else frame
 
     def evaluate(self, frame: pd.DataFrame) -> Floats:
         ordered = self.prepare(frame)

@@ -87,7 +87,7 @@ class LightGBMPreparation:
             return frame
         # LightGBM writes an underscore for a space.
         spaced = frame.rename(columns={name: str(name).replace(" ", "_") for name in frame.columns})
-        return base.in_order(spaced, self.names, LIBRARY)
+        return base.ordered_columns(spaced, self.names, LIBRARY)
 
 
 def read_header(booster: "Booster") -> dict[str, str]:

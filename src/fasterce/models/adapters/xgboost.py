@@ -91,7 +91,7 @@ class XGBoostPreparation:
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame | Floats:
         if self.names is None:
             return base.matrix([frame[name] for name in frame.columns], LIBRARY)
-        ordered = base.in_order(frame, self.names, LIBRARY)
+        ordered = base.ordered_columns(frame, self.names, LIBRARY)
         columns = [ordered[name] for name in ordered.columns]
         casts = [self._column(place, column) for place, column in enumerate(columns)]
         return base.with_columns(

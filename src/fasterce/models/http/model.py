@@ -9,7 +9,7 @@ import pandas as pd
 
 from fasterce.data.dtypes import plain
 from fasterce.data.frames import as_pandas
-from fasterce.errors import InputError
+from fasterce.errors import InputError, check_count
 from fasterce.models.adapters.base import WithClasses, method_if
 from fasterce.models.http.client import Client, ConnectionOptions, RemoteModelError, Request, address, check_url
 from fasterce.models.http.responses import Response, ResponseReader
@@ -78,8 +78,7 @@ class HttpModel(ResponseModel):
         self.url = check_url(url)
         super().__init__(address(url), reader)
         self.batch_rows = batch_rows
-        if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
-            raise InputError("options.not_a_count", option="batch_rows", expected=1, received=batch_rows)
+        check_count("batch_rows", batch_rows)
         self._client = Client(connection)
 
     def _responses(self, frame: pd.DataFrame) -> list[Response]:

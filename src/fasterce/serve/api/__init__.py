@@ -1,5 +1,8 @@
 """The HTTP side: requests are checked, given to workers, their records stored, and the result returned."""
 
+import json
+from functools import lru_cache
+from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,11 +17,14 @@ from fasterce.serve.api.middleware import RequestMiddleware
 from fasterce.serve.api.problems import HANDLED, respond
 from fasterce.serve.api.route import ServiceRoute, needs
 from fasterce.serve.api.rows import RowValidator
+from fasterce.serve.api.schemas import RECORD
 from fasterce.serve.api.state import EXPLAIN, AppState
 from fasterce.serve.messages import Json
 
 PAGE = Path(__file__).parent.parent / "static"
 TITLE = "fasterce"
+# Lists of records in responses: the model and its field.
+RECORD_LISTS = (("ExplainResponse", "records"), ("Explanations", "explanations"))
 SUMMARY = "Counterfactual explanations: what would have had to be different?"
 
 
@@ -46,7 +52,9 @@ def create_app(state: AppState) -> FastAPI:
         app.add_api_route("/", index, include_in_schema=False)
     for kind in HANDLED:
         app.add_exception_handler(kind, handle)
-    app.openapi = lambda: openapi(app, state)  # type: ignore[method-assign]
+    # It takes long to make, and changes with the artifacts only.
+    described = lru_cache(maxsize=1)(lambda versions: openapi(app, state))
+    app.openapi = lambda: described(tuple(state.dispatcher.describe(name).version for name in state.dispatcher.names()))  # type: ignore[method-assign]
     app.add_api_route("/openapi.json", interface, include_in_schema=False, openapi_extra=needs(EXPLAIN))
     busy = {route.path: route for route in explain.router.routes if isinstance(route, ServiceRoute)}
     app.add_middleware(RequestMiddleware, state=state, busy=busy)
@@ -75,6 +83,14 @@ async def handle(request: Request, error: Exception) -> Response:
     return respond(request, error)
 
 
+def record_schemas() -> dict[str, Json]:
+    """Return the JSON Schema of records as components: `Record`, and its definitions as `Record_` and their names."""
+    written = (resources.files("fasterce.records") / "record.schema.json").read_text(encoding="utf-8")
+    found = json.loads(written.replace('"#/$defs/', f'"{RECORD["$ref"]}_'))
+    definitions = {f"Record_{name}": one for name, one in found["$defs"].items()}
+    return {"Record": {name: one for name, one in found.items() if not name.startswith("$")}} | definitions
+
+
 def openapi(app: FastAPI, state: AppState) -> dict[str, Json]:
     """Return the OpenAPI description, with a model of a row for every artifact served now."""
     found = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
@@ -83,6 +99,9 @@ def openapi(app: FastAPI, state: AppState) -> dict[str, Json]:
     schemas |= {validator.name: validator.json_schema() for validator in validators}
     rows = [{"$ref": f"#/components/schemas/{validator.name}"} for validator in validators]
     schemas["ExplainRequest"]["properties"]["rows"] |= {"items": {"anyOf": rows}, "maxItems": state.settings.most_rows}
+    schemas |= record_schemas()
+    for model, field in RECORD_LISTS:
+        schemas[model]["properties"][field]["items"] = RECORD
     if state.keys is not None:
         found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         return found

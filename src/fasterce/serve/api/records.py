@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse
 from fasterce.records.pseudonyms import VARIABLE, pseudonym
 from fasterce.serve.api.problems import FieldsProblem, HTTPProblem, documented, text
 from fasterce.serve.api.route import ServiceRoute, needs
-from fasterce.serve.api.schemas import LONGEST_NAME, Erased, LetterList, LetterRequest, RecordList, SubjectQuery
+from fasterce.serve.api.schemas import LONGEST_NAME, RECORD, Erased, LetterList, LetterRequest, RecordList, SubjectQuery
 from fasterce.serve.api.state import ADMIN, EXPLAIN, RECORDS, AppState, State
 from fasterce.serve.letter import letter, load_words, policy, positions
 from fasterce.serve.store import Store
@@ -26,7 +26,12 @@ READ = needs(RECORDS, EXPLAIN)
 router = APIRouter(tags=["records"], route_class=ServiceRoute, responses=ERRORS)
 
 
-@router.get("/v1/records/{id}", openapi_extra=READ, summary="A record")
+@router.get(
+    "/v1/records/{id}",
+    openapi_extra=READ,
+    responses={200: {"content": {"application/json": {"schema": RECORD}}}},
+    summary="A record",
+)
 async def record(id: UUID, state: State, request: Request) -> Response:
     headers = {"Content-Disposition": f'inline; filename="record-{id}.json"'}
     return Response(await body(state, id, request), media_type="application/json", headers=headers)

@@ -27,6 +27,8 @@ Name = Annotated[str, Field(strict=True, min_length=1, max_length=LONGEST_NAME, 
 Ends = Annotated[list[End], Field(min_length=2, max_length=2)]
 # Validation stops at the first error: to report every error of a body of 1 MiB takes many seconds.
 FIRST = Field(fail_fast=True)
+# A record in the OpenAPI description.
+RECORD = {"$ref": "#/components/schemas/Record"}
 Cells = Annotated[dict[str, Cell], FIRST]
 Columns = Annotated[list[Column], FIRST]
 Names = Annotated[tuple[Name, ...], FIRST]

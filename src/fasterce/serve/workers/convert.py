@@ -28,6 +28,7 @@ class RowReader:
 
     def __init__(self, table: Table) -> None:
         self.columns = {str(name): name for name in table.schema.names}
+        self.names = pd.Index(table.schema.names, tupleize_cols=False)
         self.passthrough = {str(name): name for name in table.schema.passthrough}
         self.converters = {
             str(feature.name): _converter(feature, dtype)
@@ -46,14 +47,14 @@ class RowReader:
         """Return a table of object columns, so that an invalid cell does not change the type of the others."""
         labels = pd.Index(list(index), dtype=object)
         passed = {text: name for text, name in self.passthrough.items() if any(text in row for row in rows)}
-        names = [*self.columns.values(), *passed.values()]
+        names = self.names if not passed else pd.Index([*self.names, *passed.values()], tupleize_cols=False)
         cells = np.empty((len(rows), len(names)), dtype=object)
         for k, row in enumerate(rows):
             for j, (text, convert) in enumerate(self.converters.items()):
                 cells[k, j] = convert(row.get(text, NOT_GIVEN))
             for j, text in enumerate(passed, start=len(self.columns)):
                 cells[k, j] = row.get(text)
-        return pd.DataFrame(cells, labels, pd.Index(names, tupleize_cols=False), dtype=object, copy=False)
+        return pd.DataFrame(cells, labels, names, dtype=object, copy=False)
 
 
 def _converter(feature: Feature, dtype: object) -> Convert:

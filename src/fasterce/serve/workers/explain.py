@@ -150,13 +150,14 @@ class BatchExplainer:
         made = _made(loaded, explanation, self.wording)
         loaded.record_seconds = (perf_counter() - began) / len(made)
         outcomes: list[Outcome] = []
+        statuses = explanation.status.tolist()
         start = 0
         shared: SharedText = {}
         for k, (request, error) in enumerate(zip(requests, errors, strict=True)):
             if error is None:
                 end = start + len(request.rows)
                 outcomes.append(_stored(loaded.description.name, request, made[start:end], shared))
-                if end == start + 1 and explanation.status.iloc[start] == INVALID_INPUT:
+                if end == start + 1 and statuses[start] == INVALID_INPUT:
                     problems[k] = explanation.problems[start][0].without_row()
                 start = end
             else:
@@ -213,16 +214,16 @@ def _explain(loaded: LoadedArtifact, requests: Sequence[WorkerRequest]) -> Expla
 
 def _without_addresses(found: Explanation) -> Explanation:
     """Leave the addresses of remote models out of the reasons of rows the model failed on."""
-    failed = (found.status == MODEL_ERROR).to_numpy()
-    if not failed.any() or not found.problems:
+    statuses = found.status.tolist()
+    if MODEL_ERROR not in statuses or not found.problems:
         return found
     problems = [
-        [without_addresses(problem) for problem in one] if is_failed else one
-        for one, is_failed in zip(found.problems, failed, strict=True)
+        [without_addresses(problem) for problem in one] if status == MODEL_ERROR else one
+        for one, status in zip(found.problems, statuses, strict=True)
     ]
     reasons = [
-        " ".join(problem.text() for problem in one) if is_failed else reason
-        for one, is_failed, reason in zip(problems, failed, found.reason, strict=True)
+        " ".join(problem.text() for problem in one) if status == MODEL_ERROR else reason
+        for one, status, reason in zip(problems, statuses, found.reason, strict=True)
     ]
     return replace(found, problems=problems, reason=pd.Series(reasons, found.reason.index, dtype=object, name="reason"))
 

@@ -57,13 +57,13 @@ function alreadyPanel(record, endanger, tryIt) {
 function infeasiblePanel(record, more) {
   const { infeasible: why } = record, { looking, free } = state.answer;
   const constraints = why?.blocking.map(blockedBy) ?? [], mine = constraints.length > 0 && constraints.every((one) => one.one);
-  if (mine) return box(progress(why.progress), inTheWay(constraints, why.unlocked), safer());
+  if (mine) return box(proof(why), progress(why.progress), inTheWay(constraints, why.unlocked), safer());
   const found = free?.counterfactuals?.[0];
-  if (found) return box(progress(why?.progress), inTheWay(brokenLimits(found.changes), found.changes), policy(constraints, why), still(looking, "Looking for a smaller way …"), safer());
+  if (found) return box(proof(why), progress(why?.progress), inTheWay(brokenLimits(found.changes), found.changes), policy(constraints, why), still(looking, "Looking for a smaller way …"), safer());
   if (looking) return box(still(true));
   if (record.status === "stopped") return box(h("p", {}, "The search was stopped before it found an answer."), longer(more, "Look longer"));
   if (!why) return box(h("p", {}, plain(record.reason ?? "Nothing was found.")), longer(more, "Find out what prevents it"));
-  return box(progress(why.progress), policy(constraints, why), constraints.length ? null : h("p", {}, "Nothing was found even without the limits."), liftAll(), safer());
+  return box(proof(why), progress(why.progress), policy(constraints, why), constraints.length ? null : h("p", {}, "Nothing was found even without the limits."), liftAll(), safer());
 }
 
 const box = (...children) => h("div", { class: "panel advice", id: "advice" }, h("div", { class: "advice-mark" }, icon("idea", 24)), h("div", { class: "advice-body" }, children));
@@ -71,6 +71,8 @@ const box = (...children) => h("div", { class: "panel advice", id: "advice" }, h
 const still = (looking, words = "Finding out what prevents it …") => (looking ? h("p", { class: "waiting" }, words) : null);
 
 const longer = (more, label) => h("button", { class: "button button-small", type: "button", "data-keep": "longer", onclick: more }, icon("search", 15), label);
+
+const proof = (why) => (why?.proven ? h("p", {}, "There is no way within these limits: every change they permit was evaluated.") : null);
 
 function progress(share) {
   if (share === null || share === undefined || share < 0.01) return null;

@@ -1,0 +1,144 @@
+"""A first candidate by approximation: combine changes as if their gains added up, and again from the result.
+
+From a row all single edits are scored. As if each gained the same beside any others, the relaxation over the hulls of their
+costs combines them at the least cost. The result is brought to the decision boundary, and is the row of the next turn. Where
+many small changes together are cheapest, a search that adds one change after another comes near them only slowly.
+"""
+
+import math
+
+from fasterce.kernels.additive import Items, add_choices, bound_of, end_items, note_choice, write_places
+from fasterce.kernels.arrays import TREES, Effort, Queries, Scorer, Space
+from fasterce.kernels.basics import copy_to
+from fasterce.kernels.edits import at_precision, change_cost, score_all
+from fasterce.kernels.jit import compiled
+from fasterce.kernels.profile import Workspace, profile, row_margin
+from fasterce.kernels.score import MISSING
+from fasterce.kernels.state import LEAST, Memory, changes_of, legal_row, write_parts
+from fasterce.kernels.tighten import keep_tightened
+
+
+@compiled
+def note_between(
+    space: Space, queries: Queries, q: int, kept: Items, j: int, start: float, margin: float, end: float, gain: float,
+    spent: float,
+) -> None:  # fmt: skip
+    """Keep the values at the knots of the cost curve between two values of a number, with margins from a line between
+    theirs: `margin` at the start, `gain` more at the end."""
+    first, after = space.curve_start[j], space.curve_start[j + 1]
+    low, high = min(start, end), max(start, end)
+    left, right = first, after
+    while left < right:
+        middle = (left + right) // 2
+        if space.curve_knots[middle] <= low:
+            left = middle + 1
+        else:
+            right = middle
+    for k in range(left, after):
+        if space.curve_knots[k] >= high:
+            break
+        value = at_precision(space, queries, q, j, space.curve_knots[k])
+        if low < value < high:
+            cost = change_cost(space, j, value, queries.row[q, j]) - spent
+            note_choice(kept, margin + gain * (value - start) / (end - start) - kept.lost[j], cost, value)
+
+
+@compiled
+def note_numbers(
+    space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, side: int, smooth: bool, spent: float
+) -> None:
+    """Keep the edits of a number on one side of its own value; for a smooth model also the knots between them."""
+    edits = work.edits
+    value, margin = queries.base[q, j], kept.lost[j]
+    first = edits.middle[j] if side > 0 else edits.middle[j] - 1
+    end = edits.last[j] if side > 0 else edits.first[j] - 1
+    for e in range(first, end, side):
+        if smooth:
+            note_between(space, queries, q, kept, j, value, margin, edits.value[e], work.margin[e] - margin, spent)
+        value, margin = edits.value[e], work.margin[e]
+        note_choice(kept, margin - kept.lost[j], edits.cost[e] - spent, value)
+
+
+@compiled
+def list_gains(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, linked: bool
+) -> float:
+    """List what every value of every feature gains beside the other changes of `memory.state`, with or without those that
+    constraints link; return the margin that is missing without any."""
+    kept, base, edits = memory.items, queries.base[q], work.edits
+    missing = 0.0
+    for j in range(len(base)):
+        memory.changing[j] = queries.free[q, j] and (linked or not queries.links.linked[j])
+        if memory.state[j] != base[j]:
+            copy_to(memory.draft, memory.state)
+            memory.draft[j] = base[j]
+            kept.lost[j] = row_margin(scorer, queries, q, work, memory.draft)
+    score_all(work)
+    own = profile(scorer, space, queries, q, work, memory.state, memory.changing)
+    kept.count[0] = kept.count[1] = kept.count[3] = 0
+    for j in range(len(base)):
+        if memory.state[j] == base[j]:
+            kept.lost[j] = own
+        missing += own - kept.lost[j]
+        kept.first[kept.count[0]] = kept.count[1]
+        if not memory.changing[j]:
+            continue
+        spent = change_cost(space, j, base[j], queries.row[q, j])
+        if space.numeric[j] and base[j] != MISSING:
+            smooth = scorer.kind != TREES
+            note_numbers(space, queries, q, work, kept, j, 1, smooth, spent)
+            note_numbers(space, queries, q, work, kept, j, -1, smooth, spent)
+        else:
+            for e in range(edits.first[j], edits.last[j]):
+                note_choice(kept, work.margin[e] - kept.lost[j], edits.cost[e] - spent, edits.value[e])
+        if edits.gap[j]:
+            e = edits.last[j]
+            note_choice(kept, work.margin[e] - kept.lost[j], edits.cost[e] - spent, edits.value[e])
+        add_choices(kept, j, base[j])
+    end_items(kept)
+    return tolerance - own + missing
+
+
+@compiled
+def approximate(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
+) -> None:
+    """Keep the candidates that combinations of approximated changes lead to; not with costs that do not add up.
+
+    A combination may break a constraint between features. Then those that no constraint links are combined alone.
+    """
+    if space.squared.any():
+        return
+    if not combine(scorer, space, queries, q, work, memory, tolerance, effort, True):
+        combine(scorer, space, queries, q, work, memory, tolerance, effort, False)
+
+
+@compiled
+def combine(
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort,
+    linked: bool,
+) -> bool:  # fmt: skip
+    """Combine changes, with or without those of features that constraints link; return whether no combination that reaches
+    the target breaks a constraint."""
+    kept, row, holds = memory.items, queries.row[q], True
+    copy_to(memory.state, queries.base[q])
+    cost = math.inf
+    for _ in range(effort.combinations):
+        short = list_gains(scorer, space, queries, q, work, memory, tolerance, linked)
+        bound, p, _ = bound_of(space, queries, q, kept, short, kept.count[0])
+        if bound == math.inf:
+            return holds
+        if p >= 0:
+            kept.at[p] = kept.next[p]
+        copy_to(memory.other, queries.base[q])
+        write_places(kept, memory.other)
+        if row_margin(scorer, queries, q, work, memory.other) > tolerance:
+            keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
+            holds = holds and legal_row(queries, q, memory.other)
+            before, cost = cost, write_parts(space, memory, memory.other, row)
+            if cost >= before - LEAST:
+                return holds
+        elif changes_of(memory.other, memory.state) == 0:
+            return holds
+        copy_to(memory.state, memory.other)
+    return holds

@@ -1,0 +1,13 @@
+from .adapters import CatBoostModel as CatBoostModel
+from .adapters import CodecMatrix as CodecMatrix
+from .adapters import FunctionModel as FunctionModel
+from .adapters import LightGBMModel as LightGBMModel
+from .adapters import OnnxModel as OnnxModel
+from .adapters import PreparedModel as PreparedModel
+from .adapters import RenamedModel as RenamedModel
+from .adapters import TorchModel as TorchModel
+from .adapters import XGBoostModel as XGBoostModel
+from .adapters import adapt as adapt
+from .files.load import LoadedModel as LoadedModel
+from .files.load import load_model as load_model
+from .protocol import Model as Model
