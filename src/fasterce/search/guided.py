@@ -155,9 +155,7 @@ def _propose(
 def _from_examples(context: SearchContext, known: Evaluated) -> Rounds:
     """For queries without a candidate: known rows of the target, and candidates nearer to the query than these."""
     examples = context.domain.project(more_examples(context))
-    return (
-        yield from _propose(Guide(context), known, context.config.stuck_safety, context.config.stuck_candidates, examples)
-    )
+    return (yield from _propose(Guide(context), known, *_stuck_effort(context), examples))
 
 
 def _from_single_edits(context: SearchContext, known: Evaluated) -> Rounds:
@@ -256,11 +254,15 @@ class Guide:
         graded = self.context.evaluator.informative
         correct(self.scorer, self.queries, self.context.lead, known.codes, known.lead, graded)
         safety, most = (np.array(values) for values in zip(*levels, strict=True))
-        found = self.search.propose(self.context.domain, self.queries, self._needs(safety), most)
-        # Where the last place is taken there may be more.
-        last = found[:, np.cumsum(most) - TIGHT - 1] != self.context.domain.base[:, None, :]
-        self.context.evaluator.limits.note_complete(np.flatnonzero(last.any(axis=(1, 2))), False)
-        return found
+        proposed = self.search.propose(self.context.domain, self.queries, self._needs(safety), most)
+        self._note_more(proposed, most)
+        return proposed
+
+    def _note_more(self, proposed: Floats, most: Indices) -> None:
+        """Note the queries for which the surrogate may find more than are evaluated: those whose places are all taken."""
+        last = proposed[:, np.cumsum(most) - TIGHT - 1]
+        taken = (last != self.context.domain.base[:, None, :]).any(axis=(1, 2))
+        self.context.evaluator.limits.note_complete(np.flatnonzero(taken), False)
 
     def single_changes(self, known: Evaluated) -> Floats:
         """Return the most promising single changes of queries for which none is known to suffice, the base for others.
