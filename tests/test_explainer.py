@@ -1003,19 +1003,6 @@ def test_the_target_of_the_schema_is_the_default_and_never_turns() -> None:
         assert (other.target != other.prediction).all()
 
 
-def test_a_declared_target_that_the_model_does_not_have_is_reported() -> None:
-    frame = people(200)
-
-    def decide(rows: pd.DataFrame) -> Any:
-        return np.where(rows["income"] > 50, "good", "bad")
-
-    schema = Schema.infer(frame).declare(target="excellent")
-    explainer = FasterCE(decide, schema, random_state=0, config=Config.fast()).fit(frame)
-    with pytest.raises(SchemaError, match="must be a class of the model"):
-        explainer.explain(frame.head(2))
-    assert len(explainer.explain(frame.head(2), target="good")) == 2
-
-
 # -- mistakes of a first afternoon -----------------------------------------------------------------------------------------
 
 

@@ -261,3 +261,36 @@ def test_why_a_search_was_stopped() -> None:
     both = stopped_problem(CUT_SHORT_BY, plan(budget=9, deadline=0.5).stopping_limits)
     assert (one.code, one.details) == ("search.stopped_by_budget", {"budget": 9})
     assert both.text().startswith("Stopped at the budget of 9 model rows or the deadline of 0.5 s: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "needed"),
+    [
+        ({"paper": {"step": 0.3}}, "paper", 'engine="paper"'),
+        ({"paper": {"step": 0.3}, "engine": "latent"}, "paper", 'engine="paper"'),
+        ({"realism": 0.9}, "realism", 'method="realistic" or "all"'),
+        ({"realism": 0.9, "method": "realistic", "engine": "paper"}, "realism", 'engine="hybrid" or "latent"'),
+        ({"diversity": 1.0}, "diversity", "n > 1"),
+        ({"diversity": 1.0, "n": 3, "engine": "paper"}, "diversity", 'engine="hybrid" or "latent"'),
+        ({"noise": {"age": 1.0}}, "noise", "robust"),
+    ],
+)
+def test_options_without_effect_are_refused(given: dict[str, Any], name: str, needed: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ExplainOptions(**given).check_effects()
+    assert caught.value.problem.option == name
+    assert str(caught.value) == f"{name} has an effect only together with {needed}."
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"paper": PaperOptions(), "realism": 0.5, "diversity": 0.5},
+        {"paper": {"step": 0.3}, "engine": "paper"},
+        {"realism": 0.9, "method": "all"},
+        {"diversity": 0.0, "n": 2},
+        {"noise": {"age": 1.0}, "robust": 0.9},
+    ],
+)
+def test_options_with_an_effect_and_defaults_are_accepted(given: dict[str, Any]) -> None:
+    ExplainOptions(**given).check_effects()

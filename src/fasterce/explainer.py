@@ -374,7 +374,8 @@ class FasterCE(Transforming, BaseEstimator):
         NotFittedError
             `fit` was not called.
         InputError
-            An option is invalid or the table lacks a column. An invalid value in a row gives that row the status
+            An option is invalid or would have no effect (`paper` with another engine, `realism` with another method,
+            `diversity` with n=1), or the table lacks a column. An invalid value in a row gives that row the status
             "invalid_input" instead.
 
         Examples

@@ -356,7 +356,8 @@ class ExplainOptions(Checked):
 
     def check_effects(self) -> None:
         """Raise InputError for a value other than the default that would have no effect, given the other options."""
-        for one in declared(ExplainOptions):
+        cls: type = type(self)
+        for one in declared(cls):
             value = getattr(self, one.name)
             unmet = next((need for need in one.needs if not need.met(getattr(self, need.option))), None)
             if unmet is not None and value is not one.default and value != one.default:

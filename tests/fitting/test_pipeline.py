@@ -1,14 +1,16 @@
 """What `fit` makes: settings it refuses, samples for every class, and a report that tells good pieces from bad ones."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from fasterce import FasterCE, Schema
 from fasterce.config import Config, FitConfig
-from fasterce.errors import InputError
+from fasterce.errors import InputError, SchemaError
 from fasterce.fitting import pipeline
 from fasterce.fitting.report import FitReport
 from fasterce.fitting.validate import read_training_rows
@@ -273,3 +275,21 @@ def test_rows_the_model_has_no_score_for_are_left_out() -> None:
     assert set(learned.search.example_classes) == {0, 1}
     assert learned.statistics.classes.sum() == 1499
     assert 0.5 < learned.report.agreement <= 1
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "words"),
+    [
+        (linear, "hihg", "The target of the schema must be a class of the model, one of 'high', 'low'; got 'hihg'."),
+        (linear, (0.0, None), "must be a class of the model"),
+        (LinearRegression(), "high", "The target of a schema must be a class or (low, high)"),
+    ],
+)
+def test_a_declared_target_the_model_cannot_predict_is_refused(model: Any, target: Any, words: str) -> None:
+    X = plane()
+    if not callable(model):
+        X = X.drop(columns="c")
+        model = model.fit(X, X["a"])
+    schema = Schema.infer(X).declare(target=target)
+    with pytest.raises(SchemaError, match=re.escape(words)):
+        FasterCE(model, schema, progress=False, config=Config.fast()).fit(X)

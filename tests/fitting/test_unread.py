@@ -98,3 +98,27 @@ def test_a_model_that_reads_text_is_explained_with_each_rows_own_text(tmp_path: 
 def test_no_text_of_a_person_is_kept_without_rows() -> None:
     table = fitted(Model(), keep_rows=False).state_.table
     assert {one.name: one.value for one in table.passthrough} == {"number": 0, "remark": ""}
+
+
+@pytest.mark.parametrize("method", ["closest", "sparse"])
+def test_columns_that_are_not_read_stay_with_labels_alone(method: Any) -> None:
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(
+        {
+            "pay": rng.normal(size=1500).round(2),
+            "age": rng.normal(size=1500).round(2),
+            "kids": rng.integers(0, 9, 1500),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 30_000_000, 1500), unit="s"),
+            "noise": rng.normal(size=1500).round(3),
+        }
+    )
+
+    def model(frame: pd.DataFrame) -> np.ndarray:
+        curved = frame["pay"] + frame["age"] * (frame["kids"] - 4) / 4 - 0.2 * np.sin(3 * frame["age"])
+        return np.where(curved > 0.6, "yes", "no")
+
+    explainer = FasterCE(model, config=Config.fast(), progress=False).fit(X)
+    result = explainer.explain(X[model(X) == "no"].head(150), method, n=3)
+    assert (result.status == "found").all()
+    changed = set(result.to_frame()["changed"].explode())
+    assert changed == {"pay", "age", "kids"}

@@ -1,14 +1,16 @@
 """From open rows to confirmed answers: who is asked, in which order, how much and how long."""
 
+from dataclasses import replace
 from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from fasterce import FasterCE, Schema
-from fasterce.config import Config
+from fasterce.config import Config, SearchConfig
 from fasterce.data.table import Table
 from fasterce.errors import InputError
 from fasterce.models.predictor import Predictor
@@ -125,6 +127,7 @@ def test_numpy_numbers_are_numbers(explainer: FasterCE) -> None:
         "deadline": np.float32(60),
         "margin": np.float32(0),
         "realism": 1,
+        "method": "realistic",
     }
     assert (explainer.explain(ROWS.head(2), **options).status == "found").all()
 
@@ -315,3 +318,40 @@ def test_time_enough_changes_nothing(explainer: FasterCE) -> None:
 def test_both_limits_are_named(explainer: FasterCE) -> None:
     result = explainer.explain(ROWS, budget=5, deadline=100)
     assert result.reason.str.startswith("Stopped at the budget of 5 model rows or the deadline of 100 s").all()
+
+
+# -- fewer than wanted -----------------------------------------------------------------------------------------------------
+
+
+def two_columns(model: Any, **options: Any) -> tuple[FasterCE, pd.DataFrame]:
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"pay": rng.integers(0, 10, 400), "kids": rng.integers(0, 5, 400)})
+    fitted = model(X)
+    explainer = FasterCE(fitted, progress=False, config=replace(Config.fast(), search=SearchConfig(**options)))
+    return explainer.fit(X), X
+
+
+def trees(X: pd.DataFrame) -> Any:
+    return DecisionTreeClassifier(max_depth=4).fit(X, X["pay"] + X["kids"] > 8)
+
+
+def labels_only(X: pd.DataFrame) -> Any:
+    return lambda frame: (frame["pay"] + frame["kids"] > 8).to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "reason"),
+    [
+        (trees, {}, r"All single changes and all pairs of candidate values were tried\."),
+        (trees, {"max_expanded": 2}, r"SearchConfig\.max_expanded = 2; there may be more\."),
+        (labels_only, {}, r"All candidates that the surrogate proposed were evaluated; there may be more\."),
+        (labels_only, {"guided_candidates": (0, 0, 0, 0)}, r"SearchConfig\.guided_candidates = 0, 0, 0, 0; .* more\."),
+    ],
+)
+def test_a_shortfall_says_what_ended_the_search(model: Any, options: dict[str, Any], reason: str) -> None:
+    explainer, X = two_columns(model, **options)
+    # Two columns can be changed in three ways at most.
+    result = explainer.explain(X[X["pay"] + X["kids"] < 7].head(10), n=5)
+    assert (result.status == "found").all()
+    assert result.reason.str.contains("counterfactual.* found; 5 were wanted").all()
+    assert result.reason.str.contains(reason).all()

@@ -72,6 +72,7 @@ Rounds = Generator[Proposal, list[Evaluation], Evaluated]
 
 def search(context: SearchContext) -> Search:
     """Return all evaluated candidates that reach the target."""
+    context.evaluator.limits.note_complete(np.arange(len(context.domain.base)), True)
     known, origin = yield from _search(context, Evaluated.nothing(context.domain.base))
     pool = Pool.start(known.codes, known.reached, context.domain, context.distance, lead=known.margin)
     return pool.from_origin(origin[:, None])
@@ -285,7 +286,7 @@ class Guide:
     def _found(self, level: float, count: int, starts: Floats) -> Found:
         """Return candidates by the surrogate, and note the queries for which it finds more than are evaluated."""
         found = self.search.run_queries(self.context.domain, self._demanding(level), starts, wanted=1)
-        self.context.evaluator.limits.note_left_out(np.flatnonzero(found.count > count))
+        self.context.evaluator.limits.note_complete(np.flatnonzero(found.count > count), False)
         return found
 
     def _demanding(self, level: float) -> Queries:

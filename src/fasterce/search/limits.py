@@ -30,7 +30,7 @@ class Limits:
     until    when to stop
     stopped  queries that were stopped
     each     seconds per model row
-    left_out queries for which more candidates were proposed than evaluated
+    complete queries for which everything was tried: all pairs of values, or all candidates the surrogate proposed
     """
 
     left: Indices | None
@@ -38,10 +38,10 @@ class Limits:
     stopped: Mask
     each: float = 0.0
     clock: Clock = field(default_factory=Clock)
-    left_out: Mask = field(init=False)
+    complete: Mask = field(init=False)
 
     def __post_init__(self) -> None:
-        self.left_out = np.zeros_like(self.stopped)
+        self.complete = np.zeros_like(self.stopped)
 
     @property
     def over(self) -> bool:
@@ -55,9 +55,13 @@ class Limits:
         """Note that some queries, or all, were stopped."""
         self.stopped[slice(None) if rows is None else rows] = True
 
-    def note_left_out(self, rows: Indices) -> None:
-        """Note queries for which more candidates were proposed than evaluated."""
-        self.left_out[rows] = True
+    def note_complete(self, rows: Indices, complete: bool) -> None:
+        """Note whether everything was tried for some queries."""
+        self.complete[rows] = complete
+
+    def is_complete(self) -> Mask:
+        """Return for which queries everything was tried."""
+        return self.complete
 
     def allow(self, rows: Indices) -> Mask:
         """Return which candidates of the queries `rows` may be evaluated, the first of each query first, and count them."""
@@ -107,8 +111,11 @@ class PartialLimits(Limits):
     def stop(self, rows: Indices | None = None) -> None:
         self.whole.stop(self.rows if rows is None else self.rows[rows])
 
-    def note_left_out(self, rows: Indices) -> None:
-        self.whole.note_left_out(self.rows[rows])
+    def note_complete(self, rows: Indices, complete: bool) -> None:
+        self.whole.note_complete(self.rows[rows], complete)
+
+    def is_complete(self) -> Mask:
+        return self.whole.is_complete()[self.rows]
 
     def allow(self, rows: Indices) -> Mask:
         return self.whole.allow(self.rows[rows])

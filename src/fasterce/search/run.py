@@ -301,7 +301,7 @@ def _search_block(context: SearchContext, rows: Indices, verifier: Verifier, pla
     verifier.withheld[rows] += (pool.valid & ~legal).sum(axis=1)
     verifier.refused[rows] = any_of(pool.valid) & ~any_of(kept)
     if plan.options.n > 1 and plan.options.engine == "hybrid":
-        verifier.search_ends[rows] = _search_ends(context, len(rows))
+        verifier.search_ends[rows] = _search_ends(context)
     if context.searches_exactly and not any(check.share > 0 for check in plan.checks):
         _note_search(context, rows, any_of(pool.valid), verifier, plan)
     if plan.options.n > 1:
@@ -333,18 +333,15 @@ def _ranked(
     )
 
 
-def _search_ends(context: SearchContext, count: int) -> NDArray[np.object_]:
-    """Return what ended the search of each of so many queries for further counterfactuals, None where it is not known."""
-    config, found = context.config, context.shared.found
-    if found is not None:
-        ended, done, option = found.complete, "search.all_pairs", "costly_units" if context.is_costly else "max_expanded"
-    elif context.searches_exactly:
-        return np.full(count, None, dtype=object)
+def _search_ends(context: SearchContext) -> NDArray[np.object_]:
+    """Return what ended the search of each query for further counterfactuals."""
+    if context.searches_exactly:
+        done, option = "search.all_pairs", "costly_units" if context.is_costly else "max_expanded"
     else:
-        ended, done = ~context.evaluator.limits.left_out, "search.all_proposed"
-        option = "free_guided_candidates" if context.free else "guided_candidates"
-    limit = make_problem("search.limit_reached", option=option, limit=getattr(config, option))
-    return np.array([Problem(done) if one else limit for one in ended], dtype=object)
+        done, option = "search.all_proposed", "free_guided_candidates" if context.free else "guided_candidates"
+    limit = make_problem("search.limit_reached", option=option, limit=getattr(context.config, option))
+    complete = context.evaluator.limits.is_complete()
+    return np.array([Problem(done) if one else limit for one in complete], dtype=object)
 
 
 def _note_search(context: SearchContext, rows: Indices, found: Mask, verifier: Verifier, plan: SearchPlan) -> None:

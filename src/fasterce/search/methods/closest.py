@@ -65,6 +65,7 @@ def _exact(context: SearchContext) -> Search:
     """Search with the exact scorer. Where trees need many changes, the nearest known rows of the target are improved with it,
     too; for queries without a candidate more known rows; in the end these rows themselves are tried."""
     found = exact_candidates(context)
+    context.evaluator.limits.note_complete(np.flatnonzero(found.complete), True)
     if context.evaluator.note_margins is not None:
         context.evaluator.note_margins(np.arange(len(found.best_margin)), found.best_margin)
     pool = _pool_of(context, found)
