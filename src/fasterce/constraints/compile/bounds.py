@@ -99,9 +99,13 @@ class BoundArrays:
             low[:, j], high[:, j] = self.each[j].near(known[:, j], low[:, j], high[:, j])
         return low, high
 
-    def anchors(self, codes: Floats) -> Floats:
-        """Return where the grid of each query begins (rows, features)."""
-        return np.where(self.from_row & (codes != self.missing_code), codes, 0.0)
+    def anchors(self, codes: Floats, single: Mask) -> Floats:
+        """Return where the grid of each query begins (rows, features); in columns of 32-bit floats (`single`) at the decimal
+        number that is written for the value, so that steps of 0.1 lead from 4.2 to 4.4 and not to 4.3999998."""
+        found = np.where(self.from_row & (codes != self.missing_code), codes, 0.0)
+        for j in map(int, np.flatnonzero(single & self.from_row)):
+            found[:, j] = [float(str(value)) for value in found[:, j].astype(np.float32)]
+        return found
 
     def possible(self, low: Floats, high: Floats, anchor: Floats) -> Mask:
         """Return whether there is a value of the feature's precision and grid between these bounds (rows, features)."""

@@ -195,7 +195,7 @@ class DomainBuilder:
         base, outside = codes.copy(), np.zeros(codes.shape, dtype=bool)
         driven = {dependency.out for dependency, _ in self.dependencies if dependency.drives}
         lower, upper = arrays.of(codes)
-        anchor, free = arrays.anchors(codes), np.broadcast_to(~arrays.frozen, codes.shape).copy()
+        anchor, free = arrays.anchors(codes, self.constraints.single), np.broadcast_to(~arrays.frozen, codes.shape).copy()
         if not self.only_active:
             free &= arrays.possible(lower, upper, anchor)
         domain = self._domain(base, free, lower, upper, anchor)
