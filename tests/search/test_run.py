@@ -345,7 +345,7 @@ def labels_only(X: pd.DataFrame) -> Any:
         (trees, {}, r"All single changes and all pairs of candidate values were tried\."),
         (trees, {"max_expanded": 2}, r"SearchConfig\.max_expanded = 2; there may be more\."),
         (labels_only, {}, r"All candidates that the surrogate proposed were evaluated; there may be more\."),
-        (labels_only, {"guided_candidates": (0, 0, 0, 0)}, r"SearchConfig\.guided_candidates = 0, 0, 0, 0; .* more\."),
+        (labels_only, {"guided_candidates": (3, 3, 3, 3)}, r"SearchConfig\.guided_candidates = 3, 3, 3, 3; .* more\."),
     ],
 )
 def test_a_shortfall_says_what_ended_the_search(model: Any, options: dict[str, Any], reason: str) -> None:

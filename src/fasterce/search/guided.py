@@ -244,8 +244,9 @@ class Guide:
         self.context = context
         surrogate, config = context.state.surrogate, context.config.guided
         self.scorer = NO_SCORER if surrogate is None else surrogate.scorer
-        self.queries = make_queries(context.domain, context.targets, context.evaluator.lowest)
-        self.own_need = self.queries.need.copy()
+        queries = make_queries(context.domain, context.targets, context.evaluator.lowest)
+        # The kernel overwrites the margins needed; those of the targets belong to other searches as well.
+        self.queries, self.own_need = queries._replace(need=queries.need.copy()), queries.need
         self.search = CandidateSearch(self.scorer, context.distance, config, context.state.dense_levels)
 
     def propose(self, known: Evaluated, levels: Sequence[tuple[float, int]]) -> Floats:
