@@ -240,6 +240,10 @@ class FitConfig:
     """Most rows per round of probing a compiled model."""
     probe_model_rows: int = 2_000
     """The same where the model itself is evaluated: a few percent of all model rows."""
+    probe_boundary_rows: int = 40
+    """Most rows that are moved to the decision boundary and probed there, where only labels are known."""
+    probe_halvings: int = 10
+    """Model calls that move them: each halves the way to a row of another class."""
     probe_batch_rows: int = 10_000
     """Rows of one model call while probing."""
     probe_tolerance: float = 1e-5
@@ -297,8 +301,10 @@ class SearchConfig:
     milliseconds with 100 trees."""
     tighten_rounds: int = 4
     """Most times all changes of a candidate are dropped or reduced in turn; rarely more than two change anything."""
-    guided_expansions: int = 4
+    guided_expansions: int = 8
     """The same as `expansions` with the surrogate as scorer, whose estimates are not worth more."""
+    guided_improvements: int = 12
+    """The same as `improvements` with the surrogate as scorer."""
     guided_safety: tuple[float, ...] = (0.25, 1.5, -0.25, 0.5)
     """Margins of safety of proposed candidates, in errors of the surrogate, two per round of evaluation. Later rounds, which
     are corrected, also try what falls a little short."""
@@ -429,6 +435,7 @@ class SearchConfig:
             combinations=0,
             expansions=self.guided_expansions,
             wide_expansions=self.guided_expansions,
+            improvements=self.guided_improvements,
             tighten_rounds=1,
             max_expanded=0,
         )

@@ -5,10 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 
 from fasterce import FasterCE, load
 from fasterce.config import Config
 from fasterce.errors import InputError
+from fasterce.fitting.unread import find_unread
+from fasterce.models.predictions import Predictions
 
 
 def people(rows: int = 300) -> pd.DataFrame:
@@ -62,6 +66,35 @@ def test_unread_features_are_found_and_reported(labels_only: bool) -> None:
     assert explainer.report_.unread == sorted(unread)
     assert (state.read == ~state.unread).all()
     assert "columns the model never reads: age" in str(explainer.report_)
+
+
+class Labels:
+    """Returns labels only."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        return np.asarray(self.model.predict(frame))
+
+
+def test_with_labels_only_effects_are_looked_for_at_the_decision_boundary() -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    # No change of one value in a training row makes this forest predict another class.
+    explainer = FasterCE(Labels(forest), config=Config.fast(), progress=False).fit(X)
+    assert explainer.report_.unread == []
+    assert (explainer.explain(X.head(20)).status == "found").all()
+
+
+def test_nothing_is_known_to_be_unread_where_no_feature_has_an_effect() -> None:
+    search = fitted(Model()).state_.search
+
+    def constant(codes: np.ndarray) -> Predictions:
+        return Predictions(np.zeros(len(codes), dtype=int), None)
+
+    for labels_only in (False, True):
+        assert not find_unread(constant, search.codec, search.examples, labels_only, Config.fast().fit).any()
 
 
 def test_columns_that_are_no_features_reach_the_model_unchanged() -> None:

@@ -136,7 +136,8 @@ def probe_features(context: FitContext, parts: "LearnedParts") -> Mask:
     own = fast_model is context.predictor
     most = context.within_budget(config.probe_model_rows, fast_model) if own else config.probe_most_rows
     evaluate = partial(context.evaluate, fast_model=fast_model)
-    return find_unread(evaluate, context.codec, parts.space.rows.codes, replace(config, probe_most_rows=most))
+    rows, labels_only = parts.space.rows.codes, not context.predictor.use_scores and context.predictor.numbers is None
+    return find_unread(evaluate, context.codec, rows, labels_only, replace(config, probe_most_rows=most))
 
 
 def with_budget(context: FitContext, codes: Floats) -> FitContext:

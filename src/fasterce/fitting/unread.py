@@ -8,17 +8,18 @@ import pandas as pd
 
 from fasterce.config import FitConfig
 from fasterce.data.codec import Codec
+from fasterce.data.schema import MISSING
 from fasterce.data.table import PassthroughColumn, Table
 from fasterce.models.predictions import FAILED, Evaluate, Predictions
 from fasterce.models.predictor import Predictor
 from fasterce.typing import Floats, Indices, Mask, Objects
 
-
-def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConfig) -> Mask:
+def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, labels_only: bool, config: FitConfig) -> Mask:
     """Return which features the model never reads.
 
     Every feature gets other values in a few rows, one feature at a time; those without an effect are tried again in more
-    rows. A difference of scores below `probe_tolerance` counts as none.
+    rows. A difference of scores below `probe_tolerance` counts as none. Where only labels are known, the rows are moved to the
+    decision boundary, where a small effect changes the label. If no feature has an effect, nothing is known.
 
     Parameters
     ----------
@@ -26,6 +27,8 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
         The model, or the compiled model, from codes to predictions.
     codes : ndarray of shape (rows, features)
         Training rows.
+    labels_only : bool
+        Whether the model has no scores.
 
     Returns
     -------
@@ -33,6 +36,9 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
     """
     values = [_other_values(codec, j, config.probe_values) for j in range(codes.shape[1])]
     unread = np.array([len(known) > 1 for known in values])
+    if labels_only:
+        most = max(1, min(config.probe_boundary_rows, config.probe_most_rows // (1 + config.probe_halvings)))
+        codes = _at_boundary(evaluate, codes[evenly_spaced(len(codes), most)], codec, config.probe_halvings)
     for rows in config.probe_rows:
         left = np.flatnonzero(unread)
         values_left = sum(len(values[j]) for j in left)
@@ -43,7 +49,30 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
         some = codes[evenly_spaced(len(codes), min(rows, most))]
         for part in np.array_split(left, max(1, values_left * len(some) // config.probe_batch_rows)):
             unread[part] &= ~_effects(evaluate, some, [(int(j), values[j]) for j in part], config.probe_tolerance)
-    return unread
+    return unread & ~unread.all()
+
+
+def _at_boundary(evaluate: Evaluate, rows: Floats, codec: Codec, halvings: int) -> Floats:
+    """Return rows moved towards a row of another class, half of the way at a time, as far as they keep their own class."""
+    classes = evaluate(rows).classes
+    inside, outside = rows.copy(), rows.copy()
+    for own in np.unique(classes):
+        here, others = np.flatnonzero(classes == own), rows[classes != own]
+        if len(others):
+            outside[here] = others[np.arange(len(here)) % len(others)]
+    for _ in range(halvings):
+        middle = _middle(inside, outside, codec)
+        same = (evaluate(middle).classes == classes)[:, None]
+        inside, outside = np.where(same, middle, inside), np.where(same, outside, middle)
+    return inside
+
+
+def _middle(some: Floats, others: Floats, codec: Codec) -> Floats:
+    """Return the means of numbers, and every second of the other values that differ."""
+    number = np.isin(np.arange(some.shape[1]), codec.numeric) & (some != MISSING) & (others != MISSING)
+    differ = (some != others) & ~number
+    second = differ & (np.cumsum(differ, axis=1) % 2 == 1)
+    return np.where(number, (some + others) / 2, np.where(second, others, some))
 
 
 def _other_values(codec: Codec, j: int, most: int) -> Floats:

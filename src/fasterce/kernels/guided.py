@@ -11,10 +11,11 @@ from fasterce.kernels.arrays import Effort, Queries, Scorer, Space
 from fasterce.kernels.basics import copy_to, fill, lowest, sort_order
 from fasterce.kernels.edits import at_precision, change_cost, list_edits
 from fasterce.kernels.expand import climb, expand_open, expand_query, score_linked
+from fasterce.kernels.improve import improve_best
 from fasterce.kernels.jit import compiled
 from fasterce.kernels.profile import Edits, Workspace, profile
 from fasterce.kernels.score import MISSING
-from fasterce.kernels.state import EDIT, FEATURE, POOL, Memory, sparsest_of
+from fasterce.kernels.state import EDIT, FEATURE, LEFT, POOL, Memory, sparsest_of
 from fasterce.kernels.tighten import keep_tightened, tighten_pool
 from fasterce.typing import Floats, Indices, Mask
 
@@ -57,7 +58,7 @@ def propose_from_pool(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, effort: Effort, out: Floats
 ) -> None:
     """Write the candidates expected to be the cheapest, as they are: what they have to spare allows for errors of the
-    surrogate. The last two are the cheapest and the one with the fewest changes, brought to the boundary."""
+    surrogate. The last two are the cheapest and the one with the fewest changes, improved and brought to the boundary."""
     count, order, most = memory.counts[POOL], memory.order, len(out) - TIGHT
     if count == 0:
         return
@@ -67,8 +68,10 @@ def propose_from_pool(
     for rank in range(min(count, most)):
         if memory.pool_cost[order[rank]] < math.inf:
             copy_to(out[rank], memory.pool_codes[order[rank]])
+    memory.counts[LEFT] = effort.improvements
+    improve_best(scorer, space, queries, q, work, memory, 0.0, effort)
     tighten_pool(scorer, space, queries, q, work, memory, 0.0, 0, effort.rounds)
-    copy_to(out[most], memory.pool_codes[lowest(memory.pool_cost, count)])
+    copy_to(out[most], memory.pool_codes[lowest(memory.pool_cost, memory.counts[POOL])])
     copy_to(out[most + 1], memory.pool_codes[sparsest_of(memory)])
 
 
