@@ -14,12 +14,13 @@ from fasterce.models.predictions import FAILED, Evaluate, Predictions
 from fasterce.models.predictor import Predictor
 from fasterce.typing import Floats, Indices, Mask, Objects
 
+
 def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, labels_only: bool, config: FitConfig) -> Mask:
     """Return which features the model never reads.
 
     Every feature gets other values in a few rows, one feature at a time; those without an effect are tried again in more
-    rows. A difference of scores below `probe_tolerance` counts as none. Where only labels are known, the rows are moved to the
-    decision boundary, where a small effect changes the label. If no feature has an effect, nothing is known.
+    rows. A difference of scores below `probe_tolerance` counts as none. Where only labels are known, the rows are moved to
+    the decision boundary, where a small effect changes the label. If no feature has an effect, nothing is known.
 
     Parameters
     ----------
