@@ -242,8 +242,10 @@ class FitConfig:
     """The same where the model itself is evaluated: a few percent of all model rows."""
     probe_boundary_rows: int = 40
     """Most rows that are moved to the decision boundary and probed there, where only labels are known."""
-    probe_halvings: int = 10
-    """Model calls that move them: each halves the way to a row of another class."""
+    probe_sections: int = 8
+    """Parts of the way to a row of another class; the part with the boundary is divided again in the next call."""
+    probe_section_calls: int = 3
+    """Model calls that move the rows there."""
     probe_batch_rows: int = 10_000
     """Rows of one model call while probing."""
     probe_tolerance: float = 1e-5
@@ -322,7 +324,7 @@ class SearchConfig:
     """Single changes evaluated per query for which none was found that reaches the target."""
     single_values: int = 4
     """Most values per feature among these."""
-    needed_rounds: int = 2
+    needed_rounds: int = 3
     """Rounds that drop changes which alternatives of the best candidate do not need."""
     shrink_rounds: int = 2
     """Further rounds that bring the best candidates to the decision boundary."""

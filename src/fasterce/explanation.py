@@ -506,7 +506,13 @@ class Explanation:
         return [Change.of(self.table, j, before[j], after[j]) for j in map(int, np.flatnonzero(before != after))]
 
     def all_changes(self) -> list[list[Change]]:
-        """Return the changes of every counterfactual, in the order of `to_frame`."""
+        """Return the changes of every counterfactual.
+
+        Returns
+        -------
+        list of list of Change
+            One list per line of `to_frame`, in its order.
+        """
         arrays = self.arrays
         found: list[list[Change]] = [[] for _ in range(len(arrays))]
         line, feature = np.nonzero(arrays.changed)

@@ -93,8 +93,7 @@ def test_nothing_is_known_to_be_unread_where_no_feature_has_an_effect() -> None:
     def constant(codes: np.ndarray) -> Predictions:
         return Predictions(np.zeros(len(codes), dtype=int), None)
 
-    for labels_only in (False, True):
-        assert not find_unread(constant, search.codec, search.examples, labels_only, Config.fast().fit).any()
+    assert not find_unread(constant, search.codec, search.examples, Config.fast().fit).any()
 
 
 def test_columns_that_are_no_features_reach_the_model_unchanged() -> None:

@@ -21,7 +21,7 @@ from fasterce.fitting.budget import TableSize, choose_max_rows, limit_sizes
 from fasterce.fitting.report import FitReport, prediction_agreement, quality_by_feature
 from fasterce.fitting.state import FittedState, SearchState
 from fasterce.fitting.statistics import TrainingStatistics, count_predictions, prediction_cuts
-from fasterce.fitting.unread import find_unread, mark_read
+from fasterce.fitting.unread import at_boundary, find_unread, mark_read
 from fasterce.fitting.validate import MIN_ROWS, check_missing_accepted, custom_autoencoder, read_training_rows
 from fasterce.io.progress import Progress, ShowDone
 from fasterce.latent import prototypes
@@ -132,12 +132,16 @@ def describe_columns(table: Table, frame: pd.DataFrame, advice: Sequence[Advice]
 
 def probe_features(context: FitContext, parts: "LearnedParts") -> Mask:
     """Return which features the model does not read, tested within the model rows left."""
-    config, fast_model = context.config.fit, parts.approximations.fast_model
+    config, fast_model, rows = context.config.fit, parts.approximations.fast_model, parts.space.rows
     own = fast_model is context.predictor
-    most = context.within_budget(config.probe_model_rows, fast_model) if own else config.probe_most_rows
-    evaluate = partial(context.evaluate, fast_model=fast_model)
-    rows, labels_only = parts.space.rows.codes, not context.predictor.use_scores and context.predictor.numbers is None
-    return find_unread(evaluate, context.codec, rows, labels_only, replace(config, probe_most_rows=most))
+    # The rows are moved to the boundary first, then probed in rounds.
+    share = 1 / (1 + len(config.probe_rows))
+    most = context.within_budget(config.probe_model_rows, fast_model, share) if own else config.probe_most_rows
+    evaluate, config = partial(context.evaluate, fast_model=fast_model), replace(config, probe_most_rows=most)
+    codes = rows.codes
+    if not context.predictor.use_scores and context.predictor.numbers is None:
+        codes = at_boundary(evaluate, codes, rows.classes, context.codec, config)
+    return find_unread(evaluate, context.codec, codes, config)
 
 
 def with_budget(context: FitContext, codes: Floats) -> FitContext:

@@ -15,21 +15,19 @@ from fasterce.models.predictor import Predictor
 from fasterce.typing import Floats, Indices, Mask, Objects
 
 
-def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, labels_only: bool, config: FitConfig) -> Mask:
+def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConfig) -> Mask:
     """Return which features the model never reads.
 
     Every feature gets other values in a few rows, one feature at a time; those without an effect are tried again in more
-    rows. A difference of scores below `probe_tolerance` counts as none. Where only labels are known, the rows are moved to
-    the decision boundary, where a small effect changes the label. If no feature has an effect, nothing is known.
+    rows. A difference of scores below `probe_tolerance` counts as none. If no feature has
+    an effect, nothing is known.
 
     Parameters
     ----------
     evaluate : callable
         The model, or the compiled model, from codes to predictions.
     codes : ndarray of shape (rows, features)
-        Training rows.
-    labels_only : bool
-        Whether the model has no scores.
+        Rows to change: training rows, or those of `at_boundary`.
 
     Returns
     -------
@@ -37,13 +35,10 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, labels_only: bo
     """
     values = [_other_values(codec, j, config.probe_values) for j in range(codes.shape[1])]
     unread = np.array([len(known) > 1 for known in values])
-    if labels_only:
-        most = max(1, min(config.probe_boundary_rows, config.probe_most_rows // (1 + config.probe_halvings)))
-        codes = _at_boundary(evaluate, codes[evenly_spaced(len(codes), most)], codec, config.probe_halvings)
     for rows in config.probe_rows:
         left = np.flatnonzero(unread)
         values_left = sum(len(values[j]) for j in left)
-        most = config.probe_most_rows // max(1, values_left + 1)
+        most = min(len(codes), config.probe_most_rows // max(1, values_left + 1))
         if not len(left) or not most:
             # Without a row to probe, nothing is known.
             return unread & (most > 0)
@@ -51,29 +46,6 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, labels_only: bo
         for part in np.array_split(left, max(1, values_left * len(some) // config.probe_batch_rows)):
             unread[part] &= ~_effects(evaluate, some, [(int(j), values[j]) for j in part], config.probe_tolerance)
     return unread & ~unread.all()
-
-
-def _at_boundary(evaluate: Evaluate, rows: Floats, codec: Codec, halvings: int) -> Floats:
-    """Return rows moved towards a row of another class, half of the way at a time, as far as they keep their own class."""
-    classes = evaluate(rows).classes
-    inside, outside = rows.copy(), rows.copy()
-    for own in np.unique(classes):
-        here, others = np.flatnonzero(classes == own), rows[classes != own]
-        if len(others):
-            outside[here] = others[np.arange(len(here)) % len(others)]
-    for _ in range(halvings):
-        middle = _middle(inside, outside, codec)
-        same = (evaluate(middle).classes == classes)[:, None]
-        inside, outside = np.where(same, middle, inside), np.where(same, outside, middle)
-    return inside
-
-
-def _middle(some: Floats, others: Floats, codec: Codec) -> Floats:
-    """Return the means of numbers, and every second of the other values that differ."""
-    number = np.isin(np.arange(some.shape[1]), codec.numeric) & (some != MISSING) & (others != MISSING)
-    differ = (some != others) & ~number
-    second = differ & (np.cumsum(differ, axis=1) % 2 == 1)
-    return np.where(number, (some + others) / 2, np.where(second, others, some))
 
 
 def _other_values(codec: Codec, j: int, most: int) -> Floats:
@@ -106,6 +78,36 @@ def _differ(some: Predictions, others: Predictions, tolerance: float) -> bool:
         return bool((some.classes != others.classes)[known].any())
     gap = np.abs(some.scores - others.scores)[known]
     return bool((gap > tolerance * np.maximum(1.0, np.abs(some.scores[known]))).any())
+
+
+def at_boundary(evaluate: Evaluate, codes: Floats, classes: Indices, codec: Codec, config: FitConfig) -> Floats:
+    """Return training rows moved towards rows of other classes as far as they keep their own: where only labels are known,
+    a small effect is seen at the decision boundary. None if all rows have the same class."""
+    sections, calls = config.probe_sections, config.probe_section_calls
+    some = evenly_spaced(len(codes), min(config.probe_boundary_rows, config.probe_most_rows // (sections * calls)))
+    rows, own = codes[some], classes[some]
+    if len(np.unique(own)) < 2:
+        return rows[:0]
+    others = np.empty_like(rows)
+    for one in np.unique(own):
+        here, there = np.flatnonzero(own == one), rows[own != one]
+        others[here] = there[np.arange(len(here)) % len(there)]
+    reached, steps = np.zeros(len(rows)), np.arange(1, sections) / sections
+    for width in (1 / sections) ** np.arange(calls):
+        shares = reached[:, None] + width * steps
+        between = _between(rows[:, None], others[:, None], shares[..., None], codec)
+        found = evaluate(between.reshape(-1, rows.shape[1])).classes.reshape(shares.shape)
+        kept = np.logical_and.accumulate(found == own[:, None], axis=1).sum(axis=1)
+        reached += width * kept / sections
+    return _between(rows, others, reached[:, None], codec)
+
+
+def _between(rows: Floats, others: Floats, share: Floats, codec: Codec) -> Floats:
+    """Return rows moved by a share of the way to others; what is no number takes the other value, one after another."""
+    number = np.isin(np.arange(rows.shape[-1]), codec.numeric) & (rows != MISSING) & (others != MISSING)
+    differ = (rows != others) & ~number
+    place = differ.cumsum(axis=-1) / (differ.sum(axis=-1, keepdims=True) + 1)
+    return np.where(number, rows + share * (others - rows), np.where(differ & (share >= place), others, rows))
 
 
 def mark_read(predictor: Predictor, frame: pd.DataFrame, keep_rows: bool, config: FitConfig) -> Table:

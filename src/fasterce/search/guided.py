@@ -159,9 +159,10 @@ def _from_examples(context: SearchContext, known: Evaluated) -> Rounds:
 
 
 def _from_single_edits(context: SearchContext, known: Evaluated) -> Rounds:
-    """For queries still without a candidate: every single change, and what these suggest."""
+    """For queries still without a candidate: every single change, also of features the model was not seen to read, and what
+    these suggest."""
     edits = single_edits(context.domain, context.state.coarse_levels)
-    return (yield from _propose(Guide(_of_read(context)), known, *_stuck_effort(context), edits))
+    return (yield from _propose(Guide(context), known, *_stuck_effort(context), edits))
 
 
 def others(context: SearchContext, pool: Pool, n: int) -> Search:
@@ -204,17 +205,20 @@ def needed(context: SearchContext, pool: Pool) -> Search:
     None of them becomes cheaper than the first: that one must not depend on how many are wanted.
     """
     base = context.domain.base
+    checked = base[:, None, :]
     for _ in range(context.config.needed_rounds if pool.codes.shape[1] else 0):
         rows, count, _ = pool.codes.shape
         codes = pool.filled(base).codes
+        new = ~(codes[:, :, None] == checked[:, None]).all(axis=3).any(axis=2)
         fewer = context.domain.complete(without_one_change(codes, base))
         each = (rows, count, fewer.shape[1] // count)
-        there = np.arange(each[2]) < (codes != base[:, None, :]).sum(axis=2)[..., None]
+        there = np.arange(each[2]) < np.where(new, (codes != base[:, None, :]).sum(axis=2), 0)[..., None]
         changed = (fewer != context.domain.row[:, None, :]).any(axis=2) & there.reshape(rows, -1)
         (evaluation,) = yield [Candidates(fewer, changed & context.domain.contains(fewer))]
         without = Pool.start(fewer, evaluation.valid, context.domain, context.distance, lead=evaluation.margin)
         spare = np.asarray(evaluation.valid.reshape(each).any(axis=2))
         spare[:, 0] = False
+        checked = np.where(spare[..., None], base[:, None, :], codes)
         dropped = np.repeat(spare, each[2], axis=1) & (without.cost >= pool.cost[:, :1])
         pool = (pool.without(spare) + without.without(~dropped)).distinct(context.domain.row).best(count)
     return pool
