@@ -19,8 +19,7 @@ def find_unread(evaluate: Evaluate, codec: Codec, codes: Floats, config: FitConf
     """Return which features the model never reads.
 
     Every feature gets other values in a few rows, one feature at a time; those without an effect are tried again in more
-    rows. A difference of scores below `probe_tolerance` counts as none. If no feature has
-    an effect, nothing is known.
+    rows. A difference of scores below `probe_tolerance` counts as none. If no feature has an effect, nothing is known.
 
     Parameters
     ----------
