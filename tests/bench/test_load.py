@@ -1,4 +1,4 @@
-"""The load test drives a real server and tells what it did; how fast it was is not for a test to say."""
+"""The load test drives a real server; its speed is not tested."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_requests_at_their_times_are_all_sent_whatever_the_server_does(load: Sim
     assert all(later >= sooner for sooner, later, *_ in counts["lines"])
 
 
-def test_a_killed_engine_is_replaced(load: SimpleNamespace, server: Any, bodies: list[str]) -> None:
+def test_a_killed_worker_is_replaced(load: SimpleNamespace, server: Any, bodies: list[str]) -> None:
     counts = load.phases.killed(server, bodies, load.phases.QUICK)
     assert counts["one"][0]["statuses"]["200"] > 0
     assert "all at once" in load.report.killed(counts)
