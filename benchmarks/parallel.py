@@ -1,4 +1,4 @@
-"""Black boxes side by side: some processes run the same command, and each takes the next black box nobody has taken."""
+"""Several processes run the same command, and each claims the next model that no other has claimed."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from time import sleep
 
 ROOT = Path(__file__).parent.parent
-GLANCE = 1.0
+POLL_SECONDS = 1.0
 
 
-def take(claims: Path, name: str) -> bool:
-    """Whether it was still to be had; from now on it is not."""
+def claim(claims: Path, name: str) -> bool:
+    """Claim a name; return False if another process has done so."""
     try:
         (claims / name).touch(exist_ok=False)
     except FileExistsError:
@@ -22,35 +22,37 @@ def take(claims: Path, name: str) -> bool:
     return True
 
 
-def run(command: Sequence[str], processes: int, quiet: bool, tell: Callable[[], None]) -> None:
-    """Until all have ended. One that fails leaves its black boxes to whoever started it; `tell` is called meanwhile."""
+def run(command: Sequence[str], processes: int, quiet: bool, on_poll: Callable[[], None]) -> None:
+    """Run worker processes until all have ended, calling `on_poll` meanwhile.
+
+    What a failing worker leaves undone is left to the caller.
+    """
     with (
         TemporaryDirectory(prefix="fasterce-bench-") as claims,
-        helpers([*command, "--claims", claims], processes, quiet) as started,
+        workers([*command, "--claims", claims], processes, quiet) as started,
     ):
-        while any(helper.poll() is None for helper in started):
-            sleep(GLANCE)
-            tell()
+        while any(worker.poll() is None for worker in started):
+            sleep(POLL_SECONDS)
+            on_poll()
 
 
 @contextmanager
-def helpers(command: Sequence[str], count: int, quiet: bool) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes that end with the block, however it ends."""
-    said = None if quiet else subprocess.DEVNULL
-    found = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+def workers(command: Sequence[str], count: int, quiet: bool) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Start processes that are terminated when the block is left."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     started = [
         subprocess.Popen(
             [sys.executable, *command],
             stdout=subprocess.DEVNULL,
-            stderr=said,
-            env={**os.environ, "PYTHONPATH": found},
+            stderr=None if quiet else subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
         )
         for _ in range(count)
     ]
     try:
         yield started
     finally:
-        for helper in started:
-            helper.terminate()
-        for helper in started:
-            helper.wait()
+        for worker in started:
+            worker.terminate()
+        for worker in started:
+            worker.wait()

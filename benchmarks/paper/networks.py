@@ -81,12 +81,12 @@ class Split:
         return [self.quality(network.fit(*train, seed), "validation") for network in GRID]
 
     def setting(self, model: Any, target: int, seed: int, most: int) -> Setting:
-        """Return what is explained: the test rows that the model does not give `target`, at most so many."""
+        """Return what is explained: the test rows that the model does not give `target`, at most `most`."""
         X, schema = self.X["test"], self.data.schema
         rows = X[model.predict(X) != target].drop_duplicates().iloc[:most].reset_index(drop=True)
         return Setting(
             data=self.data.name,
-            box="mlp",
+            model_name="mlp",
             seed=seed,
             schema=schema.unconstrained(),
             model=model,
@@ -101,7 +101,7 @@ class Split:
 
 
 def immutable(data: datasets.Dataset) -> tuple[str, ...]:
-    """Return the columns nobody can change (gender, race ...), and the age: those that CE3 freezes."""
+    """Return the columns that CE3 freezes: immutable ones (gender, race ...) and the age."""
     return tuple(str(f.name) for f in data.schema.features if not f.mutable or f.name == "age")
 
 

@@ -1,4 +1,4 @@
-"""What the paper says about its results, each statement tested once on the numbers of a run, within their error bars.
+"""The paper's statements about its results, each tested once on the numbers of a run, within their error bars.
 
 A comparison agrees where the 95 % interval of the difference between runs (paired, Student's t) lies on the side the paper
 names, differs where it lies on the other one, and is undecided where it contains zero.
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from benchmarks.paper.plan import CE1, CE2, CE3, FAMILY, IN_THE_PAPER, RIVALS, ROBUSTNESS_DATA, STEPS, TITLES, at_step
+from benchmarks.paper.plan import CE1, CE2, CE3, FASTER_CE, IN_THE_PAPER, RIVALS, ROBUSTNESS_DATA, STEPS, TITLES, at_step
 from benchmarks.paper.tables import Tables
 from fasterce import datasets
 
@@ -55,7 +55,7 @@ class Statement:
 
     @property
     def summary(self) -> str:
-        """The verdict, and where it holds if that is not everywhere."""
+        """The verdict, and where it holds if that is not all_datasets."""
         agreeing = [check.scope for check in self.checks if check.verdict == AGREES]
         if self.verdict == AGREES or not agreeing:
             return self.verdict
@@ -93,7 +93,7 @@ class Runs:
         measured = [name for name in OF_COUNTERFACTUALS if name in lines]
         self.values = {key: part.set_index("seed") for key, part in runs.groupby(["data", "method"], sort=False)}
         self.queries = {
-            key: part.groupby(["seed", "question", "row"])[measured].mean()
+            key: part.groupby(["seed", "task", "row"])[measured].mean()
             for key, part in lines.groupby(["data", "method"], sort=False)
         }
 
@@ -114,7 +114,7 @@ class Runs:
         return first[runs], second[runs]
 
     def below(self, data: str, one: str, other: str, measure: str, factor: float | None = None) -> Verdict:
-        """Whether one method lies below another, or with a factor below so many times the other."""
+        """Whether one method lies below another, or with a factor below that many times the other."""
         first, second = self.both(data, one, other, measure)
         if not len(first):
             return UNDECIDED
@@ -149,7 +149,7 @@ def made(name: str, subject: str, text: str, checks: Iterator[Check]) -> Stateme
 def of_validity(runs: Runs) -> Iterator[Statement]:
     for method in (CE1, CE3, *IN_THE_PAPER):
         title = TITLES[method]
-        subject = OURS if method in FAMILY else title
+        subject = OURS if method in FASTER_CE else title
         checks = (full(runs, data, method) for data in datasets.names() if runs.has(data, method))
         yield made(f"valid-{method}", subject, f"{title} is valid for all queries", checks)
 
@@ -176,7 +176,7 @@ def against_all(
     form: str,
     factor: float | None = None,
 ) -> Iterator[Check]:
-    """Each of ours is below each of the others, or with a factor below so many times the other."""
+    """Each of ours is below each of the others, or with a factor below that many times the other."""
     ours, others = ([name for name in names if runs.has(data, name)] for names in (ours, others))
     if ours and others:
         verdicts = [runs.below(data, one, other, measure, factor) for one in ours for other in others]
@@ -226,17 +226,17 @@ def of_proximity(runs: Runs) -> Iterator[Statement]:
 
 
 def of_time(runs: Runs) -> Iterator[Statement]:
-    def everywhere(ours: Sequence[str], others: Sequence[str], measure: str, form: str) -> Iterator[Check]:
+    def all_datasets(ours: Sequence[str], others: Sequence[str], measure: str, form: str) -> Iterator[Check]:
         return (check for data in datasets.names() for check in against_all(runs, data, ours, others, measure, form))
 
-    faster = everywhere([*FAMILY], IN_THE_PAPER, "each", "{:.3f} s")
+    faster = all_datasets([*FASTER_CE], IN_THE_PAPER, "each", "{:.3f} s")
     yield made("fast", OURS, "each FASTER-CE takes less time per explanation than every rival", faster)
-    slower = everywhere([CE1, CE3], [CE2], "each", "{:.3f} s")
+    slower = all_datasets([CE1, CE3], [CE2], "each", "{:.3f} s")
     yield made("slow-ce2", OURS, "FASTER-CE2 takes more time per explanation than FASTER-CE1 and FASTER-CE3", slower)
     yield made(
         "fast-all", OURS, "all three FASTER-CE together take less time than one explanation of a rival", all_three(runs)
     )
-    total = everywhere([CE1, CE3], IN_THE_PAPER, "total", "{:.0f} s")
+    total = all_datasets([CE1, CE3], IN_THE_PAPER, "total", "{:.0f} s")
     yield made("total", OURS, "FASTER-CE1 and CE3 take less time in all for the test set, set-up included", total)
     small = (
         check
@@ -253,8 +253,8 @@ def of_time(runs: Runs) -> Iterator[Statement]:
 def all_three(runs: Runs) -> Iterator[Check]:
     for data in datasets.names():
         others = [name for name in IN_THE_PAPER if runs.has(data, name)]
-        if runs.has(data, *FAMILY) and others:
-            ours = sum(runs.of(data, name, "each") for name in FAMILY)
+        if runs.has(data, *FASTER_CE) and others:
+            ours = sum(runs.of(data, name, "each") for name in FASTER_CE)
             gaps = [(ours - runs.of(data, name, "each")).dropna() for name in others]
             shown = runs.shown(data, others, [], "each", "{:.3f} s")
             yield Check(data, worst([below(list(gap)) for gap in gaps]), f"together {ours.mean():.3f} s, {shown}")
@@ -303,10 +303,10 @@ def of_robustness(tables: Tables) -> Iterator[Statement]:
     if 0.3 in known:
         pairs = [(name, name, at_step(0.3)) for name in IN_TABLE_5]
         text = "FASTER-CE1 with δε = 0.3 is more robust than DiCE, CERTIFAI and Latent-CF"
-        yield made("robust-rivals", OURS, text, beside(runs, pairs, "recourse", 100))
+        yield made("robust-rivals", OURS, text, ordered(runs, pairs, "recourse", 100))
     pairs = [(name, name, "dice-random") for name in IN_TABLE_5 if name != "dice-random"]
-    yield made("robust-dice", "DiCE", "DiCE is the most robust of the rivals", beside(runs, pairs, "recourse", 100))
-    yield made("far-dice", "DiCE", "DiCE is the farthest away of the rivals", beside(runs, pairs, "undivided", 1))
+    yield made("robust-dice", "DiCE", "DiCE is the most robust of the rivals", ordered(runs, pairs, "recourse", 100))
+    yield made("far-dice", "DiCE", "DiCE is the farthest away of the rivals", ordered(runs, pairs, "undivided", 1))
 
 
 def rising(runs: Runs, steps: Sequence[float], measure: str, form: str) -> Iterator[Check]:
@@ -322,7 +322,7 @@ def always_robust(runs: Runs, steps: Sequence[float]) -> Iterator[Check]:
         yield Check(f"δε = {step:g}", complete(values), f"{values.mean():.1f} %")
 
 
-def beside(runs: Runs, pairs: Sequence[tuple[str, str, str]], measure: str, unit: int) -> Iterator[Check]:
+def ordered(runs: Runs, pairs: Sequence[tuple[str, str, str]], measure: str, unit: int) -> Iterator[Check]:
     """Of each pair (rival, lower, higher) the lower lies below the higher, on the same queries."""
     for rival, lower, higher in pairs:
         if runs.has(ROBUSTNESS_DATA, lower, higher):

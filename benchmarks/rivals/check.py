@@ -1,6 +1,7 @@
-"""A rival tried on a few rows: `python -m benchmarks.rivals.trial dice-random nice-sparsity`, or all of them.
+"""Check rivals on a few rows: `python -m benchmarks.rivals.check dice-random nice-sparsity`, or all of them.
 
-For whoever adds one: is it installed, does it answer, is it valid, how long does it take. The benchmark is elsewhere.
+For adding a rival: whether it is installed, what it finds, whether that is valid, and how long it takes. This is no
+benchmark.
 """
 
 import argparse
@@ -22,30 +23,30 @@ from benchmarks.setting import WANTED, Setting, prepare
 from fasterce import metrics
 
 HERE = Path(__file__).parent.parent
-HEADER = ("system", "venv", "set-up s", "ms each", "asked each", "answers", "valid", "features", "gower_l1", "note")
+HEADER = ("system", "venv", "set-up s", "ms each", "model rows each", "found", "valid", "features", "gower_l1", "note")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rivals.trial", description=__doc__)
-    parser.add_argument("names", nargs="*", help="as in the catalogue, MODULE or MODULE-VARIANT; all if none is named")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rivals.check", description=__doc__)
+    parser.add_argument("names", nargs="*", help="as in the catalogue, MODULE or MODULE-VARIANT; all by default")
     parser.add_argument("--data", default="german_credit")
-    parser.add_argument("--box", default="mlp")
+    parser.add_argument("--model", default="mlp")
     parser.add_argument("--rows", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--immutable", nargs="*", default=[], help="columns that must not change")
     parser.add_argument("--work", type=Path, default=HERE / ".work")
     options = parser.parse_args(arguments)
-    setting = prepare(options.data, options.box, 0)
-    folder = options.work / f"trial-{options.data}-{options.box}"
+    setting = prepare(options.data, options.model, 0)
+    folder = options.work / f"check-{options.data}-{options.model}"
     setting.dump(folder)
     spec = json.loads((folder / "spec.json").read_text())
     (folder / "spec.json").write_text(json.dumps(spec | {"immutable": options.immutable}))
-    wanted = [e for e in catalogue.ENTRIES if not options.names or {e.name, e.module} & set(options.names)]
-    lines = [tried(entry, setting, folder, options) for entry in wanted if options.box in entry.boxes]
+    entries = [e for e in catalogue.ENTRIES if not options.names or {e.name, e.module} & set(options.names)]
+    lines = [check(entry, setting, folder, options) for entry in entries if options.model in entry.models]
     print(table(HEADER, lines))
 
 
-def tried(entry: catalogue.Entry, setting: Setting, folder: Path, options: argparse.Namespace) -> list[str]:
+def check(entry: catalogue.Entry, setting: Setting, folder: Path, options: argparse.Namespace) -> list[str]:
     print(entry.title, file=sys.stderr, flush=True)
     out = folder / entry.name
     for kind in (".json", ".parquet", ".lines"):
@@ -59,16 +60,16 @@ def tried(entry: catalogue.Entry, setting: Setting, folder: Path, options: argpa
     subprocess.run(command, cwd=HERE.parent, env={**dict.fromkeys(THREADS, "1"), **os.environ}, check=False)
     report = json.loads(out.with_suffix(".json").read_text())
     if "failure" in report:
-        return [entry.title, weight(entry.module), *[""] * (len(HEADER) - 3), report["failure"].replace("\n", " ")]
+        return [entry.title, environment_size(entry.module), *[""] * (len(HEADER) - 3), report["failure"].replace("\n", " ")]
     return [
         entry.title,
-        weight(entry.module),
+        environment_size(entry.module),
         *scored(report, pd.read_parquet(out.with_suffix(".parquet")), setting, options),
     ]
 
 
-def weight(module: str) -> str:
-    """What its environment takes of the disk and took to make."""
+def environment_size(module: str) -> str:
+    """Return the size of the environment on disk and the seconds its installation took."""
     folder = HERE / ".venvs" / module
     if not folder.exists():
         return "ours"
@@ -77,26 +78,26 @@ def weight(module: str) -> str:
     return f"{size / 1e6:.0f} MB, {seconds.read_text().strip() if seconds.exists() else '?'} s"
 
 
-def scored(report: dict[str, Any], answers: pd.DataFrame, setting: Setting, options: argparse.Namespace) -> list[str]:
+def scored(report: dict[str, Any], counterfactuals: pd.DataFrame, setting: Setting, options: argparse.Namespace) -> list[str]:
     one = report["passes"][0]
     tried = len(one["seconds"])
     scale = metrics.Scale.of(setting.X_train, setting.schema)
-    answers = answers[setting.X_train.columns].astype(setting.X_train.dtypes.to_dict())
-    before = setting.rows.iloc[answers.index]
-    valid = setting.model.predict(answers) == WANTED if len(answers) else np.zeros(0, bool)
-    valid[list(scale.table.read(answers).problems) if len(answers) else []] = False
-    frozen = [int((answers[name].to_numpy() != before[name].to_numpy()).sum()) for name in options.immutable]
+    counterfactuals = counterfactuals[setting.X_train.columns].astype(setting.X_train.dtypes.to_dict())
+    before = setting.rows.iloc[counterfactuals.index]
+    valid = setting.model.predict(counterfactuals) == WANTED if len(counterfactuals) else np.zeros(0, bool)
+    valid[list(scale.table.read(counterfactuals).problems) if len(counterfactuals) else []] = False
+    frozen = [int((counterfactuals[name].to_numpy() != before[name].to_numpy()).sum()) for name in options.immutable]
     notes = [f"{tried} rows", *report["notes"], *report["errors"][:2]]
     notes += [f"{sum(frozen)} immutable values changed"] if options.immutable else []
     quality = ["", ""]
     if valid.any():
-        changed = metrics.features_changed(scale, before[valid], answers[valid])
-        quality = [f"{changed.mean():.2f}", f"{metrics.gower_l1(scale, before[valid], answers[valid]).mean():.3f}"]
+        changed = metrics.features_changed(scale, before[valid], counterfactuals[valid])
+        quality = [f"{changed.mean():.2f}", f"{metrics.gower_l1(scale, before[valid], counterfactuals[valid]).mean():.3f}"]
     return [
         f"{report['fit']:.1f}",
         f"{1000 * np.mean(one['seconds']):.1f}",
-        f"{one['clock']['rows'] / tried:.0f} in {one['clock']['calls'] / tried:.0f}",
-        f"{answers.index.nunique()}/{tried}",
+        f"{one['usage']['rows'] / tried:.0f} in {one['usage']['calls'] / tried:.0f}",
+        f"{counterfactuals.index.nunique()}/{tried}",
         f"{valid.sum()}/{tried}",
         *quality,
         "; ".join(notes).replace("|", "/").replace("\n", " "),
