@@ -95,6 +95,13 @@ def sigterm_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def progress_bar(console: Console, quiet: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        console=console, disable=quiet, speed_estimate_period=SPEED_PERIOD,
+    )  # fmt: skip
+
+
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="little data, few systems, five minutes")
@@ -212,10 +219,7 @@ class Run:
             parallel.run(command, jobs, self.quiet, update)
 
     def _progress(self) -> Progress:
-        self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-            console=self.console, disable=self.quiet, speed_estimate_period=SPEED_PERIOD,
-        )  # fmt: skip
+        self.progress = progress_bar(self.console, self.quiet)
         self.cells_task = self.progress.add_task("missing cells", total=len(self.planned) - len(self.known_cells()))
         return self.progress
 

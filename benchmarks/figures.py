@@ -9,7 +9,8 @@ import pandas as pd
 from fasterce.viz.canvas import BLUE, GREY, INK, ORANGE, QUIET_BLUE, TRACK, literal, new_figure, plain_axes, put_title
 
 LABEL_SIZE = 8
-SURE = 95.0
+# Percent of queries with a valid counterfactual from which on a point is full.
+COMPLETE = 95.0
 # Offsets of a label from its point, in points, best first; and the width of a letter.
 OFFSETS = ((8, 10), (8, -10), (-8, 10), (-8, -10), (0, 14), (0, -14), (8, -22), (-8, -22))
 LETTER = 5.2
@@ -39,7 +40,7 @@ def pareto(
     """
     panels, methods = list(dict.fromkeys(points["data"])), list(dict.fromkeys(points["title"]))
     figure = new_figure(4.6 * len(panels) + 3.4, max(4.4, 1.2 + 0.21 * len(methods)))
-    *axes, beside = np.atleast_1d(figure.subplots(1, len(panels) + 1, width_ratios=[4.6] * len(panels) + [3.0]))
+    *axes, key_axis = np.atleast_1d(figure.subplots(1, len(panels) + 1, width_ratios=[4.6] * len(panels) + [3.0]))
     for ax, data in zip(axes, panels, strict=True):
         part = points[points["data"] == data].dropna(subset=[x, y])
         _trade_off(ax, part.assign(number=[methods.index(title) + 1 for title in part["title"]]), x, y, better, log)
@@ -47,22 +48,23 @@ def pareto(
         ax.set_xlabel(f"{names[0]} ({better[0]} is better)", color=INK)
         ax.set_ylabel(f"{names[1]} ({better[1]} is better)", color=INK)
     key = "\n".join(f"{number:>2}  {name}" for number, name in enumerate(methods, start=1))
-    beside.text(0.0, 1.0, literal(key), va="top", fontsize=9, color=INK, linespacing=1.4, transform=beside.transAxes)
-    beside.set_axis_off()
+    key_axis.text(0.0, 1.0, literal(key), va="top", fontsize=9, color=INK, linespacing=1.4, transform=key_axis.transAxes)
+    key_axis.set_axis_off()
     put_title(figure, title)
     return figure
 
 
 def _trade_off(ax: Any, part: pd.DataFrame, x: str, y: str, better: tuple[str, str], log: bool) -> None:
-    across, up, sure = part[x].to_numpy(dtype=float), part[y].to_numpy(dtype=float), (part["valid"] >= SURE).to_numpy()
+    across, up = part[x].to_numpy(dtype=float), part[y].to_numpy(dtype=float)
+    complete = (part["valid"] >= COMPLETE).to_numpy()
     signs = [1.0 if side == "low" else -1.0 for side in better]
-    best = np.flatnonzero(sure)[front(signs[0] * across[sure], signs[1] * up[sure])]
+    best = np.flatnonzero(complete)[front(signs[0] * across[complete], signs[1] * up[complete])]
     best = best[np.argsort(across[best], kind="stable")]
     ax.plot(across[best], up[best], color=TRACK, linewidth=2, zorder=1)
     colours = np.where(part["ours"], BLUE, ORANGE)
-    ax.scatter(across, up, s=150, zorder=2, edgecolors=colours, facecolors=np.where(sure, colours, "white"))
+    ax.scatter(across, up, s=150, zorder=2, edgecolors=colours, facecolors=np.where(complete, colours, "white"))
     for k, number in enumerate(part["number"]):
-        ink = "white" if sure[k] else colours[k]
+        ink = "white" if complete[k] else colours[k]
         ax.text(across[k], up[k], f"{number}", ha="center", va="center", fontsize=7, color=ink, zorder=3)
     if log:
         ax.set_xscale("log")
@@ -135,20 +137,20 @@ def _name_points(ax: Any, points: pd.DataFrame) -> None:
     for (x, y), (_, at) in zip(drawn, points.iterrows(), strict=True):
         if at["all_datasets"]:
             width = LETTER * len(at["title"])
-            boxes = {place: _box(x, y, place, width, per_point) for place in OFFSETS}
-            place = min(OFFSETS, key=lambda one: sum(_overlap(boxes[one], other) for other in taken))
-            taken.append(boxes[place])
-            across, up = place
-            label: dict[str, Any] = {"xytext": place, "textcoords": "offset points", "va": "center", "fontsize": 9.5}
+            boxes = {offset: _box(x, y, offset, width, per_point) for offset in OFFSETS}
+            offset = min(OFFSETS, key=lambda one: sum(_overlap(boxes[one], other) for other in taken))
+            taken.append(boxes[offset])
+            across, up = offset
+            label: dict[str, Any] = {"xytext": offset, "textcoords": "offset points", "va": "center", "fontsize": 9.5}
             if abs(up) >= LEADER_DISTANCE:
                 label["arrowprops"] = {"arrowstyle": "-", "color": GREY, "linewidth": 0.8}
             label["ha"] = "center" if across == 0 else "left" if across > 0 else "right"
             ax.annotate(literal(at["title"]), (at["ms"], at["ratio"]), color=INK, zorder=5, **label)
 
 
-def _box(x: float, y: float, place: tuple[int, int], width: float, per_point: float) -> tuple[float, float, float, float]:
+def _box(x: float, y: float, offset: tuple[int, int], width: float, per_point: float) -> tuple[float, float, float, float]:
     """Return left, bottom, right and top of a label, in pixels."""
-    across, up = place
+    across, up = offset
     left = x + per_point * (across - width / 2 if across == 0 else across if across > 0 else across - width)
     middle = y + per_point * up
     return (left, middle - 6 * per_point, left + per_point * width, middle + 6 * per_point)
@@ -171,8 +173,8 @@ def bars(runs: pd.DataFrame, panels: Sequence[tuple[str, str, bool]], methods: S
         ax.set_title(label, loc="left", fontsize=11, color=INK)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    place = axes[-1] if len(panels) < len(axes) else axes[0]
-    place.legend(*axes[0].get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper left")
+    legend_axis = axes[-1] if len(panels) < len(axes) else axes[0]
+    legend_axis.legend(*axes[0].get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper left")
     put_title(figure, title)
     return figure
 
@@ -182,10 +184,9 @@ def _grouped(ax: Any, runs: pd.DataFrame, name: str, datasets: Sequence[str], me
     for k, method in enumerate(methods):
         part = runs[runs["title"] == method].groupby("data")[name]
         mean, deviation = part.mean().reindex(datasets), part.std().reindex(datasets).fillna(0.0)
-        places = np.arange(len(datasets)) + (k - (len(methods) - 1) / 2) * width
-        ax.bar(
-            places, mean, width * 0.9, yerr=deviation, color=PALETTE[k % len(PALETTE)], label=method, ecolor=GREY, capsize=2
-        )
+        positions = np.arange(len(datasets)) + (k - (len(methods) - 1) / 2) * width
+        style = {"color": PALETTE[k % len(PALETTE)], "label": method, "ecolor": GREY, "capsize": 2}
+        ax.bar(positions, mean, width * 0.9, yerr=deviation, **style)
     ax.set_xticks(np.arange(len(datasets)), datasets)
     if log:
         ax.set_yscale("log")
@@ -250,9 +251,9 @@ def heat(shares: pd.DataFrame, title: str) -> Any:
     figure = new_figure(size + 2.2, size)
     ax = figure.subplots()
     ax.imshow(shares.to_numpy(dtype=float), cmap="Blues", vmin=0, vmax=1)
-    places = np.arange(len(shares))
-    ax.set_xticks(places, [literal(name) for name in shares.columns], rotation=40, ha="right")
-    ax.set_yticks(places, [literal(name) for name in shares.index])
+    positions = np.arange(len(shares))
+    ax.set_xticks(positions, [literal(name) for name in shares.columns], rotation=40, ha="right")
+    ax.set_yticks(positions, [literal(name) for name in shares.index])
     for k, j in np.argwhere(np.isfinite(shares.to_numpy(dtype=float))):
         value = shares.iloc[k, j]
         ax.text(j, k, f"{value:.2f}", ha="center", va="center", fontsize=LABEL_SIZE, color="white" if value > 0.6 else INK)

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "serve.md"
 START, END = "<!-- serve -->", "<!-- /serve -->"
 NOT_PUBLISHED = "it gets the figures of a complete run with one worker on a machine without other work (or with --publish)."
-PHASES = ("start", "steady", "overload", "beside", "attack", "kill", "hang", "end", "soak")
+PHASES = ("start", "sustained", "overload", "beside", "attack", "kill", "hang", "end", "soak")
 SERVED_BY = ("fastapi", "uvicorn", "uvloop", "httptools", "pydantic", "SQLAlchemy")
 
 
@@ -83,9 +83,9 @@ def measure(work: Path, effort: phases.Effort, names: Sequence[str], workers: in
         with Server(artifact, work_folder / "records.db", "--workers", str(workers)) as server:
             requests = bodies(rows_file, server)
             server.wait_until_full()
-            if "steady" in names or "overload" in names:
-                found["steady"] = log_done(phases.steady(server, requests, effort), "steady")
-                capacity = max(one["per_second"] for one in found["steady"])
+            if "sustained" in names or "overload" in names:
+                found["sustained"] = log_done(phases.sustained(server, requests, effort), "sustained")
+                capacity = max(one["per_second"] for one in found["sustained"])
             if "overload" in names:
                 found["overload"] = log_done(phases.overload(server, requests, effort, capacity), "overload")
             if "kill" in names:

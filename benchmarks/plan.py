@@ -81,8 +81,8 @@ class Plan:
 
     def fingerprint(self, entry: Entry) -> str:
         """Return the fingerprint of the sources, versions and options that decide what is in a cell of a system."""
-        own = [HERE / "rivals" / f"{entry.module}.{kind}" for kind in ("py", "txt")]
-        sources = [path for path in own if path.exists()] + [HERE / name for name in HARNESS]
+        files = [HERE / "rivals" / f"{entry.module}.{kind}" for kind in ("py", "txt")]
+        sources = [path for path in files if path.exists()] + [HERE / name for name in HARNESS]
         options = self.rows, self.batch, self.train_rows, self.reference_rows, vars(self.limits), package_versions()
         return fingerprint(*options, digest([*sources, *package_sources(entry.ours)]))
 

@@ -93,8 +93,8 @@ def short_table(report: str) -> str:
     if found is None:
         raise SystemExit("The report has no table over all datasets.")
     head, _, *lines = ([part.strip() for part in line.strip("|").split(" | ")] for line in found[0].splitlines())
-    own = {line[0]: [line[head.index(name)] for name in COLUMNS] for line in lines}
-    return as_table(["gower_l1", *COLUMNS.values()], [[name, *own[name]] for name in SHOWN if name in own])
+    by_system = {line[0]: [line[head.index(name)] for name in COLUMNS] for line in lines}
+    return as_table(["gower_l1", *COLUMNS.values()], [[name, *by_system[name]] for name in SHOWN if name in by_system])
 
 
 def paper_block(report: str) -> str:

@@ -62,8 +62,8 @@ class RealismSetting:
     def __post_init__(self) -> None:
         refused = np.flatnonzero(self.case.predictions == 0)[: self.rows]
         self.queries = self.case.rows.iloc[refused].reset_index(drop=True)
-        self.own = self.case.own[refused]
-        self.real = self.case.own[self.case.predictions == 1]
+        self.query_codes = self.case.queries[refused]
+        self.real = self.case.queries[self.case.predictions == 1]
         self.training = self.case.training[self.case.model.predict(self.case.X_train) == 1]
 
     # The interface that NICE's autoencoder needs.
@@ -118,11 +118,11 @@ def _neighbours(points: np.ndarray) -> tuple[NearestNeighbors, float]:
 
 def measure(setting: RealismSetting, codes: np.ndarray) -> dict[str, float]:
     """Return all measures of counterfactuals, one per query."""
-    points, changed = setting.points(codes), codes != setting.own
+    points, changed = setting.points(codes), codes != setting.query_codes
     (near, usual), (seen, usual_seen) = setting.neighbours, setting.training_neighbours
     kept = [np.abs(codes[:, a] - codes[:, b] - codes[:, c]) < EXACT for a, b, c in setting.identities]
     return {
-        "distance": float(setting.case.gower(codes, setting.own).mean()),
+        "distance": float(setting.case.gower(codes, setting.query_codes).mean()),
         "nearest": float(near.kneighbors(points, 1)[0].mean() / usual),
         "nearest5": float(near.kneighbors(points, min(5, len(setting.real)))[0].mean() / usual),
         "nearest_training": float(seen.kneighbors(points, 1)[0].mean() / usual_seen),
@@ -145,9 +145,9 @@ def discriminator_auc(found: np.ndarray, real: np.ndarray, seed: int) -> float:
 
 def droppable(setting: RealismSetting, codes: np.ndarray) -> np.ndarray:
     """Return which counterfactuals keep the target if one of several changes is reverted."""
-    query, feature = np.nonzero((codes != setting.own) & ((codes != setting.own).sum(axis=1) > 1)[:, None])
+    query, feature = np.nonzero((codes != setting.query_codes) & ((codes != setting.query_codes).sum(axis=1) > 1)[:, None])
     fewer = codes[query]
-    fewer[np.arange(len(query)), feature] = setting.own[query, feature]
+    fewer[np.arange(len(query)), feature] = setting.query_codes[query, feature]
     without = setting.case.predict(fewer) == 1
     return np.bincount(query[without], minlength=len(codes)) > 0
 
@@ -155,7 +155,7 @@ def droppable(setting: RealismSetting, codes: np.ndarray) -> np.ndarray:
 def ours(setting: RealismSetting, explainer: FasterCE, distance: str) -> np.ndarray:
     """Return our counterfactuals as codes; the query itself where there is none."""
     found = explainer.explain(setting.queries, "realistic", target=1, distance=distance)
-    codes = setting.own.copy()
+    codes = setting.query_codes.copy()
     if len(found.counterfactuals):
         codes[found.to_frame()["query"].to_numpy()] = setting.case.codes(found.counterfactuals)
     return codes
@@ -180,7 +180,7 @@ def nice(setting: RealismSetting) -> np.ndarray:
         justified_cf=True,
         auto_encoder=rival.ReconstructionError(setting, codes),
     )
-    return np.concatenate([system.explain(row[None], target_class=[1]) for row in setting.own])
+    return np.concatenate([system.explain(row[None], target_class=[1]) for row in setting.query_codes])
 
 
 def probabilities(case: cases.Case, codes: np.ndarray) -> np.ndarray:
@@ -223,8 +223,8 @@ def cell(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure all systems on one dataset and model."""
     size = min(options.train_rows, int(0.6 * len(tables.load(data).X)))
     setting = RealismSetting(cases.make(data, model, size), options.rows)
-    found: dict[str, Any] = {"data": data, "model": model, "queries": len(setting.own), "real": len(setting.real)}
-    if min(len(setting.own), len(setting.real)) < options.least:
+    found: dict[str, Any] = {"data": data, "model": model, "queries": len(setting.query_codes), "real": len(setting.real)}
+    if min(len(setting.query_codes), len(setting.real)) < options.least:
         return found | {"error": "too few rows"}
     explainer = FasterCE(setting.case.model, setting.case.schema, progress=False).fit(setting.case.X_train)
     explain: dict[str, Callable[[], np.ndarray]] = {

@@ -89,21 +89,22 @@ def table(found: Sequence[Cell], seed: int = 0) -> pd.DataFrame:
     """
     lines = {}
     for method in dict.fromkeys(cell.method for cell in found):
-        own = [cell for cell in found if cell.method == method]
-        lines[method] = _line(own, np.random.default_rng(seed))
+        part = [cell for cell in found if cell.method == method]
+        lines[method] = _line(part, np.random.default_rng(seed))
     return pd.DataFrame.from_dict(lines, orient="index")
 
 
-def _line(own: Sequence[Cell], generator: np.random.Generator) -> dict[str, float]:
-    ratios, milliseconds = np.array([cell.ratio for cell in own]), np.array([cell.milliseconds for cell in own])
-    means = np.exp(np.mean([np.log(cell.resampled(generator)) for cell in own], axis=0))
-    distance, reference = (np.concatenate([getattr(cell, name) for cell in own]) for name in ("distance", "reference"))
+def _line(part: Sequence[Cell], generator: np.random.Generator) -> dict[str, float]:
+    ratios = np.array([cell.ratio for cell in part])
+    milliseconds = np.array([cell.milliseconds for cell in part])
+    means = np.exp(np.mean([np.log(cell.resampled(generator)) for cell in part], axis=0))
+    distance, reference = (np.concatenate([getattr(cell, name) for cell in part]) for name in ("distance", "reference"))
     (low, high), (least, most) = np.quantile(means, LEVELS), np.quantile(ratios, SPREAD)
-    to_optimum = np.array([known for cell in own if np.isfinite(known := cell.ratio_to_optimum)])
+    to_optimum = np.array([known for cell in part if np.isfinite(known := cell.ratio_to_optimum)])
     ms_least, ms_most = np.quantile(milliseconds, SPREAD)
-    queries = sum(cell.queries for cell in own)
+    queries = sum(cell.queries for cell in part)
     return {
-        "cells": len(own),
+        "cells": len(part),
         "queries": queries,
         "valid": 100 * len(distance) / queries,
         "ratio": float(np.exp(np.log(ratios).mean())),

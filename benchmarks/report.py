@@ -236,7 +236,7 @@ def near_and_fast_tables(results: Results) -> Iterator[Grid]:
         rows = [
             [
                 results.title(method),
-                *(near_and_fast(own.get_group(method)) if method in own.groups else "" for own in models.values()),
+                *(near_and_fast(runs.get_group(method)) if method in runs.groups else "" for runs in models.values()),
             ]
             for method in results.part(task="free", data=name)["method"].unique()
         ]
@@ -300,8 +300,8 @@ def main_table(results: Results, data: str, model: str, task: str, columns: Sequ
     known = about[(about["data"] == data) & (about["model"] == model) & (about["task"] == task)]
     rows = []
     for method, group in runs.groupby("method", sort=False):
-        own = lines[lines["method"] == method]
-        cells = {name: cell(name, group, own, known[known["method"] == method]) for name in columns}
+        method_lines = lines[lines["method"] == method]
+        cells = {name: cell(name, group, method_lines, known[known["method"] == method]) for name in columns}
         rows.append([results.title(str(method)), *cells.values()])
     return Grid(["system", *(HEADER.get(name, name) for name in columns)], rows)
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from benchmarks import measuring
-from benchmarks.bench import sigterm_as_interrupt
+from benchmarks.bench import progress_bar, sigterm_as_interrupt
 from benchmarks.paper import report
 from benchmarks.paper.plan import PARTS, RIVALS, PaperPlan
 from benchmarks.paper.run import PaperRun
@@ -41,10 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     plan = plan_of(options)
     console = Console(stderr=True)
     quiet = options.no_progress or not console.is_terminal
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-        console=console, disable=quiet, speed_estimate_period=1e6,
-    )  # fmt: skip
+    progress = progress_bar(console, quiet)
     task = progress.add_task("", total=0)
 
     def announce(text: str) -> None:

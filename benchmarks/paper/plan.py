@@ -131,6 +131,6 @@ def sources(rival: str) -> str:
     files = [HERE / name for name in HARNESS]
     files += [HERE / "paper" / f"{name}.py" for name in ("networks", "ours", "run", "reexplain", "ablation", "examples")]
     if rival:
-        own = [HERE / "rivals" / f"{find(rival).module}.{kind}" for kind in ("py", "txt")]
-        files += [path for path in own if path.exists()]
+        own_files = [HERE / "rivals" / f"{find(rival).module}.{kind}" for kind in ("py", "txt")]
+        files += [path for path in own_files if path.exists()]
     return digest([*files, *package_sources(not rival)])

@@ -202,9 +202,9 @@ def comparison(tables: Tables) -> Iterator[Block]:
 
 
 def run_line(title: str, runs: pd.DataFrame) -> list[str]:
-    own = runs[runs["title"] == title]
-    counts = f"{len(own)}", f"{int(own['tried'].sum()):,}"
-    return [title, *counts, *(plus_minus(own[name], form) for name, (_, form) in MEASURES.items())]
+    part = runs[runs["title"] == title]
+    counts = f"{len(part)}", f"{int(part['tried'].sum()):,}"
+    return [title, *counts, *(plus_minus(part[name], form) for name, (_, form) in MEASURES.items())]
 
 
 def by_target(runs: pd.DataFrame, titles: Sequence[str]) -> Grid:
@@ -213,8 +213,8 @@ def by_target(runs: pd.DataFrame, titles: Sequence[str]) -> Grid:
     for title in titles:
         line = [title]
         for data, target in columns:
-            own = runs[(runs["title"] == title) & (runs["data"] == data) & (runs["task"] == target)]
-            line.append(f"{own['valid'].mean():.0f} / {own['undivided'].mean():.2f}" if len(own) else "")
+            part = runs[(runs["title"] == title) & (runs["data"] == data) & (runs["task"] == target)]
+            line.append(f"{part['valid'].mean():.0f} / {part['undivided'].mean():.2f}" if len(part) else "")
         rows.append(line)
     return Grid(["method", *(f"{data}, {target}" for data, target in columns)], rows)
 
@@ -229,11 +229,11 @@ def total_time(tables: Tables) -> Iterator[Block]:
     yield Picture("paper-total-time", figures.total_time(mean, titles), "Seconds in all over the number of queries")
     rows = []
     for title in titles:
-        own = mean[mean["title"] == title].set_index("data")
+        part = mean[mean["title"] == title].set_index("data")
         cells = []
         for data in tables.datasets:
-            known = data in own.index
-            totals = [own.loc[data, "setup"] + n * own.loc[data, "each"] for n in (1, 100, 10_000)] if known else []
+            known = data in part.index
+            totals = [part.loc[data, "setup"] + n * part.loc[data, "each"] for n in (1, 100, 10_000)] if known else []
             cells.append(" / ".join(f"{total:,.1f}" for total in totals))
         rows.append([title, *cells])
     yield Text("Seconds for 1 / 100 / 10,000 queries.")
@@ -280,13 +280,21 @@ def robust_titles() -> dict[str, str]:
 
 
 def robust_line(name: str, title: str, runs: pd.DataFrame) -> list[str]:
-    own = runs[runs["method"] == name]
+    part = runs[runs["method"] == name]
     printed = PRINTED.get(name)
     robust, near = ("–", "–") if printed is None else (
         f"{printed[0]:.2f} ± {printed[1]:.2f}", f"{printed[2]:.2f} ± {printed[3]:.2f}"
     )  # fmt: skip
-    ours = [plus_minus(own[column], "{:.1f}") for column in ("recourse", "recourse_large")]
-    return [title, ours[0], robust, ours[1], plus_minus(own["undivided"], "{:.2f}"), near, plus_minus(own["valid"], "{:.0f}")]
+    ours = [plus_minus(part[column], "{:.1f}") for column in ("recourse", "recourse_large")]
+    return [
+        title,
+        ours[0],
+        robust,
+        ours[1],
+        plus_minus(part["undivided"], "{:.2f}"),
+        near,
+        plus_minus(part["valid"], "{:.0f}"),
+    ]
 
 
 def reexplained_blocks(runs: pd.DataFrame) -> Iterator[Block]:

@@ -6,7 +6,6 @@ benchmark.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import venvs
-from benchmarks.measuring import THREADS, table
+from benchmarks.measuring import table
 from benchmarks.rivals import catalogue
+from benchmarks.runner import environment
 from benchmarks.setting import WANTED, Setting, prepare
 from fasterce import metrics
 
@@ -57,7 +57,7 @@ def check(entry: catalogue.Entry, setting: Setting, folder: Path, options: argpa
         return [entry.title, *[""] * (len(HEADER) - 2), f"cannot be installed: {error}"]
     limits = ("--rows", str(options.rows), "--seconds", str(options.seconds))
     command = [python, "-m", "benchmarks.rivals.run", entry.module, entry.variant, str(folder), str(out), *limits]
-    subprocess.run(command, cwd=HERE.parent, env={**dict.fromkeys(THREADS, "1"), **os.environ}, check=False)
+    subprocess.run(command, cwd=HERE.parent, env=environment(), check=False)
     report = json.loads(out.with_suffix(".json").read_text())
     if "failure" in report:
         return [entry.title, environment_size(entry.module), *[""] * (len(HEADER) - 3), report["failure"].replace("\n", " ")]

@@ -26,7 +26,7 @@ class Rival:
     def explain(self, row: pd.DataFrame) -> pd.DataFrame | None:
         case, query = self.case, self.problem.rows.index.get_loc(row.index[0])
         found = self.closest.table(self.closest.explain(row))
-        known = None if found is None else float(case.gower(case.codes(found), case.own[query])[0])
+        known = None if found is None else float(case.gower(case.codes(found), case.queries[query])[0])
         optimum = milp.nearest(case, self.network, query, known, SECONDS_PER_ROW)
         self.proven = optimum.proven
         self.proofs[int(self.proven)] += 1

@@ -61,17 +61,17 @@ def starts(artifact: Path, folder: Path, times: int) -> dict[str, Any]:
             seconds.append(server.starting)
             server.wait_until_full()
             pss.append(server.footprint()["pss_mb"])
-            code, took = server.stop()
-            ended.append({"code": code, "seconds": took})
+            code, stopping = server.stop()
+            ended.append({"code": code, "seconds": stopping})
     return {"seconds": seconds, "pss_mb": pss, "ended": ended}
 
 
-def steady(server: Server, requests: Sequence[str], effort: Effort) -> list[dict[str, Any]]:
+def sustained(server: Server, requests: Sequence[str], effort: Effort) -> list[dict[str, Any]]:
     """Run some clients, each sending the next request when the last one is answered."""
-    return [steady_run(server, requests, effort, clients) for clients in CLIENTS for _ in range(effort.repeats)]
+    return [sustained_run(server, requests, effort, clients) for clients in CLIENTS for _ in range(effort.repeats)]
 
 
-def steady_run(server: Server, requests: Sequence[str], effort: Effort, clients: int) -> dict[str, Any]:
+def sustained_run(server: Server, requests: Sequence[str], effort: Effort, clients: int) -> dict[str, Any]:
     """Return one run, with the processor time of the server per request, the warm-up included."""
     found, before, batches = {"clients": clients, "load": load()}, server.processor_ms(), server.batch_rows()
     log = driven(server, requests, effort, clients=clients)
@@ -159,8 +159,8 @@ def _killed(server: Server, requests: Sequence[str], effort: Effort, most: int |
     sleep(0.1)
     full = server.wait_until_full() + 0.1
     log = log_of(clients)
-    answered = sorted(line[1] for line in log["lines"] if line[2] == 200)
-    gaps = [later - sooner for sooner, later in pairwise(answered)]
+    times = sorted(line[1] for line in log["lines"] if line[2] == 200)
+    gaps = [later - sooner for sooner, later in pairwise(times)]
     return {**summary(log), "full_after": full, "longest_gap": max(gaps)}
 
 
@@ -193,10 +193,10 @@ def ended(server: Server, requests: Sequence[str], effort: Effort) -> dict[str, 
     clients = drive(server, requests, effort.seconds / 2, clients=USUAL)
     sleep(effort.seconds / 4)
     began = perf_counter()
-    code, took = server.stop()
+    code, stopping = server.stop()
     log = log_of(clients)
     before = [line for line in log["lines"] if log["start"] + line[0] < began]
-    return {"code": code, "seconds": took, "before": statuses({"lines": before}), "statuses": statuses(log)}
+    return {"code": code, "seconds": stopping, "before": statuses({"lines": before}), "statuses": statuses(log)}
 
 
 def soak(server: Server, requests: Sequence[str], effort: Effort) -> dict[str, Any]:
@@ -225,14 +225,14 @@ def driven(server: Server, requests: Sequence[str], effort: Effort, **plan: Any)
 def summary(log: dict[str, Any], warm_up: float = 0.0) -> dict[str, Any]:
     """Return rates, times and statuses of the requests after the warm-up."""
     counted_lines = [line for line in log["lines"] if line[0] >= warm_up]
-    good = [line for line in counted_lines if line[2] == 200]
+    successful = [line for line in counted_lines if line[2] == 200]
     busy = [line for line in counted_lines if line[2] == 429]
     end = max((line[1] for line in counted_lines), default=warm_up)
     return {
         "requests": len(counted_lines),
         "statuses": statuses({"lines": counted_lines}),
-        "per_second": len(good) / (end - warm_up) if good else 0.0,
-        "ms": percentiles([1e3 * (line[1] - line[0]) for line in good]),
+        "per_second": len(successful) / (end - warm_up) if successful else 0.0,
+        "ms": percentiles([1e3 * (line[1] - line[0]) for line in successful]),
         "busy_ms": percentiles([1e3 * (line[1] - line[0]) for line in busy]),
         "busy_share": len(busy) / max(len(counted_lines), 1),
         "busy_with_retry_after": sum(line[3] for line in busy),

@@ -30,7 +30,7 @@ def markdown(run: Numbers) -> str:
         parts.append(BUSY)
     for name, write in (
         ("start", starting),
-        ("steady", steady),
+        ("sustained", sustained),
         ("overload", overload),
         ("beside", beside),
         ("attack", attacked),
@@ -59,7 +59,7 @@ def starting(found: Numbers) -> str:
     )
 
 
-def steady(found: Sequence[Numbers]) -> str:
+def sustained(found: Sequence[Numbers]) -> str:
     lines = []
     for clients in sorted({one["clients"] for one in found}):
         runs = [one for one in found if one["clients"] == clients]
@@ -71,7 +71,7 @@ def steady(found: Sequence[Numbers]) -> str:
         lines.append([str(clients), rate, *times, str(others), batch, *used])
     header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not answered", "rows per call"]
     header += ["front ms", "workers ms"]
-    return f"## Steady\n\nThe last two columns are processor time per request.\n\n{table(header, lines)}"
+    return f"## Sustained load\n\nThe last two columns are processor time per request.\n\n{table(header, lines)}"
 
 
 def overload(found: Numbers) -> str:
@@ -180,7 +180,7 @@ def for_page(run: Numbers) -> str:
         f"{counted(end['before'])}.",
     }
     date = f"Measured on {run['time'][:10]} with {run['facts']['cores']} cores."
-    return "\n\n".join([date, _rates(run["steady"]), "\n".join(f"- **{name}:** {text}" for name, text in parts.items())])
+    return "\n\n".join([date, _rates(run["sustained"]), "\n".join(f"- **{name}:** {text}" for name, text in parts.items())])
 
 
 def _rates(found: Sequence[Numbers]) -> str:

@@ -38,7 +38,7 @@ def singles(
     case: Case, queries: np.ndarray, budget: int, within: float | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return every single change that reaches the target, of at most about `budget` tried: query, feature and new value."""
-    own = case.own
+    own = case.queries
     most = max(8, budget // max(1, len(queries) * int(case.numeric.sum())))
     query, feature, value = [], [], []
     for i in queries:
@@ -54,7 +54,7 @@ def singles(
 
 def pairs(case: Case, query: int, budget: int) -> set[frozenset[int]]:
     """Return the pairs of features with a change of both that reaches the target while neither change alone does."""
-    own, width = case.own[query], case.own.shape[1]
+    own, width = case.queries[query], case.queries.shape[1]
     couples = list(combinations(range(width), 2))
     most = max(3, int(np.sqrt(budget / max(1, len(couples)))))
     options = [values(case, j, own[j], most) for j in range(width)]
@@ -79,7 +79,7 @@ def _reaching(case: Case, query: np.ndarray, feature: np.ndarray, value: np.ndar
     hits = np.zeros(len(query), dtype=bool)
     for start in range(0, len(query), CHUNK):
         some = slice(start, start + CHUNK)
-        codes = case.own[query[some]]
+        codes = case.queries[query[some]]
         np.put_along_axis(codes, feature[some], value[some], axis=1)
         hits[some] = case.reached(codes, query[some])
     return hits

@@ -122,7 +122,7 @@ class Case:
         return self.codes(self.X_train)
 
     @cached_property
-    def own(self) -> np.ndarray:
+    def queries(self) -> np.ndarray:
         """The rows to explain as codes."""
         return self.codes(self.rows)
 

@@ -106,7 +106,7 @@ def measure(case: Case, explainer: FasterCE, count: int, distance: str = "gower"
 def _invalid(case: Case, calls: list[Found]) -> dict[str, int]:
     """Counterfactuals that miss the target or have a value the schema does not allow; must be 0."""
     missed = sum(int((~case.reached(call.codes, call.query)).sum()) for call in calls)
-    outside = sum(int((~case.allowed(call.codes, case.own[call.query])).sum()) for call in calls)
+    outside = sum(int((~case.allowed(call.codes, case.queries[call.query])).sum()) for call in calls)
     return {"invalid": missed, "not_allowed": outside}
 
 
@@ -154,7 +154,7 @@ def _beaten_by_single(
     missed = there & (sparse.first(sparse.changes) > 1)
     found = {"sparse_single_missed": int(missed.sum())}
     if distance == "gower":
-        change = np.abs(value - case.own[query, feature]) / case.span[feature]
+        change = np.abs(value - case.queries[query, feature]) / case.span[feature]
         least = np.full(len(there), np.inf)
         np.minimum.at(least, query, np.where(case.numeric[feature], change, 1.0))
         found["beaten_by_single"] = int(_smaller(least, closest.first(closest.distance)).sum())
@@ -163,7 +163,7 @@ def _beaten_by_single(
 
 def _minimal(case: Case, call: Found, name: str) -> dict[str, int]:
     """Guarantee (b): reverting a change, or moving a number one step back, loses the target."""
-    own = case.own[call.query]
+    own = case.queries[call.query]
     changed = call.codes != own
     which, feature = np.nonzero(changed)
     before, after, scale = own[which, feature], call.codes[which, feature], case.scale[feature]
@@ -193,7 +193,7 @@ def _short(case: Case, several: Found, single: tuple[np.ndarray, np.ndarray, np.
     short = np.flatnonzero((count < WANTED) & np.isin(several.status, ["found", "none_found"]))
     by_single, by_pair = 0, 0
     for k, i in enumerate(short):
-        returned = [frozenset(np.flatnonzero(codes != case.own[i])) for codes in several.codes[several.query == i]]
+        returned = [frozenset(np.flatnonzero(codes != case.queries[i])) for codes in several.codes[several.query == i]]
         alone = {frozenset([int(j)]) for j in single[1][single[0] == i]}
         if alone - set(returned):
             by_single += 1

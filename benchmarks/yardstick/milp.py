@@ -232,7 +232,7 @@ def nearest(case: Case, network: Network, query: int, known: float | None, secon
     seconds : float
         Time limit per program.
     """
-    own = case.own[query]
+    own = case.queries[query]
     budget = len(own) * 2.0 if known is None else known * (1 + SLACK)
     up, bound = _wanted(case, network, query)
     for margin in MARGINS:
@@ -256,7 +256,7 @@ def _wanted(case: Case, network: Network, query: int) -> tuple[bool, float]:
     """Return whether the output must be above (or below) a bound, and the bound."""
     if case.low is not None:
         return True, case.low
-    return network.output(case.own[query]) <= 0, 0.0
+    return network.output(case.queries[query]) <= 0, 0.0
 
 
 @dataclass

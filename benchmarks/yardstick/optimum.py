@@ -37,7 +37,7 @@ def measure(
     """Compare the first `count` rows; exact search may take `seconds` in all."""
     result = explainer.explain(case.rows.iloc[:count], target=case.target, distance="gower", diagnose=False)
     closest = Found.of(case, result)
-    own = case.own[closest.query]
+    own = case.queries[closest.query]
     distance = np.full(len(closest.status), np.inf)
     valid = case.reached(closest.codes, closest.query) & case.allowed(closest.codes, own)
     distance[closest.query[valid]] = case.gower(closest.codes, own)[valid]
@@ -90,7 +90,7 @@ def fingerprint(case: Case) -> str:
     """Return a digest of the rows, the schema and what the model predicts."""
     digest = hashlib.sha256(json.dumps([VERSION, case.schema.to_dict(), case.low], default=str).encode())
     outputs = getattr(case.model, "predict_proba", case.model.predict)(case.X_train)
-    for array in (case.own, case.training, np.round(outputs, 6)):
+    for array in (case.queries, case.training, np.round(outputs, 6)):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:12]
 
@@ -119,4 +119,4 @@ def _by_milp(
 def _value(case: Case, query: int, optimum: Optimum, otherwise: float) -> float | None:
     if not optimum.proven:
         return None
-    return otherwise if optimum.codes is None else float(case.gower(optimum.codes, case.own[query]))
+    return otherwise if optimum.codes is None else float(case.gower(optimum.codes, case.queries[query]))

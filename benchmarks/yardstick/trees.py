@@ -57,7 +57,7 @@ def _write_model(estimator: Any, folder: Path) -> Path:
 
 def _problem(case: Case, queries: np.ndarray) -> dict[str, Any]:
     numeric = np.flatnonzero(case.numeric)
-    own, scale = case.own[queries][:, numeric], case.scale[numeric]
+    own, scale = case.queries[queries][:, numeric], case.scale[numeric]
     steps = own * scale
     whole = np.round(steps)
     steps = np.where(np.abs(steps - whole) <= 1e-6, whole, steps)
@@ -99,7 +99,7 @@ def _optimum(case: Case, query: int, line: dict[str, Any]) -> Optimum:
     proven = line["proof"] in PROVEN
     if line["values"] is None:
         return Optimum(None, proven)
-    numeric, own, values = np.flatnonzero(case.numeric), case.own[query], np.array(line["values"])
+    numeric, own, values = np.flatnonzero(case.numeric), case.queries[query], np.array(line["values"])
     codes, steps, scale = own.copy(), values[: len(numeric)], case.scale[numeric]
     codes[numeric] = np.where(np.abs(steps - own[numeric] * scale) <= 1e-6, own[numeric], np.round(steps) / scale)
     start = len(numeric)

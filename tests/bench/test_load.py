@@ -84,7 +84,7 @@ def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace
         "time": "2026-11-18T00:00:00+00:00",
         "facts": {"cores": 2},
         "start": {"seconds": [1.5], "pss_mb": [360.0]},
-        "steady": [run, run | {"clients": 64, "per_second": 1000.0}],
+        "sustained": [run, run | {"clients": 64, "per_second": 1000.0}],
         "overload": run | {"rate": 4000.0, "busy_ms": times, "health_ms": times},
         "beside": [pair],
         "attack": [pair],

@@ -16,8 +16,8 @@ def setting() -> realism.RealismSetting:
 
 
 def test_queries_are_refused_and_real_rows_accepted(setting: realism.RealismSetting) -> None:
-    assert len(setting.own) == 12
-    assert (setting.case.predict(setting.own) == 0).all()
+    assert len(setting.query_codes) == 12
+    assert (setting.case.predict(setting.query_codes) == 0).all()
     assert (setting.case.predict(setting.real) == 1).all()
 
 
@@ -28,11 +28,11 @@ def test_a_training_row_is_a_copy_and_its_changes_are_not_all_needed(setting: re
     assert found["nearest"] > 0
     assert found["changes"] > 5
     assert found["droppable"] == 1
-    assert found["distance"] == pytest.approx(setting.case.gower(copied, setting.own).mean())
+    assert found["distance"] == pytest.approx(setting.case.gower(copied, setting.query_codes).mean())
 
 
 def test_points_have_the_gower_distance(setting: realism.RealismSetting) -> None:
-    first, second = setting.own[:6], setting.own[6:]
+    first, second = setting.query_codes[:6], setting.query_codes[6:]
     apart = np.abs(setting.points(first) - setting.points(second)).sum(axis=1)
     np.testing.assert_allclose(apart, setting.case.gower(first, second))
 

@@ -56,7 +56,7 @@ def case(estimator: Any, low: float | None = None) -> Case:
 
 def least_distance(made: Case, query: int) -> float:
     """The distance of the nearest row that reaches the target, of all rows."""
-    own = made.own[query]
+    own = made.queries[query]
     candidates = np.concatenate([np.where(kept, own, EVERY) for kept in product((False, True), repeat=3)])
     hits = made.reached(candidates, np.full(len(candidates), query))
     return float(made.gower(candidates[hits], own).min()) if hits.any() else np.inf
@@ -85,13 +85,13 @@ def test_the_program_finds_the_nearest_of_all_rows(name: str) -> None:
         found = milp.nearest(made, network, query, None, 20)
         assert found.proven
         assert found.codes is not None
-        assert made.allowed(found.codes, made.own[query])
-        assert made.gower(found.codes, made.own[query]) == pytest.approx(expected)
+        assert made.allowed(found.codes, made.queries[query])
+        assert made.gower(found.codes, made.queries[query]) == pytest.approx(expected)
         # With a counterfactual known, here the nearest and a farther one, the bounds are tighter and the result the same.
         for known in (expected, 1.3 * expected):
             again = milp.nearest(made, network, query, known, 20)
             assert again.codes is not None
-            assert made.gower(again.codes, made.own[query]) == pytest.approx(expected)
+            assert made.gower(again.codes, made.queries[query]) == pytest.approx(expected)
 
 
 def test_nothing_nearer_than_the_optimum_is_proven() -> None:
@@ -104,7 +104,7 @@ def test_nothing_nearer_than_the_optimum_is_proven() -> None:
 def test_a_network_read_from_a_pipeline_gives_its_predictions() -> None:
     made = network_world("two layers")
     network = milp.Network.of(made)
-    odds = [network.output(own) for own in made.own[:50]]
+    odds = [network.output(own) for own in made.queries[:50]]
     assert 1 / (1 + np.exp(-np.array(odds))) == pytest.approx(made.model.predict_proba(made.rows.iloc[:50])[:, 1])
 
 
@@ -116,7 +116,7 @@ def test_treecf_finds_the_nearest_of_all_rows() -> None:
     for query, result in found.items():
         assert result.proven
         assert result.codes is not None
-        assert made.gower(result.codes, made.own[query]) == pytest.approx(least_distance(made, query))
+        assert made.gower(result.codes, made.queries[query]) == pytest.approx(least_distance(made, query))
 
 
 def test_distances_are_compared_with_proven_optima_only() -> None:
