@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "serve.md"
 START, END = "<!-- serve -->", "<!-- /serve -->"
 NOT_PUBLISHED = "it gets the figures of a complete run with one worker on a machine without other work (or with --publish)."
-PHASES = ("start", "sustained", "overload", "beside", "attack", "kill", "hang", "end", "soak")
+PHASES = ("start", "sustained", "overload", "mixed", "attack", "kill", "hang", "end", "soak")
 SERVED_BY = ("fastapi", "uvicorn", "uvloop", "httptools", "pydantic", "SQLAlchemy")
 
 
@@ -94,8 +94,8 @@ def measure(work: Path, effort: phases.Effort, names: Sequence[str], workers: in
                 found["soak"] = log_done(phases.soak(server, requests, effort), "soak")
             if "end" in names:
                 found["end"] = log_done(phases.ended(server, requests, effort), "end")
-        if "beside" in names:
-            found["beside"] = log_done(phases.beside(artifact, rows_file, work_folder, effort), "beside")
+        if "mixed" in names:
+            found["mixed"] = log_done(phases.mixed(artifact, rows_file, work_folder, effort), "mixed")
         if "attack" in names:
             found["attack"] = log_done(phases.attacked(artifact, rows_file, work_folder, effort), "attack")
         if "hang" in names:

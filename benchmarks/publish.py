@@ -33,6 +33,7 @@ ABOUT_ABLATION = (
     "With random numbers in place of the autoencoder, hyperplanes and prototypes, this share of counterfactuals is the "
     "same; in brackets that of counterfactuals with four changes or more:"
 )
+# Titles as in the committed report.
 SHOWN = (
     "fasterce closest",
     "fasterce closest, not compiled",

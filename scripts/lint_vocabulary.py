@@ -1,7 +1,7 @@
 """Lint names and phrases the project has retired (part of `make lint`), and measure the code (`--measure`).
 
-Identifiers in `src` and `benchmarks` are split into words and compared with RETIRED_WORDS; docstrings, comments, messages, pages
-and docs are searched for RETIRED_PHRASES.
+Identifiers in `src` and `benchmarks` are split into words and compared with RETIRED_WORDS; docstrings, comments, messages,
+pages and docs are searched for RETIRED_PHRASES.
 """
 
 import argparse

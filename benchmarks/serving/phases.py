@@ -19,7 +19,7 @@ from fasterce.serve.keys import SCOPES, new_key
 CLIENTS = (1, 8, 64)
 USUAL = 8
 OVERLOAD = 4
-# Rows and options of the large requests beside which single rows are timed.
+# Rows and options of the large requests that are sent while single rows are timed.
 LARGE_ROWS = 256
 LARGE: dict[str, dict[str, Any]] = {
     "default": {},
@@ -99,12 +99,12 @@ def overload(server: Server, requests: Sequence[str], effort: Effort, capacity: 
     }
 
 
-def beside(artifact: Path, rows_file: Path, folder: Path, effort: Effort) -> list[dict[str, Any]]:
-    """Run the usual load of single rows in turns alone and beside one client with large requests; each has a key."""
+def mixed(artifact: Path, rows_file: Path, folder: Path, effort: Effort) -> list[dict[str, Any]]:
+    """Run the usual load of single rows in turns alone and with one client of large requests; each has a key."""
     tokens = [new_key(folder / "keys.json", f"client {k}", SCOPES) for k in range(USUAL + 1)]
     singles: dict[str, Any] = {"clients": USUAL, "tokens": tokens[:USUAL]}
     found = []
-    with Server(artifact, folder / "beside.db", "--keys", str(folder / "keys.json"), token=tokens[-1]) as server:
+    with Server(artifact, folder / "mixed.db", "--keys", str(folder / "keys.json"), token=tokens[-1]) as server:
         requests = bodies(rows_file, server)
         server.wait_until_full()
         rows = [json.loads(body)["rows"][0] for body in requests]
@@ -118,12 +118,12 @@ def beside(artifact: Path, rows_file: Path, folder: Path, effort: Effort) -> lis
                 )
                 sleep(HEAD_START)
                 together = summary(driven(server, requests, effort, **singles), effort.warm_up)
-                found.append({"large": name, "alone": alone, "beside": together, "large_statuses": statuses(log_of(heavy))})
+                found.append({"large": name, "alone": alone, "together": together, "large_statuses": statuses(log_of(heavy))})
     return found
 
 
 def attacked(artifact: Path, rows_file: Path, folder: Path, effort: Effort) -> list[dict[str, Any]]:
-    """Run the usual load of clients with keys in turns alone and beside anonymous connections."""
+    """Run the usual load of clients with keys in turns alone and with anonymous connections."""
     tokens = [new_key(folder / "attacked.json", f"client {k}", SCOPES) for k in range(USUAL)]
     usual: dict[str, Any] = {"clients": USUAL, "tokens": tokens}
     found = []
@@ -138,7 +138,7 @@ def attacked(artifact: Path, rows_file: Path, folder: Path, effort: Effort) -> l
                 )
                 sleep(HEAD_START)
                 together = summary(driven(server, requests, effort, **usual), effort.warm_up)
-                found.append({"path": path, "alone": alone, "beside": together, "anonymous": statuses(log_of(anonymous))})
+                found.append({"path": path, "alone": alone, "together": together, "anonymous": statuses(log_of(anonymous))})
     return found
 
 

@@ -8,7 +8,7 @@ from benchmarks.serving.phases import ANONYMOUS_CONNECTIONS
 
 Numbers = dict[str, Any]
 HEAD = "# The service under load, faults and time (`make bench-serve`)"
-HOW = """One server (`fasterce serve --workers {workers}`, records in SQLite and durable before each answer), German Credit
+HOW = """One server (`fasterce serve --workers {workers}`, records in SQLite and durable before each response), German Credit
 with 20 columns and an MLP as ONNX in the artifact, one row per request, each client with different rows. The clients
 are a process on the same machine, so the server has less processor time. Medians, in brackets lowest and highest, of
 {repeats} runs of {seconds:.0f} s after {warm_up:.0f} s that are not counted."""
@@ -32,7 +32,7 @@ def markdown(run: Numbers) -> str:
         ("start", starting),
         ("sustained", sustained),
         ("overload", overload),
-        ("beside", beside),
+        ("mixed", mixed),
         ("attack", attacked),
         ("kill", killed),
         ("hang", hung),
@@ -69,7 +69,7 @@ def sustained(found: Sequence[Numbers]) -> str:
         batch = spread([one.get("batch_rows", float("nan")) for one in runs], "{:.0f}")
         used = [spread([one.get(name, float("nan")) for one in runs]) for name in ("front_ms", "workers_ms")]
         lines.append([str(clients), rate, *times, str(others), batch, *used])
-    header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not answered", "rows per call"]
+    header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not served", "rows per call"]
     header += ["front ms", "workers ms"]
     return f"## Sustained load\n\nThe last two columns are processor time per request.\n\n{table(header, lines)}"
 
@@ -89,28 +89,28 @@ def overload(found: Numbers) -> str:
     return f"## Four times its capacity ({found['rate']:.0f} requests/s)\n\n{table(['', ''], lines)}"
 
 
-def beside(found: Sequence[Numbers]) -> str:
+def mixed(found: Sequence[Numbers]) -> str:
     lines = []
     for name in dict.fromkeys(one["large"] for one in found):
         runs = [one for one in found if one["large"] == name]
-        p99 = [spread([one[who]["ms"]["p99"] for one in runs], "{:.0f}") for who in ("alone", "beside")]
-        ratios = spread([one["beside"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in runs], "{:.1f}")
-        kept = spread([one["beside"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
-        others = sum(count for one in runs for status, count in one["beside"]["statuses"].items() if status != "200")
+        p99 = [spread([one[who]["ms"]["p99"] for one in runs], "{:.0f}") for who in ("alone", "together")]
+        ratios = spread([one["together"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in runs], "{:.1f}")
+        kept = spread([one["together"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
+        others = sum(count for one in runs for status, count in one["together"]["statuses"].items() if status != "200")
         lines.append([name, *p99, ratios, kept, str(others)])
-    header = ["options of the large requests", "p99 ms alone", "p99 ms beside", "ratio", "throughput kept", "not answered"]
-    return f"## 8 clients beside one with 256 rows per request\n\n{table(header, lines)}"
+    header = ["options of the large requests", "p99 ms alone", "p99 ms together", "ratio", "throughput kept", "not served"]
+    return f"## 8 clients together with one that sends 256 rows per request\n\n{table(header, lines)}"
 
 
 def attacked(found: Sequence[Numbers]) -> str:
     lines = []
     for path in dict.fromkeys(one["path"] for one in found):
         runs = [one for one in found if one["path"] == path]
-        kept = spread([one["beside"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
-        others = sum(count for one in runs for status, count in one["beside"]["statuses"].items() if status != "200")
+        kept = spread([one["together"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
+        others = sum(count for one in runs for status, count in one["together"]["statuses"].items() if status != "200")
         lines.append([f"`{path}`", kept, str(others), counted(runs[-1]["anonymous"])])
-    header = ["180 connections without a key to", "throughput kept", "not answered", "their responses"]
-    return f"## 8 clients with keys beside anonymous connections\n\n{table(header, lines)}"
+    header = ["180 connections without a key to", "throughput kept", "not served", "their responses"]
+    return f"## 8 clients with keys together with anonymous connections\n\n{table(header, lines)}"
 
 
 def killed(found: Numbers) -> str:
@@ -125,7 +125,7 @@ def killed(found: Numbers) -> str:
                 f"{spread([one['full_after'] for one in runs])} s",
             ]
         )
-    header = ["SIGKILL of", "failed requests", "longest time without an answer", "worker and spare back after"]
+    header = ["SIGKILL of", "failed requests", "longest time without a response", "worker and spare back after"]
     return f"## Workers killed, with 8 clients\n\n{table(header, lines)}"
 
 
@@ -135,8 +135,8 @@ def hung(found: Numbers) -> str:
     grown = found["after"]["pss_mb"] - found["before"]["pss_mb"]
     late, usable = (sorted(1e3 * one for one in found[name]) for name in ("late", "usable"))
     return (
-        f"## A model that hangs, {len(late)} times\n\nAnswers: {counted(found['statuses'])}, {late[len(late) // 2]:.0f} ms "
-        f"after the deadline (worst {late[-1]:.0f}); another row answered {usable[len(usable) // 2]:.0f} ms after that "
+        f"## A model that hangs, {len(late)} times\n\nResponses: {counted(found['statuses'])}, {late[len(late) // 2]:.0f} ms "
+        f"after the deadline (worst {late[-1]:.0f}); another row explained after {usable[len(usable) // 2]:.0f} ms "
         f"(worst {usable[-1]:.0f}). Before and after all: {left}, {grown:+.0f} MB."
     )
 
@@ -161,8 +161,8 @@ def soaked(found: Numbers) -> str:
 def for_page(run: Numbers) -> str:
     """Return what docs/serve.md shows of a complete run: the table, and one line per experiment."""
     start, over, end = run["start"], run["overload"], run["end"]
-    large, anonymous = (spread([_kept(one) for one in run[name]], "{:.0%}") for name in ("beside", "attack"))
-    ratio = spread([one["beside"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in run["beside"]], "{:.1f}")
+    large, anonymous = (spread([_kept(one) for one in run[name]], "{:.0%}") for name in ("mixed", "attack"))
+    ratio = spread([one["together"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in run["mixed"]], "{:.1f}")
     ready, memory = spread(start["seconds"], "{:.1f}"), spread(start["pss_mb"], "{:.0f}")
     parts = {
         "Start": f"ready after {ready} s; {memory} MB with the spare worker (PSS).",
@@ -175,7 +175,7 @@ def for_page(run: Numbers) -> str:
         f"keep {anonymous} of their throughput.",
         "A killed worker": f"with 8 clients, {_killed(run['kill']['one'])}.",
         "All workers killed at once": f"{_killed(run['kill']['all'])}.",
-        f"A model that hangs, {len(run['hang']['late'])} times": hung(run["hang"]).partition("Answers: ")[2],
+        f"A model that hangs, {len(run['hang']['late'])} times": hung(run["hang"]).partition("Responses: ")[2],
         "SIGTERM": f"with 8 clients, exit code {end['code']} after {end['seconds']:.1f} s; earlier requests: "
         f"{counted(end['before'])}.",
     }
@@ -193,7 +193,7 @@ def _rates(found: Sequence[Numbers]) -> str:
 
 
 def _kept(run: Numbers) -> float:
-    return float(run["beside"]["per_second"] / run["alone"]["per_second"])
+    return float(run["together"]["per_second"] / run["alone"]["per_second"])
 
 
 def _killed(runs: Sequence[Numbers]) -> str:

@@ -78,7 +78,7 @@ def test_a_lost_server_is_reported_as_lost(load: SimpleNamespace) -> None:
 def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace, tmp_path: Path) -> None:
     times = {"p50": 5.0, "p95": 6.0, "p99": 7.0, "max": 9.0}
     run = {"clients": 1, "per_second": 120.0, "ms": times, "statuses": {"200": 10}}
-    pair = {"alone": run, "beside": run | {"per_second": 60.0}}
+    pair = {"alone": run, "together": run | {"per_second": 60.0}}
     left = {"processes": 4, "threads": 8, "descriptors": 36, "pss_mb": 360.0}
     counts = {
         "time": "2026-11-18T00:00:00+00:00",
@@ -86,7 +86,7 @@ def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace
         "start": {"seconds": [1.5], "pss_mb": [360.0]},
         "sustained": [run, run | {"clients": 64, "per_second": 1000.0}],
         "overload": run | {"rate": 4000.0, "busy_ms": times, "health_ms": times},
-        "beside": [pair],
+        "mixed": [pair],
         "attack": [pair],
         "kill": {"one": [run | {"longest_gap": 0.1}], "all": [run | {"longest_gap": 0.2}]},
         "hang": {"late": [0.003], "usable": [0.1], "statuses": {"504": 1}, "before": left, "after": left},
