@@ -1,4 +1,4 @@
-"""One dataset with one model and its explainer: rows as codes, the values they may take, and predictions.
+"""One dataset with one model: rows as codes, the values they may take, and predictions.
 
 Written without the library's own conversions and distances, so that it can check them. A row of codes has one number per
 feature: a number is itself, a category is its position in the schema.
