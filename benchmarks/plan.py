@@ -88,7 +88,7 @@ class Plan:
 
 
 def supports(entry: Entry, task: Task) -> bool:
-    """Return whether a system returns as many counterfactuals as the task wants; frozen columns are wanted of all."""
+    """Return whether a system returns as many counterfactuals as the task requires; all systems run the task *frozen*."""
     return task.count == 1 or entry.ours or entry.module == "dice"
 
 

@@ -289,7 +289,7 @@ def page(found: list[dict[str, Any]], before: list[dict[str, Any]], rows: int = 
         "# Realism",
         "",
         f"Made by `python -m benchmarks.realism`: {len(cells)} pairs of data and model, up to {rows} queries each.",
-        "Real rows are those with the wanted prediction that neither the model nor any system has seen.",
+        "Real rows are those with the target class that neither the model nor any system has seen.",
         "",
         *(f"- `{name}`: {text}; {'lower' if low else 'higher'} is better" for name, (low, text) in MEASURES.items()),
         "",

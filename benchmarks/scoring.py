@@ -46,16 +46,16 @@ class Scorer:
 
     @cached_property
     def peers(self) -> metrics.Peers:
-        return metrics.Peers.of(self.setting.model, self.scale, self._reference, self.setting.wanted)
+        return metrics.Peers.of(self.setting.model, self.scale, self._reference, self.setting.target)
 
     @cached_property
     def neighbourhood(self) -> metrics.Neighbourhood:
-        return metrics.Neighbourhood.of(self.setting.model, self.scale, self._reference, self.setting.wanted)
+        return metrics.Neighbourhood.of(self.setting.model, self.scale, self._reference, self.setting.target)
 
     def score(self, records: list[dict[str, Any]], task: Task) -> pd.DataFrame:
         """Return one line per record.
 
-        `valid` is 1 if the model gives the wanted class, `success` if moreover no constraint is broken. With several
+        `valid` is 1 if the model gives the target class, `success` if moreover no constraint is broken. With several
         counterfactuals the first is measured.
         """
         found = [self.read(record) for record in records]
@@ -104,7 +104,7 @@ class Scorer:
     def _measured(self, before: pd.DataFrame, after: pd.DataFrame, task: Task) -> dict[str, Any]:
         """Return the measures of readable counterfactuals; those of quality only for valid ones."""
         model, scale = self.setting.model, self.scale
-        valid = np.asarray(model.predict(after) == self.setting.wanted)
+        valid = np.asarray(model.predict(after) == self.setting.target)
         broken = metrics.violations(scale, before, after, features_to_vary=self.setting.free(task))
         moved = metrics.changed(scale, before, after)
         names = np.array(self.setting.X_train.columns)
@@ -123,7 +123,7 @@ class Scorer:
 
     def _quality(self, before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
         model, scale, seed = self.setting.model, self.scale, SEED_OFFSET + self.setting.seed
-        target, norms = self.setting.wanted, metrics.norms(scale, before, after)
+        target, norms = self.setting.target, metrics.norms(scale, before, after)
         found: dict[str, Callable[[], Any]] = {
             "n_changed": lambda: metrics.features_changed(scale, before, after),
             "gower_l1": lambda: norms["l1"],

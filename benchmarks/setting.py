@@ -34,7 +34,7 @@ FROM_PACKAGES = (
 )
 DATASETS = BUNDLED + FROM_PACKAGES
 MODELS = ("mlp", "xgboost", "random_forest", "logistic")
-WANTED = 1
+TARGET = 1
 MOST_ROUNDS = 20
 # For a regression, the quantile of the training values that a counterfactual has to reach.
 HIGH = 0.6
@@ -62,7 +62,7 @@ TASKS = {task.name: task for task in (FREE, FROZEN, SEVERAL)}
 class Setting:
     """A dataset with a trained model.
 
-    `rows` are the distinct rows that the model does not give the class `wanted`, test rows first. Labels are 1 for the
+    `rows` are the distinct rows that the model does not give the class `target`, test rows first. Labels are 1 for the
     favourable outcome and 0 otherwise. For a regression, the favourable outcome is a prediction of at least `low`.
     """
 
@@ -77,7 +77,7 @@ class Setting:
     decimals: dict[str, int]
     immutable: tuple[str, ...]
     accuracy: float
-    wanted: int = WANTED
+    target: int = TARGET
 
     def batch(self, size: int) -> pd.DataFrame:
         """Return the refused rows and, where these are too few, crossings of two of them that are refused as well.
@@ -97,7 +97,7 @@ class Setting:
             self.rows.iloc[generator.integers(len(self.rows), size=size)].reset_index(drop=True) for _ in range(2)
         )
         mixed = first.where(generator.random(first.shape) < 0.5, second).astype(self.rows.dtypes.to_dict())
-        return mixed[self.model.predict(mixed) != self.wanted]
+        return mixed[self.model.predict(mixed) != self.target]
 
     def frozen(self, task: Task) -> tuple[str, ...]:
         """Return the columns that must not change; the paper freezes gender and race, here all immutable columns are."""
@@ -119,7 +119,7 @@ class Setting:
         numeric = {f.name: (f.lower, f.upper, self.decimals[f.name]) for f in self.schema.features if f.numeric}
         return {
             "seed": self.seed,
-            "wanted": self.wanted,
+            "target": self.target,
             "numeric": numeric,
             "categories": {f.name: list(f.categories) for f in self.schema.features if not f.numeric},
             "immutable": list(self.frozen(task)),
@@ -154,7 +154,7 @@ def prepare(name: str, model_name: str, seed: int, train_rows: int | None = None
             model.fit(X_train, y_train, mlpclassifier__sample_weight=class_weights(y_train))
         else:
             model.fit(*balanced(X_train, y_train))
-    refused = pd.concat([X[model.predict(X) != WANTED] for X in (X_test, X_train)]).drop_duplicates()
+    refused = pd.concat([X[model.predict(X) != TARGET] for X in (X_test, X_train)]).drop_duplicates()
     declared = datasets.load(name).schema if name in BUNDLED else source.schema
     return Setting(
         data=name,

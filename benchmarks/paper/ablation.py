@@ -31,7 +31,7 @@ def ablate(ours: Ours, setting: Setting, rows: int) -> list[dict[str, Any]]:
     for name, explainer, engine in cases:
         noisy = [randomised(explainer, draw) for draw in range(DRAWS)]
         for method in METHODS:
-            options = {"method": method, "target": setting.wanted, "diagnose": False, **with_engine(engine)}
+            options = {"method": method, "target": setting.target, "diagnose": False, **with_engine(engine)}
             learned, *random = (one.explain(queries, **options) for one in (explainer, *noisy))
             lines.append({"engine": name, "method": method, "queries": len(queries), **difference(learned, random)})
     return lines

@@ -54,18 +54,18 @@ EXAMPLES = {
 }
 
 
-def example(ours: Ours, setting: Setting, wanted: Example) -> dict[str, Any]:
+def example(ours: Ours, setting: Setting, of_paper: Example) -> dict[str, Any]:
     """Return the table of that query, among those most like the paper's, for which the paper's engine finds most."""
-    near = replace(setting, rows=most_alike(setting.rows, wanted.like, setting.X_train))
-    together = list(wanted.together)
+    near = replace(setting, rows=most_alike(setting.rows, of_paper.like, setting.X_train))
+    together = list(of_paper.together)
     lines = [("FASTER-CE1", ours.explain(near, CE1))]
-    lines += [("FASTER-CE2", ours.explain(near, CE2, features_to_vary=[name])) for name in wanted.alone]
+    lines += [("FASTER-CE2", ours.explain(near, CE2, features_to_vary=[name])) for name in of_paper.alone]
     lines += [("FASTER-CE3", ours.explain(near, CE3, features_to_vary=together, constraints=()))]
     default = [("closest", ours.explain(near, "closest"))]
-    default += [("sparse", ours.explain(near, "sparse", features_to_vary=[name])) for name in wanted.alone]
+    default += [("sparse", ours.explain(near, "sparse", features_to_vary=[name])) for name in of_paper.alone]
     default += [("realistic", ours.explain(near, "realistic", features_to_vary=together))]
     best = int(np.sum([explained.found for _, explained in lines], axis=0).argmax())
-    return table(near.rows.iloc[best], lines, default, best) | {"target": wanted.target}
+    return table(near.rows.iloc[best], lines, default, best) | {"target": of_paper.target}
 
 
 def most_alike(rows: pd.DataFrame, like: dict[str, Any], X_train: pd.DataFrame) -> pd.DataFrame:

@@ -11,13 +11,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from benchmarks.setting import WANTED, Setting, class_weights
+from benchmarks.setting import TARGET, Setting, class_weights
 from fasterce import datasets
 from fasterce.cli.adult_demo import preprocessing
 
 HELD_OUT = 0.3
 # Both directions of the prediction: what the counterfactuals have to reach.
-TARGETS = {"favourable": WANTED, "unfavourable": 1 - WANTED}
+TARGETS = {"favourable": TARGET, "unfavourable": 1 - TARGET}
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Split:
             decimals={f.name: f.decimals for f in schema.features if f.numeric},
             immutable=immutable(self.data),
             accuracy=self.quality(model, "test")["balanced_accuracy"],
-            wanted=target,
+            target=target,
         )
 
 

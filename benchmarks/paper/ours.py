@@ -75,7 +75,7 @@ class Ours:
 
     def options(self, method: str, setting: Setting) -> dict[str, Any]:
         """Return the options of a method of the comparison; CE3 freezes the immutable columns."""
-        common = {"target": setting.wanted, "diagnose": False}
+        common = {"target": setting.target, "diagnose": False}
         if method in DEFAULTS:
             return common | {"method": method}
         frozen = {"constraints": [Frozen(*setting.immutable)]} if method == CE3 else {}

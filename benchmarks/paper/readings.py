@@ -33,7 +33,7 @@ POSSIBLE = {
     ),
     "valid-dice-random": "DiCE samples a limited number of candidates, and gives up on queries far from the boundary.",
     "valid-certifai-genetic": (
-        "Some populations have no member with the wanted prediction after 50 generations: the target is rare among rows "
+        "Some populations have no member with the target class after 50 generations: the target is rare among rows "
         "drawn from the whole feature space."
     ),
     "valid-latentcf-adam": (

@@ -35,7 +35,7 @@ def reexplained(scorer: Scorer, first: Pairs, explain: Explain, size: float = NO
 
     `explain` returns the positions of the queries with a counterfactual, and the counterfactuals.
     """
-    scale, model, target = scorer.scale, scorer.setting.model, scorer.setting.wanted
+    scale, model, target = scorer.scale, scorer.setting.model, scorer.setting.target
     perturbed = perturb(scale, first, size, scorer.setting.seed)
     needed = np.flatnonzero(model.predict(perturbed) != target)
     lines = pd.DataFrame({"row": np.arange(len(first.queries)), "already": 1.0, "valid": np.nan})

@@ -195,7 +195,7 @@ def intersection_iterations(context: RunContext, tolerance: float = 1e-3, most: 
     """
     setting, state = context.setting("favourable"), context.ours.explainer.state_.search
     latent = state.autoencoder.encode(state.codec.encode(context.scorer("favourable").scale.codes(setting.rows.iloc[:50])))
-    normal, offset = (values[0] for values in state.hyperplanes.of_class(np.array([setting.wanted])))
+    normal, offset = (values[0] for values in state.hyperplanes.of_class(np.array([setting.target])))
     rounds = []
     for n, b in zip(
         *(values[state.hyperplanes.features] for values in (state.hyperplanes.normals, state.hyperplanes.offsets)),
@@ -278,7 +278,7 @@ def recourse(context: RunContext, pairs: reexplain.Pairs) -> dict[str, np.ndarra
     scale, setting = context.scorer(ROBUSTNESS_TARGET).scale, context.setting(ROBUSTNESS_TARGET)
     options: dict[str, Any] = {"rows": pairs.queries, "seed": 10_000 + context.seed}
     return {
-        name: metrics.robustness(setting.model, scale, pairs.counterfactuals, setting.wanted, size=size, **options)
+        name: metrics.robustness(setting.model, scale, pairs.counterfactuals, setting.target, size=size, **options)
         for name, size in NOISE.items()
     }
 
@@ -345,8 +345,8 @@ def rival_reexplained(context: RunContext, key: Key, records: list[dict[str, Any
 
 
 def example(context: RunContext, method: str) -> tuple[dict[str, Any], pd.DataFrame]:
-    wanted = examples.EXAMPLES[context.data]
-    return {"example": examples.example(context.ours, context.setting(wanted.target), wanted)}, pd.DataFrame()
+    of_paper = examples.EXAMPLES[context.data]
+    return {"example": examples.example(context.ours, context.setting(of_paper.target), of_paper)}, pd.DataFrame()
 
 
 def ablated(context: RunContext, method: str) -> tuple[dict[str, Any], pd.DataFrame]:

@@ -93,15 +93,15 @@ class Prototypes:
         return ["exact gradients; calls of the Keras model are not counted" if self.exact else "numerical gradients"]
 
 
-def keras_model(gradient: np.ndarray, offset: np.ndarray, weights: dict[str, np.ndarray]) -> Any:
+def keras_model(matrix: np.ndarray, offset: np.ndarray, weights: dict[str, np.ndarray]) -> Any:
     """Return the black box as a Keras model; its last layer has two scores, zero and that of the logistic function."""
     count = sum(name.startswith("W") for name in weights)
-    layers = [(gradient, offset), *((weights[f"W{k}"], weights[f"b{k}"]) for k in range(count))]
+    layers = [(matrix, offset), *((weights[f"W{k}"], weights[f"b{k}"]) for k in range(count))]
     last = layers[-1]
     layers[-1] = tuple(np.concatenate([np.zeros_like(part), part], axis=-1) for part in last)
     kinds = ["linear", *["relu"] * (count - 1), "softmax"]
     dense = [tf.keras.layers.Dense(len(bias), activation=kind) for (_, bias), kind in zip(layers, kinds, strict=True)]
-    model = tf.keras.Sequential([tf.keras.Input((gradient.shape[0],)), *dense])
+    model = tf.keras.Sequential([tf.keras.Input((matrix.shape[0],)), *dense])
     for layer, parts in zip(dense, layers, strict=True):
         layer.set_weights([np.asarray(part, dtype=np.float32) for part in parts])
     return model
@@ -150,8 +150,8 @@ class Reinforced:
         losses = [tf.keras.losses.MeanSquaredError(), *crossed] if numbers else crossed
         weights = [1.0, *[1 / len(sizes)] * len(sizes)] if numbers else [1 / len(sizes)] * len(sizes)
         autoencoder.compile(optimizer=tf.keras.optimizers.Adam(1e-3), loss=losses, loss_weights=weights)
-        wanted = [codes[:, j].astype(int) for j in problem.categorical]
-        outputs = tuple([matrix[:, :numbers], *wanted] if numbers else wanted)
+        categories = [codes[:, j].astype(int) for j in problem.categorical]
+        outputs = tuple([matrix[:, :numbers], *categories] if numbers else categories)
         rows = tf.data.Dataset.from_tensor_slices((matrix, outputs)).shuffle(1024, seed=problem.seed)
         autoencoder.fit(rows.batch(min(128, len(matrix)), drop_remainder=True), epochs=EPOCHS, verbose=0)
         return autoencoder
@@ -162,7 +162,7 @@ class Reinforced:
     def explain_batch(self, rows: pd.DataFrame) -> np.ndarray:
         codes = self.problem.codes(rows).astype(np.float32)
         conditions = [self.condition(query) for query in codes] if self.problem.ranges else [{}]
-        found = self.explainer.explain(codes, Y_t=np.array([self.problem.wanted]), C=conditions)
+        found = self.explainer.explain(codes, Y_t=np.array([self.problem.target]), C=conditions)
         return np.asarray(found.cf["X"], dtype=float)
 
     def condition(self, query: np.ndarray) -> dict[str, list[float]]:

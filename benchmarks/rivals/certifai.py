@@ -1,7 +1,7 @@
 """CERTIFAI (Sharma, Henderson, Ghosh 2020), written for this benchmark: it is not on PyPI.
 
 As in the paper: a population drawn from the whole feature space; fitness is one over the distance, for members with the
-wanted prediction; selection, crossover and mutation, generation by generation. Distance: L1 over median absolute
+target class; selection, crossover and mutation, generation by generation. Distance: L1 over median absolute
 deviation for numbers and simple matching for categories, each weighted by its share of features. Changes that
 are not needed stay: the paper mentions no reset.
 """
@@ -32,7 +32,7 @@ class Rival:
         population, distance = self.sample(generator, query, POPULATION), np.full(POPULATION, np.inf)
         for generation in range(GENERATIONS):
             added = population if generation == 0 else self.offspring(generator, query, population)
-            added_distance = np.where(self.wanted(added), self.cost(added, query).sum(axis=1), np.inf)
+            added_distance = np.where(self.reaches_target(added), self.cost(added, query).sum(axis=1), np.inf)
             members = added if generation == 0 else np.concatenate([population, added])
             all_distances = added_distance if generation == 0 else np.concatenate([distance, added_distance])
             fittest = np.argsort(all_distances, kind="stable")[:POPULATION]
@@ -42,8 +42,8 @@ class Rival:
     def table(self, result: np.ndarray) -> pd.DataFrame:
         return self.problem.frame(result)
 
-    def wanted(self, codes: np.ndarray) -> np.ndarray:
-        return self.problem.predict_proba(codes).argmax(axis=1) == self.problem.wanted
+    def reaches_target(self, codes: np.ndarray) -> np.ndarray:
+        return self.problem.predict_proba(codes).argmax(axis=1) == self.problem.target
 
     def cost(self, codes: np.ndarray, query: np.ndarray) -> np.ndarray:
         """Return the contribution of each feature to the distance: the mean within each kind times its share of features."""

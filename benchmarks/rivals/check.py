@@ -19,7 +19,7 @@ from benchmarks import venvs
 from benchmarks.measuring import table
 from benchmarks.rivals import catalogue
 from benchmarks.runner import environment
-from benchmarks.setting import WANTED, Setting, prepare
+from benchmarks.setting import TARGET, Setting, prepare
 from fasterce import metrics
 
 HERE = Path(__file__).parent.parent
@@ -84,7 +84,7 @@ def scored(report: dict[str, Any], counterfactuals: pd.DataFrame, setting: Setti
     scale = metrics.Scale.of(setting.X_train, setting.schema)
     counterfactuals = counterfactuals[setting.X_train.columns].astype(setting.X_train.dtypes.to_dict())
     before = setting.rows.iloc[counterfactuals.index]
-    valid = setting.model.predict(counterfactuals) == WANTED if len(counterfactuals) else np.zeros(0, bool)
+    valid = setting.model.predict(counterfactuals) == TARGET if len(counterfactuals) else np.zeros(0, bool)
     valid[list(scale.table.read(counterfactuals).problems) if len(counterfactuals) else []] = False
     frozen = [int((counterfactuals[name].to_numpy() != before[name].to_numpy()).sum()) for name in options.immutable]
     notes = [f"{tried} rows", *report["notes"], *report["errors"][:2]]

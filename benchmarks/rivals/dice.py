@@ -46,7 +46,7 @@ class Rival:
             found = self.explainer.generate_counterfactuals(
                 plain(self.problem, row),
                 total_CFs=self.problem.count,
-                desired_class=self.problem.wanted,
+                desired_class=self.problem.target,
                 **self.options,
             )
         example = found.cf_examples_list[0]

@@ -83,13 +83,13 @@ class Rival:
     def first(
         self, query: np.ndarray, features: np.ndarray, codes: np.ndarray, distances: np.ndarray
     ) -> tuple[np.ndarray | None, float]:
-        """Return the nearest change with the wanted class, and its distance."""
+        """Return the nearest change with the target class, and its distance."""
         order = np.argsort(distances, kind="stable")
         for start in range(0, len(order), CHUNK):
             chunk = order[start : start + CHUNK]
             candidates = np.repeat(query[None], len(chunk), axis=0)
             np.put_along_axis(candidates, features[chunk], codes[chunk], axis=1)
-            reached = np.flatnonzero(self.problem.predict_proba(candidates).argmax(axis=1) == self.problem.wanted)
+            reached = np.flatnonzero(self.problem.predict_proba(candidates).argmax(axis=1) == self.problem.target)
             if len(reached):
                 return candidates[reached[0]], float(distances[chunk[reached[0]]])
         return None, np.inf

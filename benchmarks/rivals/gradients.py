@@ -1,4 +1,4 @@
-"""The probability of the wanted class and its gradient, for rivals that use gradient descent.
+"""The probability of the target class and its gradient, for rivals that use gradient descent.
 
 A scikit-learn MLP or logistic regression behind a column transformer is differentiated exactly, from its weights. For any
 other black box the gradient is a finite difference: a number is moved by a tenth of its standard deviation in both
@@ -59,7 +59,7 @@ class Differences:
         self.deviation = problem.codes(problem.X_train).std(axis=0)
 
     def probability(self, row: np.ndarray) -> float:
-        return float(self.problem.predict_proba(self.encoding.codes(row[None]))[0, self.problem.wanted])
+        return float(self.problem.predict_proba(self.encoding.codes(row[None]))[0, self.problem.target])
 
     def value_and_gradient(self, row: np.ndarray) -> tuple[float, np.ndarray]:
         query = self.encoding.codes(row[None])[0]
@@ -68,7 +68,7 @@ class Differences:
             for code, column, weight in self._candidates(j, query[j], block):
                 candidates.append(np.where(np.arange(len(query)) == j, code, query))
                 columns.append((column, weight))
-        probabilities = self.problem.predict_proba(np.array(candidates))[:, self.problem.wanted]
+        probabilities = self.problem.predict_proba(np.array(candidates))[:, self.problem.target]
         gradient = np.zeros(self.encoding.width)
         for (column, weight), probability in zip(columns, probabilities[1:], strict=True):
             gradient[column] += weight * (probability - probabilities[0])
@@ -109,7 +109,7 @@ def weights_of(problem: Problem) -> dict[str, np.ndarray] | None:
         given = transformed(problem, candidates)
         moved = problem.codes(problem.frame(candidates))[:, j]
         found[f"move{j}"] = given if values is None else (given[1:] - given[:1]) / ((moved[1] - moved[0]) or 1.0)
-    sign = 1 if problem.wanted == 1 else -1
+    sign = 1 if problem.target == 1 else -1
     layers[-1] = (sign * layers[-1][0], sign * layers[-1][1])
     for k, (weight, bias) in enumerate(layers):
         found |= {f"W{k}": weight, f"b{k}": bias}
@@ -130,15 +130,15 @@ def transformed(problem: Problem, codes: np.ndarray) -> np.ndarray:
 
 def input_layer(problem: Problem, encoding: Encoding, weights: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the affine function from the matrix of an encoding to the input of the first layer."""
-    gradients, offset = np.zeros((encoding.width, len(weights["start"]))), weights["start"].copy()
+    matrix, offset = np.zeros((encoding.width, len(weights["start"]))), weights["start"].copy()
     for j, block in enumerate(encoding.blocks):
         move = weights[f"move{j}"]
         if j in problem.numeric:
-            gradients[block] = move * encoding.scale[j]
+            matrix[block] = move * encoding.scale[j]
             offset += move[0] * (encoding.shift[j] - weights["base"][j])
         else:
-            gradients[block] = move - weights["start"]
-    return gradients, offset
+            matrix[block] = move - weights["start"]
+    return matrix, offset
 
 
 def save(problem: Problem) -> None:

@@ -2,7 +2,7 @@
 
 As in the paper: an autoencoder; gradient descent moves the latent point of the row, on the squared difference between the
 model's probability for the decoded point and 0.5; the decoded row is the counterfactual. Our reading, where rows are typed:
-the search ends when the decoded row, rounded and with whole categories, has the wanted class; if 0.5 is reached and it has
+the search ends when the decoded row, rounded and with whole categories, has the target class; if 0.5 is reached and it has
 not, the probability aimed at is raised by 0.05. Gradients with respect to the decoded row: see gradients.py; the variant
 "differences" uses finite differences of the model's predictions.
 """
@@ -32,21 +32,21 @@ class Rival:
 
     def explain(self, row: pd.DataFrame) -> np.ndarray | None:
         latent = self.autoencoder.encode(self.encoding.matrix(self.problem.codes(row)))[0]
-        for wanted in PROBABILITIES:
-            latent = self.descend(latent, wanted)
+        for level in PROBABILITIES:
+            latent = self.descend(latent, level)
             candidate = self.encoding.codes(self.autoencoder.decode(latent[None]))
-            if self.problem.predict_proba(candidate).argmax(axis=1)[0] == self.problem.wanted:
+            if self.problem.predict_proba(candidate).argmax(axis=1)[0] == self.problem.target:
                 return candidate
         return None
 
-    def descend(self, latent: np.ndarray, wanted: float) -> np.ndarray:
-        """Move a latent point until the decoded row has about the wanted probability."""
+    def descend(self, latent: np.ndarray, level: float) -> np.ndarray:
+        """Move a latent point until the decoded row has about the probability `level`."""
         adam = Adam(len(latent), LEARNING_RATE)
         for _ in range(STEPS):
             probability, gradient = self.model_gradient.value_and_gradient(self.autoencoder.decode(latent[None])[0])
-            if probability >= wanted - NEAR:
+            if probability >= level - NEAR:
                 break
-            latent = latent - adam.step(2 * (probability - wanted) * self.autoencoder.latent_gradient(latent, gradient))
+            latent = latent - adam.step(2 * (probability - level) * self.autoencoder.latent_gradient(latent, gradient))
         return latent
 
     def table(self, result: np.ndarray) -> pd.DataFrame:

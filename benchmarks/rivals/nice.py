@@ -1,4 +1,4 @@
-"""NICE (NICEx on PyPI): the features of the nearest training row with the wanted prediction, one by one."""
+"""NICE (NICEx on PyPI): the features of the nearest training row with the target class, one by one."""
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ class Rival:
         )
 
     def explain(self, row: pd.DataFrame) -> np.ndarray:
-        return self.nice.explain(self.problem.codes(row), target_class=[self.problem.wanted])
+        return self.nice.explain(self.problem.codes(row), target_class=[self.problem.target])
 
     def table(self, result: np.ndarray) -> pd.DataFrame:
         return self.problem.frame(result)

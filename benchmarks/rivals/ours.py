@@ -71,7 +71,7 @@ def explained_model(problem: Problem) -> Any:
 
 
 def target(problem: Problem) -> Any:
-    return (problem.model.low, None) if isinstance(problem.model, ThresholdClassifier) else problem.wanted
+    return (problem.model.low, None) if isinstance(problem.model, ThresholdClassifier) else problem.target
 
 
 def options(problem: Problem, variant: str) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Problem:
         self.numeric = [j for j, name in enumerate(self.columns) if name in self.spec["numeric"]]
         self.categorical = [j for j, name in enumerate(self.columns) if name in self.spec["categories"]]
         self.seed = self.spec["seed"]
-        self.wanted = self.spec["wanted"]
+        self.target = self.spec["target"]
         self.count = self.spec.get("count", 1)
         self.immutable = [self.columns.index(name) for name in self.spec.get("immutable", ())]
         self.ranges = {self.columns.index(name): tuple(pair) for name, pair in self.spec.get("ranges", {}).items()}

@@ -43,7 +43,7 @@ class Rival:
         weights = gradients.known_weights(problem)
         if weights is None:
             raise ValueError("jax-relax needs a model that can be written in JAX; this black box has no known weights")
-        self.predict = jax.jit(predictor(*self.input_layer(weights), weights, problem.wanted))
+        self.predict = jax.jit(predictor(*self.input_layer(weights), weights, problem.target))
         self.method = prepare_cf_module(METHODS[variant](), self.data, self.predict)
         self.key = jax.random.PRNGKey(problem.seed)
         self.one = jax.jit(self.found)
@@ -63,16 +63,16 @@ class Rival:
     def input_layer(self, weights: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return the affine function from its matrix to the input of the model's first layer."""
         width = sum(len(seen) for _, seen in self.blocks.values())
-        gradient, offset = np.zeros((width, len(weights["start"]))), weights["start"].copy()
+        matrix, offset = np.zeros((width, len(weights["start"]))), weights["start"].copy()
         for j, (start, seen) in self.blocks.items():
             move = weights[f"move{j}"]
             if j in self.problem.numeric:
                 low, span = self.low_and_span(j)
-                gradient[start] = move[0] * span
+                matrix[start] = move[0] * span
                 offset += move[0] * (low - weights["base"][j])
             else:
-                gradient[start : start + len(seen)] = move[seen.astype(int)] - weights["start"]
-        return gradient, offset
+                matrix[start : start + len(seen)] = move[seen.astype(int)] - weights["start"]
+        return matrix, offset
 
     def low_and_span(self, j: int) -> tuple[float, float]:
         low, high = self.codes[:, j].min(), self.codes[:, j].max()
@@ -91,7 +91,7 @@ class Rival:
         return self.decoded(np.asarray(made).reshape(len(encoded), -1))
 
     def target(self) -> jax.Array:
-        return jnp.eye(2)[self.problem.wanted].reshape(1, -1)
+        return jnp.eye(2)[self.problem.target].reshape(1, -1)
 
     def encoded(self, rows: pd.DataFrame) -> jax.Array:
         codes = self.problem.codes(rows)
@@ -121,17 +121,17 @@ class Rival:
         return ["calls of the JAX model are not counted"]
 
 
-def predictor(gradient: np.ndarray, offset: np.ndarray, weights: dict[str, np.ndarray], wanted: int):
+def predictor(matrix: np.ndarray, offset: np.ndarray, weights: dict[str, np.ndarray], target: int):
     """Return the black box as a JAX function: the probabilities of both classes."""
     count = sum(name.startswith("W") for name in weights)
     layers = [(jnp.asarray(weights[f"W{k}"]), jnp.asarray(weights[f"b{k}"])) for k in range(count)]
-    gradient, offset = jnp.asarray(gradient), jnp.asarray(offset)
+    matrix, offset = jnp.asarray(matrix), jnp.asarray(offset)
 
     def predict(rows: jax.Array) -> jax.Array:
-        value = rows @ gradient + offset
+        value = rows @ matrix + offset
         for weight, bias in layers[:-1]:
             value = jax.nn.relu(value @ weight + bias)
         probability = jax.nn.sigmoid(value @ layers[-1][0] + layers[-1][1])
-        return jnp.concatenate([1 - probability, probability] if wanted == 1 else [probability, 1 - probability], axis=-1)
+        return jnp.concatenate([1 - probability, probability] if target == 1 else [probability, 1 - probability], axis=-1)
 
     return predict

@@ -37,7 +37,7 @@ class Rival:
         for _ in range(ROUNDS):
             moved = self.descend(query, moved, weight)
             candidate = self.encoding.codes(self.without_oscillation(query, moved)[None])
-            if self.problem.predict_proba(candidate).argmax(axis=1)[0] == self.problem.wanted:
+            if self.problem.predict_proba(candidate).argmax(axis=1)[0] == self.problem.target:
                 return candidate
             weight *= GROWTH
         return None

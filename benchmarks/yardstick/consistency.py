@@ -27,7 +27,8 @@ NARROW = 0.25
 SINGLES, PAIRS = 2500, 10_000
 # Queries with fewer than three counterfactuals for which all pairs are tried.
 MOST_SHORT = 10
-WANTED = 3
+# Counterfactuals per query requested by the call with `n`.
+REQUESTED = 3
 
 
 @dataclass
@@ -85,7 +86,7 @@ def measure(case: Case, explainer: FasterCE, count: int, distance: str = "gower"
     options = {"target": case.target, "distance": distance, "diagnose": False}
     closest, sparse, several, every = (
         Found.of(case, explainer.explain(rows, method, n=n, **options))
-        for method, n in (("closest", 1), ("sparse", 1), ("closest", WANTED), ("all", 1))
+        for method, n in (("closest", 1), ("sparse", 1), ("closest", REQUESTED), ("all", 1))
     )
     single = brute.singles(case, np.arange(len(rows)), SINGLES * len(rows))
     return {
@@ -190,7 +191,7 @@ def _short(case: Case, several: Found, single: tuple[np.ndarray, np.ndarray, np.
     A set is minimal if none of its changes suffices alone. Pairs are tried for a few of these queries.
     """
     count = np.bincount(several.query, minlength=len(several.status))
-    short = np.flatnonzero((count < WANTED) & np.isin(several.status, ["found", "none_found"]))
+    short = np.flatnonzero((count < REQUESTED) & np.isin(several.status, ["found", "none_found"]))
     by_single, by_pair = 0, 0
     for k, i in enumerate(short):
         returned = [frozenset(np.flatnonzero(codes != case.queries[i])) for codes in several.codes[several.query == i]]

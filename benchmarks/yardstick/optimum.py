@@ -77,10 +77,10 @@ def optima(case: Case, distance: np.ndarray, seconds_per_row: float, seconds: fl
     """Return the optimal distance by query: infinite if there is provably no counterfactual, None if nothing was proven."""
     path = KEPT / f"{case.data}-{case.model_name}-{fingerprint(case)}.json"
     kept = {int(query): value for query, value in json.loads(path.read_text()).items()} if path.exists() else {}
-    wanted = np.array([query for query in range(len(distance)) if kept.get(query) is None], dtype=int)
-    if len(wanted):
+    missing = np.array([query for query in range(len(distance)) if kept.get(query) is None], dtype=int)
+    if len(missing):
         exact = _by_treecf if trees.supports(case) else _by_milp
-        kept |= exact(case, wanted, distance, seconds_per_row, seconds)
+        kept |= exact(case, missing, distance, seconds_per_row, seconds)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(kept))
     return {query: kept[query] for query in sorted(kept) if query < len(distance)}

@@ -15,7 +15,7 @@ SECONDS_OF_A_SLOW_ROW = 0.06
 class Rival:
     def __init__(self, problem: Any, variant: str) -> None:
         self.problem, self.variant = problem, variant
-        accepted = problem.predict_proba(problem.X_train).argmax(axis=1) == problem.wanted
+        accepted = problem.predict_proba(problem.X_train).argmax(axis=1) == problem.target
         self.accepted = problem.X_train[accepted].iloc[:1]
         if variant == "fails at set-up":
             raise ValueError("no such model")

@@ -41,7 +41,7 @@ def test_a_batch_is_of_distinct_refused_rows_the_real_ones_first(benchmarks: Sim
     assert len(batch) == 3 * len(setting.rows)
     assert not batch.duplicated().any()
     pd.testing.assert_frame_equal(batch.iloc[: len(setting.rows)], setting.rows)
-    assert (setting.model.predict(batch) != benchmarks.setting.WANTED).all()
+    assert (setting.model.predict(batch) != benchmarks.setting.TARGET).all()
 
 
 def test_a_black_box_of_other_versions_is_refused(benchmarks: SimpleNamespace, dumped: Any) -> None:
@@ -58,7 +58,7 @@ def test_our_certifai_flips_the_model(benchmarks: SimpleNamespace, dumped: Any, 
     problem, setting = dumped
     rival = benchmarks.certifai.Rival(problem, "genetic")
     counterfactual = rival.table(rival.explain(problem.rows.iloc[:1]))
-    assert setting.model.predict(counterfactual)[0] == benchmarks.setting.WANTED
+    assert setting.model.predict(counterfactual)[0] == benchmarks.setting.TARGET
 
 
 def test_scale_measures_rows_in_a_loaded_explainer(

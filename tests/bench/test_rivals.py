@@ -54,7 +54,7 @@ def make(folder: Path, last: Any = None, **constraints: Any) -> problem.Problem:
     TRAIN.assign(**{"": np.arange(11) > 5}).to_parquet(folder / "train.parquet")
     ROW.to_parquet(folder / "rows.parquet")
     numeric, categories = {"x": (0.0, 10.0, 1), "y": (0.0, 10.0, 1)}, {"c": ["a", "b", "c"]}
-    spec = {"seed": 0, "wanted": 1, "numeric": numeric, "categories": categories, "versions": {}, **constraints}
+    spec = {"seed": 0, "target": 1, "numeric": numeric, "categories": categories, "versions": {}, **constraints}
     (folder / "spec.json").write_text(json.dumps(spec))
     return problem.Problem(folder)
 
@@ -262,7 +262,7 @@ def test_sharpshooter_aims_at_the_centroid_where_the_projection_is_refused(
 ) -> None:
     rival = shooting(small, monkeypatch, [1.0, 1.0, 0])
     own = rival.encoding.matrix(small.codes(ROW))
-    accepted = rival.wanted(small.codes(TRAIN))
+    accepted = rival.reaches_target(small.codes(TRAIN))
     assert 0 < accepted.sum() < len(TRAIN)
     np.testing.assert_allclose(rival.end(own), rival.encoding.matrix(small.codes(TRAIN[accepted])).mean(axis=0))
 

@@ -91,7 +91,7 @@ def test_a_failed_batch_does_not_fail_the_rows(
 
 
 def test_valid_counterfactuals_are_measured(results: dict[str, runner.SystemResult], scorer: Scorer) -> None:
-    """The counterfactual is a training row with the wanted class, so it is realistic and far away."""
+    """The counterfactual is a training row with the target class, so it is realistic and far away."""
     lines = scorer.score(results["fine"].records, FREE)
     assert (lines["nn_ratio"] == 0).all()
     assert (lines["n_changed"] > 3).all()
