@@ -79,8 +79,7 @@ def environment_size(module: str) -> str:
 
 
 def scored(report: dict[str, Any], counterfactuals: pd.DataFrame, setting: Setting, options: argparse.Namespace) -> list[str]:
-    one = report["passes"][0]
-    tried = len(one["seconds"])
+    usage, tried = report["usage"], len(report["seconds"])
     scale = metrics.Scale.of(setting.X_train, setting.schema)
     counterfactuals = counterfactuals[setting.X_train.columns].astype(setting.X_train.dtypes.to_dict())
     before = setting.rows.iloc[counterfactuals.index]
@@ -95,8 +94,8 @@ def scored(report: dict[str, Any], counterfactuals: pd.DataFrame, setting: Setti
         quality = [f"{changed.mean():.2f}", f"{metrics.gower_l1(scale, before[valid], counterfactuals[valid]).mean():.3f}"]
     return [
         f"{report['fit']:.1f}",
-        f"{1000 * np.mean(one['seconds']):.1f}",
-        f"{one['usage']['rows'] / tried:.0f} in {one['usage']['calls'] / tried:.0f}",
+        f"{1000 * np.mean(report['seconds']):.1f}",
+        f"{usage['rows'] / tried:.0f} in {usage['calls'] / tried:.0f}",
         f"{counterfactuals.index.nunique()}/{tried}",
         f"{valid.sum()}/{tried}",
         *quality,

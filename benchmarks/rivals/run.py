@@ -33,7 +33,6 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--rows", type=int, required=True, help="explain the rows before this position")
     parser.add_argument("--first", type=int, default=0, help="start at this position")
-    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no row after this processor time")
     parser.add_argument("--slow", type=float, default=float("inf"), help="the same, for a system slower than 50 ms per row")
     parser.add_argument(
@@ -75,21 +74,14 @@ def measure(arguments: argparse.Namespace, events: Events) -> dict[str, Any]:
     warm_up(system, rows.iloc[:1], errors)
     events.write("warm")
     deadline = process_time() + arguments.seconds
-    passes, found = [], []
-    for number in range(arguments.repeats):
-        one = loop(system, problem, rows, deadline, arguments.slow, errors, events if number == 0 else None)
-        if passes and len(one["seconds"]) < len(rows):
-            break
-        found = found or one["counterfactuals"]
-        passes.append({key: value for key, value in one.items() if key != "counterfactuals"})
-    pd.concat(found or [rows.iloc[:0]]).to_parquet(arguments.out.with_suffix(".parquet"))
+    result = loop(system, problem, rows, deadline, arguments.slow, errors, events)
+    pd.concat(result.pop("counterfactuals") or [rows.iloc[:0]]).to_parquet(arguments.out.with_suffix(".parquet"))
     return {
         "fit": fitted,
-        "first": arguments.first,
         "versions": versions(arguments.rival),
-        "passes": passes,
-        "cut": is_cut(passes[0]["seconds"], arguments.slow),
-        "batches": batches(system, problem.rows.iloc[: arguments.batch], arguments.repeats) if arguments.batch else [],
+        **result,
+        "cut": is_cut(result["seconds"], arguments.slow),
+        "batches": batches(system, problem.rows.iloc[: arguments.batch]) if arguments.batch else [],
         "notes": system.notes() if hasattr(system, "notes") else [],
         "errors": sorted(set(errors)),
     }
@@ -113,7 +105,7 @@ def is_cut(seconds: list[float], limit: float) -> bool:
 
 
 def loop(
-    system: Any, problem: Problem, rows: pd.DataFrame, deadline: float, slow: float, errors: list[str], events: Events | None
+    system: Any, problem: Problem, rows: pd.DataFrame, deadline: float, slow: float, errors: list[str], events: Events
 ) -> dict[str, Any]:
     """Explain row by row; return the seconds of each without conversions, and the counterfactuals by position of the row."""
     problem.usage = usage = Usage()
@@ -122,8 +114,7 @@ def loop(
     for position in rows.index:
         if seconds and (process_time() > deadline or is_cut(seconds, slow)):
             break
-        if events:
-            events.write("begin", row=int(position))
+        events.write("begin", row=int(position))
         before, error = Usage(**asdict(usage)), ""
         started = process_time()
         try:
@@ -138,16 +129,15 @@ def loop(
             errors.append(unreadable)
         if table is not None:
             counterfactuals.append(table.set_axis([position] * len(table)))
-        if events:
-            events.write(
-                "row",
-                row=int(position),
-                seconds=seconds[-1],
-                usage={name: value - getattr(before, name) for name, value in asdict(usage).items()},
-                counterfactuals=None if table is None else json.loads(table.to_json(orient="records", double_precision=15)),
-                error=error or unreadable,
-                proven=getattr(system, "proven", None),
-            )
+        events.write(
+            "row",
+            row=int(position),
+            seconds=seconds[-1],
+            usage={name: value - getattr(before, name) for name, value in asdict(usage).items()},
+            counterfactuals=None if table is None else json.loads(table.to_json(orient="records", double_precision=15)),
+            error=error or unreadable,
+            proven=getattr(system, "proven", None),
+        )
     return {"seconds": seconds, "usage": asdict(usage), "counterfactuals": counterfactuals}
 
 
@@ -181,17 +171,14 @@ def installed(name: str) -> str:
         return "unknown"
 
 
-def batches(system: Any, rows: pd.DataFrame, repeats: int) -> list[float]:
+def batches(system: Any, rows: pd.DataFrame) -> list[float]:
     """Return the seconds of explaining all rows in one call, after a small one that is not counted; empty without batches."""
     if not hasattr(system, "explain_batch"):
         return []
     system.explain_batch(rows.iloc[:2])
-    seconds = []
-    for _ in range(repeats):
-        started = process_time()
-        system.explain_batch(rows)
-        seconds.append(process_time() - started)
-    return seconds
+    started = process_time()
+    system.explain_batch(rows)
+    return [process_time() - started]
 
 
 if __name__ == "__main__":
