@@ -250,7 +250,7 @@ def rival(context: RunContext, key: Key) -> tuple[dict[str, Any], pd.DataFrame]:
     limits = context.plan.slow_limits if entry.costly else context.plan.limits
     result = run_system(entry, context.folder(setting, key.task), len(setting.rows), limits)
     about = {name: value for name, value in vars(result).items() if name != "records"}
-    lines = context.scorer(key.task).lines(result.records, FREE)
+    lines = context.scorer(key.task).score(result.records, FREE)
     if (key.data, key.task) == (ROBUSTNESS_DATA, ROBUSTNESS_TARGET):
         valid = lines["valid"].to_numpy() == 1
         about["counterfactuals"] = [record for record, good in zip(result.records, valid, strict=True) if good]
