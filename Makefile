@@ -94,7 +94,7 @@ show-constraints: $(VENV)/.dev  ## print the tables of docs/measured.md: constra
 show-fit-budget: $(VENV)/.dev  ## print the table of docs/performance.md: quality against max_fit_rows
 	$(THREADS) $(BIN)/python scripts/show_fit_budget.py $(ARGS)
 
-# The same number of threads for everyone: BLAS, XGBoost, treecf's Rust. QUICK=1 takes five minutes, ARGS="..." the rest.
+# The same number of threads for all systems: BLAS, XGBoost, treecf's Rust. QUICK=1 takes five minutes, ARGS="..." the rest.
 BENCH_THREADS ?= 1
 BENCH := OMP_NUM_THREADS=$(BENCH_THREADS) OPENBLAS_NUM_THREADS=$(BENCH_THREADS) RAYON_NUM_THREADS=$(BENCH_THREADS) $(BIN)/python -m
 

@@ -1,1 +1,1 @@
-"""What measures fasterce beside others; not part of the package."""
+"""Benchmarks of fasterce and of other systems; not part of the package."""

@@ -1,4 +1,4 @@
-"""Rows per second with one worker and two, here and on Ray, and memory of batches of growing length: `make bench-batch`."""
+"""Rows per second with one and two workers, local and on Ray, and memory of growing batches: `make bench-batch`."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ from benchmarks.processes import family, processor_seconds, resident_mb
 from fasterce import FasterCE, batch, datasets
 
 HERE = Path(__file__).parent
-TICK = 0.2
+POLL_SECONDS = 0.2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -55,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def prepare(folder: Path) -> Path:
     """Adult with a logistic regression, fitted and saved with its model."""
     data = datasets.load("adult")
-    numbers, words = make_column_selector(dtype_include="number"), make_column_selector(dtype_exclude="number")
-    columns = make_column_transformer((StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), words))
+    numbers, texts = make_column_selector(dtype_include="number"), make_column_selector(dtype_exclude="number")
+    columns = make_column_transformer((StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), texts))
     model = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(data.X, data.y)
     skops.io.dump(model, folder / "model.skops")
     FasterCE(model, data.schema, progress=False).fit(data.X).save(folder / "adult.fasterce", folder / "model.skops")
@@ -66,18 +66,18 @@ def prepare(folder: Path) -> Path:
     return folder / "adult.fasterce"
 
 
-def people(folder: Path, rows: int, searched: float) -> Path:
-    """So many people, a share `searched` of them refused, in one file."""
-    target = folder / f"people-{rows}-{searched}.parquet"
+def write_rows(folder: Path, rows: int, searched: float) -> Path:
+    """Write rows to a file, of which a share `searched` is refused, so that they have to be searched."""
+    target = folder / f"rows-{rows}-{searched}.parquet"
     rng = np.random.default_rng(rows)
     refused, granted = (pd.read_parquet(folder / f"{name}.parquet") for name in ("refused", "granted"))
     writer = None
     for start in range(0, rows, 50_000):
         count = min(50_000, rows - start)
-        wanting = round(count * searched)
+        count_refused = round(count * searched)
         drawn = [
-            refused.iloc[rng.integers(0, len(refused), wanting)],
-            granted.iloc[rng.integers(0, len(granted), count - wanting)],
+            refused.iloc[rng.integers(0, len(refused), count_refused)],
+            granted.iloc[rng.integers(0, len(granted), count - count_refused)],
         ]
         part = pa.Table.from_pandas(pd.concat(drawn, ignore_index=True).assign(person=range(start, start + count)))
         writer = writer or pq.ParquetWriter(target, part.schema)
@@ -87,25 +87,25 @@ def people(folder: Path, rows: int, searched: float) -> Path:
 
 
 def speed(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
-    source = people(folder, options.speed_rows, 1.0)
+    source = write_rows(folder, options.speed_rows, 1.0)
     lines, slowest, digests = [], {}, set()
     for backend in options.backends:
         for workers in options.workers:
-            told = elsewhere(folder, artifact, source, backend, workers, options.shard_rows)
-            slowest.setdefault(backend, told["rows_each_second"])
-            digests.add(told["digest"])
-            against = told["rows_each_second"] / slowest[backend]
+            result = run_in_process(folder, artifact, source, backend, workers, options.shard_rows)
+            slowest.setdefault(backend, result["rows_each_second"])
+            digests.add(result["digest"])
+            against = result["rows_each_second"] / slowest[backend]
             lines.append(
                 [
                     backend,
                     str(workers),
-                    f"{told['rows_each_second']:,.0f}",
+                    f"{result['rows_each_second']:,.0f}",
                     f"{against:.2f} ×",
-                    f"{told['worker_ms']:.2f} ms",
-                    f"{told['processor_ms']:.2f} ms",
-                    f"{told['output_bytes']:.0f} bytes",
-                    f"{told['seconds']:.1f} s",
-                    f"{told['begin']:.1f} s",
+                    f"{result['worker_ms']:.2f} ms",
+                    f"{result['processor_ms']:.2f} ms",
+                    f"{result['output_bytes']:.0f} bytes",
+                    f"{result['seconds']:.1f} s",
+                    f"{result['begin']:.1f} s",
                 ]
             )
     head = [
@@ -120,10 +120,10 @@ def speed(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
         "until the first shard",
     ]
     same = "the same bytes in every run" if len(digests) == 1 else f"{len(digests)} DIFFERENT outputs"
-    said = f"## Speed\n\n{options.speed_rows:,} rows of Adult, all of which have to be searched, in shards of "
-    said += f"{options.shard_rows:,}; {same}. Rows/s and processor time are from the first shard's end to the last one's: "
-    said += "starting is apart. Explaining is wall time in the workers, processor time that of all processes of the run.\n\n"
-    return said + table(head, lines)
+    text = f"## Speed\n\n{options.speed_rows:,} rows of Adult, all of which have to be searched, in shards of "
+    text += f"{options.shard_rows:,}; {same}. Rows/s and processor time are from the end of the first shard to that of the "
+    text += "last. Explaining is wall time in the workers, processor time is of all processes of the run.\n\n"
+    return text + table(head, lines)
 
 
 def memory(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
@@ -131,16 +131,20 @@ def memory(folder: Path, artifact: Path, options: argparse.Namespace) -> str:
         return ""
     lines = []
     for rows in options.memory_rows:
-        source = people(folder, rows, 0.03)
-        told = elsewhere(folder, artifact, source, "local", 1, options.shard_rows)
-        lines.append([f"{rows:,}", f"{told['driver_mb']:.0f} MB", f"{told['worker_mb']:.0f} MB", f"{told['seconds']:.0f} s"])
+        source = write_rows(folder, rows, 0.03)
+        result = run_in_process(folder, artifact, source, "local", 1, options.shard_rows)
+        lines.append(
+            [f"{rows:,}", f"{result['driver_mb']:.0f} MB", f"{result['worker_mb']:.0f} MB", f"{result['seconds']:.0f} s"]
+        )
         source.unlink()
     head = ["rows", "peak of the first process", "peak of a worker", "whole run"]
     return "## Memory\n\nOne worker; about 3 rows of 100 have to be searched.\n\n" + table(head, lines)
 
 
-def elsewhere(folder: Path, artifact: Path, source: Path, backend: str, workers: int, shard_rows: int) -> dict[str, float]:
-    """One run in a process of its own."""
+def run_in_process(
+    folder: Path, artifact: Path, source: Path, backend: str, workers: int, shard_rows: int
+) -> dict[str, float]:
+    """Run once in a process of its own."""
     output = folder / f"out-{backend}-{workers}-{source.stem}"
     job = [str(artifact), str(source), str(output), backend, workers, shard_rows]
     command = [sys.executable, "-m", "benchmarks.batch", "--one", json.dumps(job)]
@@ -151,8 +155,8 @@ def elsewhere(folder: Path, artifact: Path, source: Path, backend: str, workers:
 def measure(job: Sequence) -> None:
     artifact, source, output, backend, workers, shard_rows = job
     moments: list[tuple[float, int, float]] = []
-    watching = Watching()
-    watching.start()
+    monitor = MemoryMonitor()
+    monitor.start()
     target = datasets.load("adult").y.unique()
     report = batch.explain(
         artifact,
@@ -163,15 +167,15 @@ def measure(job: Sequence) -> None:
         shard_rows=shard_rows,
         id_column="person",
         options={"target": sorted(target)[1], "diagnose": False},
-        progress=lambda standing: moments.append((standing.seconds, standing.shards_done, used_so_far())),
+        progress=lambda status: moments.append((status.seconds, status.shards_done, processor_time())),
     )
-    watching.stop()
+    monitor.stop()
     if not report.complete:
         raise SystemExit(str(report))
     end, _, used = next(moment for moment in moments if moment[1] == report.shards)
-    begin, there, before = next(moment for moment in moments if moment[1] >= 1)
-    after = (report.shards - there) * report.rows / report.shards
-    told = {
+    begin, done, before = next(moment for moment in moments if moment[1] >= 1)
+    after = (report.shards - done) * report.rows / report.shards
+    result = {
         "rows_each_second": after / (end - begin) if end > begin else report.rows / report.seconds,
         "processor_ms": 1000 * (used - before) / after if after else 0.0,
         "worker_ms": 1000 * report.counts.summary.seconds / report.rows,
@@ -179,38 +183,38 @@ def measure(job: Sequence) -> None:
         "begin": begin,
         "output_bytes": sum(file.stat().st_size for file in Path(output).rglob("*.parquet")) / report.rows,
         "digest": digest(Path(output)),
-        "driver_mb": watching.peak[0],
-        "worker_mb": watching.peak[1],
+        "driver_mb": monitor.peak[0],
+        "worker_mb": monitor.peak[1],
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
-def used_so_far() -> float:
+def processor_time() -> float:
     return sum(map(processor_seconds, family(os.getpid())))
 
 
 def digest(output: Path) -> str:
     files = {}
-    for told in sorted(output.glob("_shards/*.json")):
-        files.update(json.loads(told.read_text())["files"])
+    for record in sorted(output.glob("_shards/*.json")):
+        files.update(json.loads(record.read_text())["files"])
     return json.dumps(files, sort_keys=True)
 
 
-class Watching(threading.Thread):
-    """The peak memory of this process, and the largest of those it started."""
+class MemoryMonitor(threading.Thread):
+    """The peak memory of this process, and of the largest process it started."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak = [0.0, 0.0]
-        self.over = threading.Event()
+        self.stopped = threading.Event()
 
     def run(self) -> None:
-        while not self.over.wait(TICK):
+        while not self.stopped.wait(POLL_SECONDS):
             first, *others = map(resident_mb, family(os.getpid()))
             self.peak = [max(self.peak[0], first), max(self.peak[1], *others, 0.0)]
 
     def stop(self) -> None:
-        self.over.set()
+        self.stopped.set()
         self.join()
 
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: the time spent inside a model, the machine, and tables with medians and spread."""
+"""Shared by the benchmarks: time spent in a model, facts about the machine, and tables with medians and spread."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "pandas", "scikit-learn", "xgboost-cpu", "onnxruntime", "to
 
 @dataclass
 class Meter:
-    """What happened inside the model since the meter was made."""
+    """Calls, rows and time of a model since the meter was created."""
 
     calls: int = 0
     rows: int = 0
@@ -40,10 +40,10 @@ def metered(model: Any) -> Iterator[Meter]:
 
 
 def _metered_call(method: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
-    def call(rows: Any, *rest: Any, **options: Any) -> Any:
+    def call(rows: Any, *arguments: Any, **options: Any) -> Any:
         started, cpu = perf_counter(), process_time()
         try:
-            return method(rows, *rest, **options)
+            return method(rows, *arguments, **options)
         finally:
             meter.seconds += perf_counter() - started
             meter.cpu += process_time() - cpu
@@ -63,7 +63,7 @@ def seconds_of(action: Callable[[], Any], repeats: int) -> list[float]:
 
 
 def spread(values: Sequence[float], form: str = "{:.2f}") -> str:
-    """Median and, where they differ as written, lowest and highest; nothing where there is nothing."""
+    """Return the median and, if they differ as formatted, the lowest and highest value; empty without values."""
     known = [value for value in values if value is not None and np.isfinite(value)]
     if not known:
         return ""
@@ -81,12 +81,12 @@ def package_versions() -> dict[str, str]:
 
 
 def load() -> list[float]:
-    """Of the last 1, 5 and 15 minutes."""
+    """Return the load averages of the last 1, 5 and 15 minutes."""
     return [round(value, 2) for value in os.getloadavg()]
 
 
 def threads() -> int:
-    """How many our own process may use: as many as everybody else's."""
+    """Return the number of threads of our own process, the same as for every rival."""
     return int(os.environ.get(THREADS[0], "1"))
 
 

@@ -15,7 +15,7 @@ from fasterce import FasterCE, io, load
 
 COLUMNS = 15
 CHUNK = 5_000
-OFTEN, RARELY = 0.0, 1.9
+MEAN_OFTEN_REFUSED, MEAN_RARELY_REFUSED = 0.0, 1.9
 EXPLAINER = "explainer"
 HERE = Path(__file__).parent
 
@@ -23,7 +23,9 @@ HERE = Path(__file__).parent
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--every-row", action="store_true", help="rows that all have to be searched, not a few in a hundred")
+    parser.add_argument(
+        "--every-row", action="store_true", help="use rows that all have to be searched, instead of a few percent"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "results" / "memory.md")
     parser.add_argument("--one", nargs=2, metavar=("FILE", "TARGET"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -40,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def compare(sizes: Sequence[int], every_row: bool) -> str:
     lines = []
     with tempfile.TemporaryDirectory() as folder:
-        # Learned here, so that what learning takes is not in the memory of those that explain.
-        FasterCE(approve, progress=False).fit(people(500, OFTEN)).save(Path(folder) / EXPLAINER)
+        # Fitted here, so that the memory of `fit` is not in that of the processes that explain.
+        FasterCE(approve, progress=False).fit(random_rows(500, MEAN_OFTEN_REFUSED)).save(Path(folder) / EXPLAINER)
         for rows in sizes:
-            found = [asked_elsewhere(Path(folder), rows, every_row, kind) for kind in ("csv", "parquet")]
+            found = [measure_in_process(Path(folder), rows, every_row, kind) for kind in ("csv", "parquet")]
             lines.append(
                 [
                     f"{rows:,}",
@@ -53,9 +55,9 @@ def compare(sizes: Sequence[int], every_row: bool) -> str:
     return table(["rows", "CSV to CSV", "Parquet to Parquet"], lines)
 
 
-def asked_elsewhere(folder: Path, rows: int, every_row: bool, kind: str) -> list[float]:
+def measure_in_process(folder: Path, rows: int, every_row: bool, kind: str) -> list[float]:
     source = folder / f"rows.{kind}"
-    frame = people(rows, OFTEN if every_row else RARELY)
+    frame = random_rows(rows, MEAN_OFTEN_REFUSED if every_row else MEAN_RARELY_REFUSED)
     frame = frame[approve(frame) == "no"].sample(rows, replace=True, random_state=0) if every_row else frame
     frame.to_csv(source, index=False) if kind == "csv" else frame.to_parquet(source, row_group_size=rows)
     command = [sys.executable, "-m", "benchmarks.memory", "--one", str(source), str(folder / f"out.{kind}")]
@@ -70,8 +72,8 @@ def measure(source: Path, target: Path) -> None:
     print(before, peak(), done.found / done.rows)
 
 
-def people(rows: int, ease: float) -> pd.DataFrame:
-    drawn = np.random.default_rng(0).normal(ease, 1, (rows, COLUMNS)).round(3)
+def random_rows(rows: int, mean: float) -> pd.DataFrame:
+    drawn = np.random.default_rng(0).normal(mean, 1, (rows, COLUMNS)).round(3)
     return pd.DataFrame(drawn, columns=[f"c{k}" for k in range(COLUMNS)])
 
 
@@ -80,7 +82,7 @@ def approve(frame: pd.DataFrame) -> np.ndarray:
 
 
 def peak() -> float:
-    """Megabytes. What `getrusage` tells a new process begins with what its parent had."""
+    """Return the peak memory in MB; `getrusage` of a new process starts with the peak of its parent."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 

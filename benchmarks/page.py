@@ -15,7 +15,7 @@ LONGEST_LINE = 45
 
 @dataclass(frozen=True)
 class Text:
-    said: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def as_markdown(title: str, sections: Sequence[Section], out: Path) -> str:
 
 def markdown_block(block: Block, out: Path) -> str:
     if isinstance(block, Text):
-        return block.said
+        return block.text
     if isinstance(block, Grid):
         return measuring.table(
             block.header, [[cell.replace("|", "/").replace("\n", " ") for cell in line] for line in block.lines]
@@ -61,7 +61,7 @@ def as_html(title: str, sections: Sequence[Section]) -> str:
 
 def html_block(block: Block) -> str:
     if isinstance(block, Text):
-        return f"<p>{marked(block.said)}</p>"
+        return f"<p>{marked(block.text)}</p>"
     if isinstance(block, Picture):
         return html.figure(block.figure, alt=block.alt)
     head = "".join(f'<th scope="col" style="white-space:nowrap">{escape(name)}</th>' for name in block.header)
@@ -72,14 +72,14 @@ def html_block(block: Block) -> str:
     return f'<div style="overflow-x:auto;margin:0 0 1.5rem" tabindex="0">{table}</div>'
 
 
-def html_cell(said: str) -> str:
-    """Numbers on one line, sentences wrapped."""
-    style = "white-space:nowrap" if len(said) <= LONGEST_LINE else "min-width:20rem"
-    return f'<td style="{style}">{marked(said)}</td>'
+def html_cell(text: str) -> str:
+    """Return a cell: numbers on one line, sentences wrapped."""
+    style = "white-space:nowrap" if len(text) <= LONGEST_LINE else "min-width:20rem"
+    return f'<td style="{style}">{marked(text)}</td>'
 
 
-def marked(said: str) -> str:
-    """Bold, emphasis and code as Markdown writes them."""
-    said = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(said))
-    said = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", said)
-    return re.sub(r"(?<!\w)\*(\w[^*]*?)\*(?!\w)", r"<i>\1</i>", said)
+def marked(text: str) -> str:
+    """Convert the bold, emphasis and code of Markdown to HTML."""
+    text = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(text))
+    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+    return re.sub(r"(?<!\w)\*(\w[^*]*?)\*(?!\w)", r"<i>\1</i>", text)

@@ -1,89 +1,95 @@
-"""What is run: which data, black boxes, systems, questions and seeds, how many rows, and what time everybody has."""
+"""What is run: datasets, models, systems, tasks and seeds, how many rows, and the time limits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.asking import Limits
 from benchmarks.measuring import package_versions
 from benchmarks.rivals.catalogue import ENTRIES, Entry
-from benchmarks.setting import BOXES, BUNDLED, DATASETS, FREE, FROZEN, QUESTIONS, SEVERAL, Question
+from benchmarks.runner import Limits
+from benchmarks.setting import BUNDLED, DATASETS, FREE, FROZEN, MODELS, SEVERAL, TASKS, Task
 from benchmarks.store import Key, digest, fingerprint
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "fasterce"
-PAPERS_BOX = "mlp"
+PAPER_MODEL = "mlp"
 COMPARED_IN_THE_PAPER = {
     "dice-random": "DiCE",
     "certifai-genetic": "CERTIFAI",
     "latentcf-adam": "Latent-CF",
     "alibi-proto": "ICEGP",
 }
-HARNESS = ("asking.py", "at_least.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals/run.py")
+HARNESS = ("runner.py", "threshold.py", "scoring.py", "setting.py", "rivals/problem.py", "rivals/run.py")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`seeds` are for the paper's black box and the systems it compares, on the bundled datasets; the others have the first
-    `few`, and other black boxes, datasets and questions the first one. `elsewhere`: the questions about other black boxes.
-    `sparing`: costly systems are asked the paper's question only, and only systems that are asked everywhere are asked about
-    datasets that are not bundled. `crowd`: training rows realism is measured against. The paper's own experiments are
-    `benchmarks.paper`."""
+    """The cells of a run. The paper's own experiments are in `benchmarks.paper`.
+
+    tasks           of the paper's model (MLP) on the bundled datasets
+    other_tasks     of the other models and datasets
+    seeds           of the systems compared in the paper, with its model on the bundled datasets
+    other_seeds     how many of these the other systems get; other models, datasets and tasks get one
+    skip_costly     run costly systems for the task *free* of the paper's model only, and only the systems marked
+                    `all_datasets` on datasets that are not bundled
+    reference_rows  training rows that realism is measured against
+    """
 
     datasets: tuple[str, ...] = DATASETS
-    boxes: tuple[str, ...] = BOXES
-    questions: tuple[str, ...] = (FREE.name, FROZEN.name, SEVERAL.name)
-    elsewhere: tuple[str, ...] = (FREE.name,)
+    models: tuple[str, ...] = MODELS
+    tasks: tuple[str, ...] = (FREE.name, FROZEN.name, SEVERAL.name)
+    other_tasks: tuple[str, ...] = (FREE.name,)
     methods: tuple[Entry, ...] = ENTRIES
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    sparing: bool = True
-    few: int = 1
+    skip_costly: bool = True
+    other_seeds: int = 1
     rows: int = 200
     batch: int = 200
     train_rows: int | None = None
-    crowd: int = 4000
+    reference_rows: int = 4000
     limits: Limits = field(default_factory=Limits)
     work: Path = HERE / ".work"
 
     def groups(self) -> Iterator[tuple[int, str, str]]:
-        """(seed, dataset, box): one black box, one set of rows, everybody side by side."""
-        for place, seed in enumerate(self.seeds):
+        """Yield (seed, dataset, model): each is one black box whose rows all systems explain."""
+        for number, seed in enumerate(self.seeds):
             for data in self.datasets:
-                for box in self.boxes:
-                    if place == 0 or (box == PAPERS_BOX and data in BUNDLED):
-                        yield seed, data, box
+                for model in self.models:
+                    if number == 0 or self._is_main(data, model):
+                        yield seed, data, model
 
-    def jobs(self, seed: int, data: str, box: str) -> Iterator[tuple[Key, Entry, Question]]:
-        place = self.seeds.index(seed)
-        everything = box == PAPERS_BOX and data in BUNDLED
-        for question in (QUESTIONS[name] for name in (self.questions if everything else self.elsewhere)):
+    def jobs(self, seed: int, data: str, model: str) -> Iterator[tuple[Key, Entry, Task]]:
+        """Yield the cells of a group with their systems and tasks."""
+        number = self.seeds.index(seed)
+        for task in (TASKS[name] for name in (self.tasks if self._is_main(data, model) else self.other_tasks)):
             for entry in self.methods:
-                if self.asks(entry, question, data, box) and place < self.runs(entry, question):
-                    yield Key(data, box, question.name, entry.name, seed), entry, question
+                if self._includes(entry, task, data, model) and number < self._n_seeds(entry, task):
+                    yield Key(data, model, task.name, entry.name, seed), entry, task
 
-    def asks(self, entry: Entry, question: Question, data: str, box: str) -> bool:
-        costs_too_much = entry.costly and (question is not FREE or box != PAPERS_BOX)
-        spared = self.sparing and (costs_too_much or not (entry.everywhere or data in BUNDLED))
-        return box in entry.boxes and fits(entry, question) and not spared
+    def _is_main(self, data: str, model: str) -> bool:
+        return model == PAPER_MODEL and data in BUNDLED
 
-    def runs(self, entry: Entry, question: Question) -> int:
-        if question is not FREE:
+    def _includes(self, entry: Entry, task: Task, data: str, model: str) -> bool:
+        too_costly = entry.costly and (task is not FREE or model != PAPER_MODEL)
+        skipped = self.skip_costly and (too_costly or not (entry.all_datasets or data in BUNDLED))
+        return model in entry.models and supports(entry, task) and not skipped
+
+    def _n_seeds(self, entry: Entry, task: Task) -> int:
+        if task is not FREE:
             return 1
-        return len(self.seeds) if entry.name in COMPARED_IN_THE_PAPER else self.few
+        return len(self.seeds) if entry.name in COMPARED_IN_THE_PAPER else self.other_seeds
 
-    def made_by(self, entry: Entry) -> str:
-        """Of the plan what changes an answer or its score, the code that asks and scores, and the system's own."""
-        own = [HERE / "rivals" / f"{entry.module}.{kind}" for kind in ("py", "txt")]
-        sources = [path for path in own if path.exists()] + [HERE / name for name in HARNESS]
-        return fingerprint(*self._circumstances(), digest([*sources, *package_sources(entry.ours)]))
-
-    def _circumstances(self) -> tuple[object, ...]:
-        return self.rows, self.batch, self.train_rows, self.crowd, vars(self.limits), package_versions()
+    def fingerprint(self, entry: Entry) -> str:
+        """Return the fingerprint of the sources, versions and options that decide what is in a cell of a system."""
+        files = [HERE / "rivals" / f"{entry.module}.{kind}" for kind in ("py", "txt")]
+        sources = [path for path in files if path.exists()] + [HERE / name for name in HARNESS]
+        options = self.rows, self.batch, self.train_rows, self.reference_rows, vars(self.limits), package_versions()
+        return fingerprint(*options, digest([*sources, *package_sources(entry.ours)]))
 
 
-def fits(entry: Entry, question: Question) -> bool:
-    """Several answers are asked of systems that give them; with columns frozen everybody is asked, able or not."""
-    return question.count == 1 or getattr(entry, "several", entry.ours or entry.module == "dice")
+def supports(entry: Entry, task: Task) -> bool:
+    """Return whether a system returns as many counterfactuals as the task requires; all systems run the task *frozen*."""
+    return task.count == 1 or entry.ours or entry.module == "dice"
 
 
 def package_sources(all_of_them: bool) -> list[Path]:

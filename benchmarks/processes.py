@@ -1,4 +1,4 @@
-"""Processes and what they have used, by the kernel's books (Linux)."""
+"""Descendants of a process, their processor time and memory, as Linux reports them in /proc."""
 
 import os
 from contextlib import suppress
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def family(process: int) -> list[int]:
-    """The process and all it has started, directly or not, itself first."""
+    """Return a process and all its descendants, itself first."""
     parents = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -21,19 +21,19 @@ def family(process: int) -> list[int]:
 
 
 def processor_seconds(process: int) -> float:
-    """Seconds of the processor that one process has used so far, 0 if it is gone."""
+    """Return the processor time of a process in seconds, 0 if it has ended."""
     with suppress(OSError):
         return sum(map(int, _after_name(process)[11:13])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 
 
 def resident_mb(process: int) -> float:
-    """Megabytes in memory, those shared with others included; 0 if it is gone."""
+    """Return the resident memory of a process in MB, shared memory included; 0 if it has ended."""
     with suppress(OSError):
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     return 0.0
 
 
 def _after_name(process: int) -> list[str]:
-    """The fields of `stat` from the state on: the name before it may contain anything."""
+    """Return the fields of `stat` from the state on; the name before it may contain spaces."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

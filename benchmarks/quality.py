@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import measuring
-from benchmarks.yardstick import consistency, optimum, report, tables, timing, worlds
+from benchmarks.yardstick import cases, consistency, optimum, report, tables, timing
 
 HERE = Path(__file__).parent
 PARTS = ("optimum", "consistency", "time")
@@ -27,13 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.quick:
         options.datasets, options.models = options.datasets or QUICK_DATASETS, options.models or QUICK_MODELS
         options.rows, options.batch = min(options.rows, 20), min(options.batch, 200)
-    cells = [(data, model) for data in options.datasets or tables.SOURCES for model in options.models or worlds.MODELS]
+    cells = [(data, model) for data in options.datasets or tables.SOURCES for model in options.models or cases.MODELS]
     found: list[dict[str, Any]] = []
     for k, (data, model) in enumerate(cells, 1):
         started = perf_counter()
         found.append(cell(data, model, options))
-        said = f"failed: {found[-1]['error']}" if "error" in found[-1] else report.line(found[-1])
-        print(f"[{k}/{len(cells)}] {data}, {model}: {perf_counter() - started:.0f} s; {said}", file=sys.stderr, flush=True)
+        text = f"failed: {found[-1]['error']}" if "error" in found[-1] else report.line(found[-1])
+        print(f"[{k}/{len(cells)}] {data}, {model}: {perf_counter() - started:.0f} s; {text}", file=sys.stderr, flush=True)
         write(found, options)
     print(options.out.read_text(encoding="utf-8"))
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", nargs="+", choices=list(tables.SOURCES), help="all by default")
-    parser.add_argument("--models", nargs="+", choices=list(worlds.MODELS), help="all by default")
+    parser.add_argument("--models", nargs="+", choices=list(cases.MODELS), help="all by default")
     parser.add_argument("--parts", type=_parts, default=list(PARTS), help=f"separated by commas: {','.join(PARTS)}")
     parser.add_argument("--rows", type=int, default=50, help="queries per cell")
     parser.add_argument("--batch", type=int, default=1000, help="queries of the batch that is timed")
@@ -66,15 +66,15 @@ def cell(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure one dataset and model; an error is kept in place of the measures."""
     found: dict[str, Any] = {"data": data, "model": model}
     try:
-        world = worlds.make(data, model, options.train_rows)
-        explainer, fit = timing.fit(world)
+        case = cases.make(data, model, options.train_rows)
+        explainer, fit = timing.fit(case)
         found["fit"] = fit
-        if "optimum" in options.parts and optimum.supported(world):
-            found["optimum"] = optimum.measure(world, explainer, options.rows, options.seconds_per_row, options.seconds)
+        if "optimum" in options.parts and optimum.supported(case):
+            found["optimum"] = optimum.measure(case, explainer, options.rows, options.seconds_per_row, options.seconds)
         if "consistency" in options.parts:
-            found["consistency"] = consistency.measure(world, explainer, options.rows, options.distance)
+            found["consistency"] = consistency.measure(case, explainer, options.rows, options.distance)
         if "time" in options.parts:
-            found["time"] = timing.measure(world, explainer, options.rows, options.batch, options.distance)
+            found["time"] = timing.measure(case, explainer, options.rows, options.batch, options.distance)
     except Exception as error:  # one cell must not end the run
         traceback.print_exc()
         found["error"] = f"{type(error).__name__}: {error}"
@@ -85,8 +85,8 @@ def write(found: list[dict[str, Any]], options: argparse.Namespace) -> None:
     """Write what was measured so far."""
     options.out.parent.mkdir(parents=True, exist_ok=True)
     described = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
-    everything = {"options": described, "machine": measuring.facts(), "load": measuring.load(), "cells": found}
-    options.out.with_suffix(".json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+    result = {"options": described, "machine": measuring.facts(), "load": measuring.load(), "cells": found}
+    options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     command = " ".join(["python -m benchmarks.quality", *sys.argv[1:]])
     before = json.loads(options.against.read_text(encoding="utf-8"))["cells"] if options.against else []
     options.out.write_text(report.page(found, command, before), encoding="utf-8")

@@ -1,8 +1,7 @@
-"""Who is ahead, row by row: Friedman's test over all methods, Nemenyi's distance, and Wilcoxon's with Holm's correction.
+"""Ranks of methods by query: Friedman's test, Nemenyi's distance, and Wilcoxon's test with Holm's correction.
 
-A row is a block: every method answers the same rows of the same black box. A row without a valid answer is the worst there
-can be, shared by all who fail there. Rows explained with the same black box are not strangers to each other, so small
-p-values are smaller than they should be.
+A query of a model is a block: every method explains the same queries. A query without a valid counterfactual has the last
+place, shared by all methods that fail there. Queries of one model are not independent, so p-values are too small.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 from benchmarks.summary import interval
 
 LOWER_IS_BETTER = {"gower_l1": True, "n_changed": True, "nn_ratio": True, "robust": False, "seconds": True}
-BLOCK = ["data", "box", "seed", "row"]
+BLOCK = ["data", "model", "seed", "row"]
 FEWEST_BLOCKS = 5
 LEVEL = 0.05
 
@@ -35,12 +34,12 @@ class Ranking:
 
     @property
     def tied(self) -> list[str]:
-        """Whom Wilcoxon's test does not tell from the best."""
+        """The methods that Wilcoxon's test does not separate from the best."""
         return [str(name) for name in self.table.index if self.table.loc[name, "p"] > LEVEL]
 
 
 def rank(lines: pd.DataFrame, score: str) -> Ranking | None:
-    """Over the rows all methods were asked about; nothing with fewer than two methods or a handful of rows."""
+    """Rank over the queries all methods explained; None with fewer than two methods or too few queries."""
     blocks = filled(lines, score)
     methods = blocks.shape[1]
     if methods < 2 or len(blocks) < FEWEST_BLOCKS:
@@ -54,7 +53,7 @@ def rank(lines: pd.DataFrame, score: str) -> Ranking | None:
 
 
 def filled(lines: pd.DataFrame, score: str) -> pd.DataFrame:
-    """Blocks by methods, low is good, worse than the worst where there is no valid answer."""
+    """Return blocks by methods; lower is better, and a missing value is worse than the worst."""
     sign = 1.0 if LOWER_IS_BETTER[score] else -1.0
     values = (sign * lines[score]).where(lines["valid"] == 1)
     worst = values.max() + 1.0 + values.abs().max()
@@ -63,7 +62,7 @@ def filled(lines: pd.DataFrame, score: str) -> pd.DataFrame:
 
 
 def friedman(blocks: pd.DataFrame) -> float:
-    """The chance of such differences if all were alike; of two, Wilcoxon's."""
+    """Return the p-value of Friedman's test, of Wilcoxon's for two methods."""
     columns = [blocks[name].to_numpy() for name in blocks]
     if len(columns) == 2:
         return paired(blocks.iloc[:, 0], blocks.iloc[:, 1])
@@ -82,11 +81,11 @@ def paired(first: pd.Series, second: pd.Series) -> float:
     return 1.0 if not difference.any() else float(wilcoxon(difference).pvalue)
 
 
-def holm(chances: list[float]) -> list[float]:
-    """Of the best against each other method, corrected for how many there are; nothing for the best itself."""
-    order = np.argsort(chances)
-    corrected, highest = np.empty(len(chances)), 0.0
+def holm(p_values: list[float]) -> list[float]:
+    """Return p-values of the best method against each other one with Holm's correction; nan for the best itself."""
+    order = np.argsort(p_values)
+    corrected, highest = np.empty(len(p_values)), 0.0
     for place, k in enumerate(order):
-        highest = max(highest, min(1.0, (len(chances) - place) * chances[k]))
+        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[k]))
         corrected[k] = highest
     return [float("nan"), *corrected.tolist()]

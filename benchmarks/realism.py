@@ -1,7 +1,7 @@
 """Realism of the method `realistic` beside NICE (plausibility): `python -m benchmarks.realism`.
 
-The measures are none that a system optimises. For each dataset and model, rows that the model refuses are explained; rows
-it accepts that no system has seen are what is real. Only the public interface of the library is used apart from the ablation,
+No system optimises these measures. For each dataset and model, rows that the model refuses are explained; the accepted rows
+that no system has seen count as real. Only the public interface of the library is used apart from the ablation,
 so two versions can be compared: run the command with the other version first, then with `--against` its JSON.
 """
 
@@ -24,13 +24,13 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
 from benchmarks import measuring, venvs
-from benchmarks.yardstick import tables, worlds
+from benchmarks.yardstick import cases, tables
 from fasterce import FasterCE
 from fasterce.latent.regions import Regions
 from fasterce.latent.runtime import Layer
 
 HERE = Path(__file__).parent
-# Looked at while the method was tuned; the others were not.
+# The method was tuned on these and not on the others.
 TUNED = ("breast_cancer", "wine", "mixed10", "orange_juice", "carseats", "credit", "penguins", "titanic")
 HELD_BACK = ("digits", "mixed30", "default", "staff")
 MODELS = ("mlp", "xgboost", "random_forest", "logistic", "svc")
@@ -52,35 +52,35 @@ IDENTITY_ROWS, EXACT = 300, 1e-6
 
 
 @dataclass
-class Reality:
-    """A world, the queries the model refuses, and the unseen rows it accepts."""
+class RealismSetting:
+    """A case, the queries the model refuses, and the unseen rows it accepts."""
 
-    world: worlds.World
+    case: cases.Case
     rows: int
     seed: int = 0
 
     def __post_init__(self) -> None:
-        refused = np.flatnonzero(self.world.predictions == 0)[: self.rows]
-        self.queries = self.world.rows.iloc[refused].reset_index(drop=True)
-        self.own = self.world.own[refused]
-        self.real = self.world.own[self.world.predictions == 1]
-        self.training = self.world.training[self.world.model.predict(self.world.X_train) == 1]
+        refused = np.flatnonzero(self.case.predictions == 0)[: self.rows]
+        self.queries = self.case.rows.iloc[refused].reset_index(drop=True)
+        self.query_codes = self.case.queries[refused]
+        self.real = self.case.queries[self.case.predictions == 1]
+        self.training = self.case.training[self.case.model.predict(self.case.X_train) == 1]
 
-    # What NICE's autoencoder is told.
+    # The interface that NICE's autoencoder needs.
     @property
     def numeric(self) -> list[int]:
-        return np.flatnonzero(self.world.numeric).tolist()
+        return np.flatnonzero(self.case.numeric).tolist()
 
     @property
     def categorical(self) -> list[int]:
-        return np.flatnonzero(~self.world.numeric).tolist()
+        return np.flatnonzero(~self.case.numeric).tolist()
 
     def categories(self, j: int) -> list[Any]:
-        return list(self.world.schema.features[j].categories)
+        return list(self.case.schema.features[j].categories)
 
     def points(self, codes: np.ndarray) -> np.ndarray:
         """Return rows as points whose Manhattan distance is the gower distance."""
-        parts = [(codes / self.world.span)[:, self.numeric]]
+        parts = [(codes / self.case.span)[:, self.numeric]]
         parts += [np.eye(len(self.categories(j)))[codes[:, j].astype(int)] / 2 for j in self.categorical]
         return np.hstack(parts)
 
@@ -100,7 +100,7 @@ class Reality:
     @cached_property
     def identities(self) -> list[tuple[int, int, int]]:
         """Numbers a, b, c with a = b + c in all training rows, none of them constant."""
-        codes = self.world.training[:IDENTITY_ROWS]
+        codes = self.case.training[:IDENTITY_ROWS]
         varies = [j for j in self.numeric if np.ptp(codes[:, j]) > 0]
         found = []
         for b in varies:
@@ -116,21 +116,21 @@ def _neighbours(points: np.ndarray) -> tuple[NearestNeighbors, float]:
     return search, max(float(search.kneighbors(points, 2)[0][:, 1].mean()), 1e-9)
 
 
-def measure(reality: Reality, codes: np.ndarray) -> dict[str, float]:
+def measure(setting: RealismSetting, codes: np.ndarray) -> dict[str, float]:
     """Return all measures of counterfactuals, one per query."""
-    points, changed = reality.points(codes), codes != reality.own
-    (near, usual), (seen, usual_seen) = reality.neighbours, reality.training_neighbours
-    kept = [np.abs(codes[:, a] - codes[:, b] - codes[:, c]) < EXACT for a, b, c in reality.identities]
+    points, changed = setting.points(codes), codes != setting.query_codes
+    (near, usual), (seen, usual_seen) = setting.neighbours, setting.training_neighbours
+    kept = [np.abs(codes[:, a] - codes[:, b] - codes[:, c]) < EXACT for a, b, c in setting.identities]
     return {
-        "distance": float(reality.world.gower(codes, reality.own).mean()),
+        "distance": float(setting.case.gower(codes, setting.query_codes).mean()),
         "nearest": float(near.kneighbors(points, 1)[0].mean() / usual),
-        "nearest5": float(near.kneighbors(points, min(5, len(reality.real)))[0].mean() / usual),
+        "nearest5": float(near.kneighbors(points, min(5, len(setting.real)))[0].mean() / usual),
         "nearest_training": float(seen.kneighbors(points, 1)[0].mean() / usual_seen),
-        "inliers": float((reality.outliers.predict(points) == 1).mean()),
-        "auc": discriminator_auc(points, reality.points(reality.real), reality.seed),
+        "inliers": float((setting.outliers.predict(points) == 1).mean()),
+        "auc": discriminator_auc(points, setting.points(setting.real), setting.seed),
         "identities": float(np.all(kept, axis=0).mean()) if kept else 1.0,
         "changes": float(changed.sum(axis=1).mean()),
-        "droppable": float(droppable(reality, codes).mean()),
+        "droppable": float(droppable(setting, codes).mean()),
     }
 
 
@@ -143,52 +143,52 @@ def discriminator_auc(found: np.ndarray, real: np.ndarray, seed: int) -> float:
     return float(roc_auc_score(label, cross_val_predict(forest, points, label, cv=folds, method="predict_proba")[:, 1]))
 
 
-def droppable(reality: Reality, codes: np.ndarray) -> np.ndarray:
+def droppable(setting: RealismSetting, codes: np.ndarray) -> np.ndarray:
     """Return which counterfactuals keep the target if one of several changes is reverted."""
-    query, feature = np.nonzero((codes != reality.own) & ((codes != reality.own).sum(axis=1) > 1)[:, None])
+    query, feature = np.nonzero((codes != setting.query_codes) & ((codes != setting.query_codes).sum(axis=1) > 1)[:, None])
     fewer = codes[query]
-    fewer[np.arange(len(query)), feature] = reality.own[query, feature]
-    without = reality.world.predict(fewer) == 1
+    fewer[np.arange(len(query)), feature] = setting.query_codes[query, feature]
+    without = setting.case.predict(fewer) == 1
     return np.bincount(query[without], minlength=len(codes)) > 0
 
 
-def ours(reality: Reality, explainer: FasterCE, distance: str) -> np.ndarray:
+def ours(setting: RealismSetting, explainer: FasterCE, distance: str) -> np.ndarray:
     """Return our counterfactuals as codes; the query itself where there is none."""
-    found = explainer.explain(reality.queries, "realistic", target=1, distance=distance)
-    codes = reality.own.copy()
+    found = explainer.explain(setting.queries, "realistic", target=1, distance=distance)
+    codes = setting.query_codes.copy()
     if len(found.counterfactuals):
-        codes[found.to_frame()["query"].to_numpy()] = reality.world.codes(found.counterfactuals)
+        codes[found.to_frame()["query"].to_numpy()] = setting.case.codes(found.counterfactuals)
     return codes
 
 
-def nice(reality: Reality) -> np.ndarray:
-    """Return the counterfactuals of NICE with the reward for plausibility, its environment made if need be."""
+def nice(setting: RealismSetting) -> np.ndarray:
+    """Return the counterfactuals of NICE with the reward for plausibility, installing it if needed."""
     environment = Path(venvs.python_of("nice")).parents[1]
     folder = str(next(environment.glob("lib/python*/site-packages")))
     if folder not in sys.path:
         sys.path.append(folder)
     rival = import_module("benchmarks.rivals.nice")
-    world = reality.world
-    codes = world.training
+    case = setting.case
+    codes = case.training
     system = rival.NICE(
-        predict_fn=lambda rows: probabilities(world, np.asarray(rows, dtype=float)),
+        predict_fn=lambda rows: probabilities(case, np.asarray(rows, dtype=float)),
         X_train=codes,
-        cat_feat=reality.categorical,
-        num_feat=reality.numeric,
-        y_train=np.asarray(world.model.predict(world.X_train)),
+        cat_feat=setting.categorical,
+        num_feat=setting.numeric,
+        y_train=np.asarray(case.model.predict(case.X_train)),
         optimization="plausibility",
         justified_cf=True,
-        auto_encoder=rival.ReconstructionError(reality, codes),
+        auto_encoder=rival.ReconstructionError(setting, codes),
     )
-    return np.concatenate([system.explain(row[None], target_class=[1]) for row in reality.own])
+    return np.concatenate([system.explain(row[None], target_class=[1]) for row in setting.query_codes])
 
 
-def probabilities(world: worlds.World, codes: np.ndarray) -> np.ndarray:
+def probabilities(case: cases.Case, codes: np.ndarray) -> np.ndarray:
     """Return probabilities of both classes; those of a logistic function where the model has none."""
-    frame = world.frame(codes)
-    if hasattr(world.model, "predict_proba"):
-        return np.asarray(world.model.predict_proba(frame))
-    second = 1 / (1 + np.exp(-np.clip(world.model.decision_function(frame), -50, 50)))
+    frame = case.frame(codes)
+    if hasattr(case.model, "predict_proba"):
+        return np.asarray(case.model.predict_proba(frame))
+    second = 1 / (1 + np.exp(-np.clip(case.model.decision_function(frame), -50, 50)))
     return np.stack([1 - second, second], axis=1)
 
 
@@ -222,23 +222,23 @@ def with_noise(explainer: FasterCE, seed: int = 0) -> FasterCE:
 def cell(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure all systems on one dataset and model."""
     size = min(options.train_rows, int(0.6 * len(tables.load(data).X)))
-    reality = Reality(worlds.make(data, model, size), options.rows)
-    found: dict[str, Any] = {"data": data, "model": model, "queries": len(reality.own), "real": len(reality.real)}
-    if min(len(reality.own), len(reality.real)) < options.least:
+    setting = RealismSetting(cases.make(data, model, size), options.rows)
+    found: dict[str, Any] = {"data": data, "model": model, "queries": len(setting.query_codes), "real": len(setting.real)}
+    if min(len(setting.query_codes), len(setting.real)) < options.least:
         return found | {"error": "too few rows"}
-    explainer = FasterCE(reality.world.model, reality.world.schema, progress=False).fit(reality.world.X_train)
-    answers: dict[str, Callable[[], np.ndarray]] = {
-        "fasterce": lambda: ours(reality, explainer, options.distance),
-        "fasterce, noise": lambda: ours(reality, with_noise(explainer), options.distance),
-        "NICE": lambda: nice(reality),
+    explainer = FasterCE(setting.case.model, setting.case.schema, progress=False).fit(setting.case.X_train)
+    explain: dict[str, Callable[[], np.ndarray]] = {
+        "fasterce": lambda: ours(setting, explainer, options.distance),
+        "fasterce, noise": lambda: ours(setting, with_noise(explainer), options.distance),
+        "NICE": lambda: nice(setting),
     }
     systems: dict[str, dict[str, float]] = {}
     codes = {}
     for name in options.systems:
         started = process_time()
-        codes[name] = answers[name]()
-        systems[name] = measure(reality, codes[name]) | {"seconds": process_time() - started}
-        systems[name]["valid"] = float((reality.world.predict(codes[name]) == 1).mean())
+        codes[name] = explain[name]()
+        systems[name] = measure(setting, codes[name]) | {"seconds": process_time() - started}
+        systems[name]["valid"] = float((setting.case.predict(codes[name]) == 1).mean())
     if "fasterce" in codes and "fasterce, noise" in codes:
         systems["fasterce, noise"]["same"] = float((codes["fasterce"] == codes["fasterce, noise"]).all(axis=1).mean())
     return found | {"systems": systems}
@@ -263,7 +263,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--datasets", nargs="+", choices=[*TUNED, *HELD_BACK, *tables.CORRELATED], help="all by default but those generated"
     )
-    parser.add_argument("--models", nargs="+", choices=list(worlds.MODELS), help=f"by default {', '.join(MODELS)}")
+    parser.add_argument("--models", nargs="+", choices=list(cases.MODELS), help=f"by default {', '.join(MODELS)}")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--rows", type=int, default=30, help="queries per cell")
     parser.add_argument("--least", type=int, default=10, help="fewest queries and real rows of a cell")
@@ -289,7 +289,7 @@ def page(found: list[dict[str, Any]], before: list[dict[str, Any]], rows: int = 
         "# Realism",
         "",
         f"Made by `python -m benchmarks.realism`: {len(cells)} pairs of data and model, up to {rows} queries each.",
-        "Real rows are those with the wanted prediction that neither the model nor any system has seen.",
+        "Real rows are those with the target class that neither the model nor any system has seen.",
         "",
         *(f"- `{name}`: {text}; {'lower' if low else 'higher'} is better" for name, (low, text) in MEASURES.items()),
         "",

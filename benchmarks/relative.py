@@ -1,6 +1,6 @@
-"""Distances relative to the nearest counterfactual known of each query, over all datasets and black boxes.
+"""Distances relative to the nearest counterfactual known of each query, over all datasets and models.
 
-The reference of a query is the smallest distance any system reaches with a valid answer. Where a system has proven that
+The reference of a query is the smallest distance of a valid counterfactual of any system. Where a system has proven that
 nothing is nearer, the reference is the optimum.
 """
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchmarks.asking import NOT_TRIED
+from benchmarks.runner import NOT_TRIED
 
-QUERY = ["data", "box", "seed", "row"]
-CELL = ["data", "box", "method"]
+QUERY = ["data", "model", "seed", "row"]
+CELL = ["data", "model", "method"]
 RESAMPLES = 1000
 NEAR = 1.01
 # Quantiles of the cells of a system that are given as its spread.
@@ -37,13 +37,13 @@ def with_reference(lines: pd.DataFrame, score: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Cell:
-    """One system on one black box: distances and references of the queries it answers validly.
+    """One system on one model: distances and references of the queries for which it has a valid counterfactual.
 
-    `queries` were asked, `milliseconds` is the median of their processor time.
+    `queries` is the number of queries tried, `milliseconds` the median of their processor time.
     """
 
     data: str
-    box: str
+    model: str
     method: str
     distance: np.ndarray
     reference: np.ndarray
@@ -69,14 +69,14 @@ class Cell:
 
 
 def cells(lines: pd.DataFrame, score: str = "gower_l1") -> list[Cell]:
-    """Return a cell for each dataset, black box and system that answered at least one query."""
+    """Return a cell for each dataset, model and system with at least one valid counterfactual."""
     found = []
-    for (data, box, method), group in with_reference(lines, score).groupby(CELL, sort=False):
+    for (data, model, method), group in with_reference(lines, score).groupby(CELL, sort=False):
         valid = group["distance"].notna().to_numpy()
         if valid.any():
             arrays = (group[name].to_numpy(dtype=float)[valid] for name in ("distance", "reference", "optimal"))
             milliseconds = 1000 * float(group["seconds"].median())
-            found.append(Cell(str(data), str(box), str(method), *arrays, len(group), milliseconds))
+            found.append(Cell(str(data), str(model), str(method), *arrays, len(group), milliseconds))
     return found
 
 
@@ -84,26 +84,27 @@ def table(found: Sequence[Cell], seed: int = 0) -> pd.DataFrame:
     """Return one line per system: geometric means over its cells, with 95 % intervals from resampled queries.
 
     Columns are `cells`, `queries`, `valid` (%), `ratio` with `low` and `high` (of the mean) and `least` and `most`
-    (quantiles of the cells), `to_optimum` (the ratio over queries with a proven optimum), `near` (% of the answers within
-    1.01 of the reference), `ms` with `ms_least` and `ms_most`.
+    (quantiles of the cells), `to_optimum` (the ratio over queries with a proven optimum), `near` (% of the counterfactuals
+    within 1.01 of the reference), `ms` with `ms_least` and `ms_most`.
     """
     lines = {}
     for method in dict.fromkeys(cell.method for cell in found):
-        own = [cell for cell in found if cell.method == method]
-        lines[method] = _line(own, np.random.default_rng(seed))
+        part = [cell for cell in found if cell.method == method]
+        lines[method] = _line(part, np.random.default_rng(seed))
     return pd.DataFrame.from_dict(lines, orient="index")
 
 
-def _line(own: Sequence[Cell], generator: np.random.Generator) -> dict[str, float]:
-    ratios, milliseconds = np.array([cell.ratio for cell in own]), np.array([cell.milliseconds for cell in own])
-    means = np.exp(np.mean([np.log(cell.resampled(generator)) for cell in own], axis=0))
-    distance, reference = (np.concatenate([getattr(cell, name) for cell in own]) for name in ("distance", "reference"))
+def _line(part: Sequence[Cell], generator: np.random.Generator) -> dict[str, float]:
+    ratios = np.array([cell.ratio for cell in part])
+    milliseconds = np.array([cell.milliseconds for cell in part])
+    means = np.exp(np.mean([np.log(cell.resampled(generator)) for cell in part], axis=0))
+    distance, reference = (np.concatenate([getattr(cell, name) for cell in part]) for name in ("distance", "reference"))
     (low, high), (least, most) = np.quantile(means, LEVELS), np.quantile(ratios, SPREAD)
-    to_optimum = np.array([known for cell in own if np.isfinite(known := cell.ratio_to_optimum)])
+    to_optimum = np.array([known for cell in part if np.isfinite(known := cell.ratio_to_optimum)])
     ms_least, ms_most = np.quantile(milliseconds, SPREAD)
-    queries = sum(cell.queries for cell in own)
+    queries = sum(cell.queries for cell in part)
     return {
-        "cells": len(own),
+        "cells": len(part),
         "queries": queries,
         "valid": 100 * len(distance) / queries,
         "ratio": float(np.exp(np.log(ratios).mean())),
@@ -120,8 +121,8 @@ def _line(own: Sequence[Cell], generator: np.random.Generator) -> dict[str, floa
 
 
 def proven(lines: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    """Return by black box for how many queries the nearest counterfactual by gower_l1 is proven, of how many tried."""
+    """Return by model for how many queries the nearest counterfactual by gower_l1 is proven, of how many tried."""
     tried = lines[lines["proven"].notna()] if "proven" in lines else lines.iloc[:0]
     tried = tried.assign(proven=tried["proven"].where(tried["valid"] == 1, 0.0))
-    queries = tried.groupby(QUERY, sort=False)["proven"].max().groupby(level="box", sort=False)
-    return {str(box): (int(values.sum()), len(values)) for box, values in queries}
+    queries = tried.groupby(QUERY, sort=False)["proven"].max().groupby(level="model", sort=False)
+    return {str(model): (int(values.sum()), len(values)) for model, values in queries}

@@ -1,7 +1,7 @@
 """How our cost grows with rows and columns, on synthetic mixed tables: `make bench-scale`.
 
-The explainer is fitted once a width and saved; every measurement loads it in a process of its own, so that its peak of
-memory is its own.
+The explainer is fitted and saved once per number of columns. Every measurement loads it in a process of its own, so that its
+peak memory can be measured.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def grow(plan: Plan, options: argparse.Namespace) -> str:
 
 Synthetic tables, half numbers (some whole, some long-tailed) and half categories of five; black box: scaler, one-hot,
 MLP (64, 32), {TRAINING_ROWS:,} training rows. Every line is a process of its own; seconds are the median, and lowest –
-highest, of {plan.repeats} repeats. *peak MB* is what explaining needed on top of what the process held before.
+highest, of {plan.repeats} repeats. *peak MB* is the peak while explaining minus the memory before.
 
 ## Rows
 
@@ -99,8 +99,8 @@ def line(folder: str, columns: int, rows: int, repeats: int, fitted: float, opti
     command += ["--child", folder, columns, rows, repeats]
     done = subprocess.run(list(map(str, command)), cwd=HERE.parent, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-        return [f"{columns}", f"{rows:,}", f"{fitted:.1f}", said, *[""] * (len(HEADER) - 4)]
+        error = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        return [f"{columns}", f"{rows:,}", f"{fitted:.1f}", error, *[""] * (len(HEADER) - 4)]
     found = json.loads(done.stdout.splitlines()[-1])
     return [
         f"{columns}",
@@ -109,7 +109,7 @@ def line(folder: str, columns: int, rows: int, repeats: int, fitted: float, opti
         measuring.spread(found["seconds"], "{:.3f}"),
         f"{1000 * np.median(found['seconds']) / rows:.3f}",
         f"{found['calls']}",
-        f"{found['usage'] / rows:.1f}{found['compiled']}",
+        f"{found['model_rows'] / rows:.1f}{found['compiled']}",
         f"{found['found']:.1f}",
         f"{found['peak']:.0f}" if found["peak"] is not None else "",
         f"{found['input']:.1f}",
@@ -117,7 +117,7 @@ def line(folder: str, columns: int, rows: int, repeats: int, fitted: float, opti
 
 
 def fit(folder: Path, columns: int, seed: int) -> float:
-    """Train a black box and an explainer, save both, and say how long the explainer took."""
+    """Train a model and fit an explainer, save both, and return the seconds of `fit`."""
     X = synthetic(TRAINING_ROWS, columns, seed)
     model = make_pipeline(preprocessing(), MLPClassifier((64, 32), max_iter=30, random_state=seed))
     with warnings.catch_warnings():
@@ -132,7 +132,7 @@ def fit(folder: Path, columns: int, seed: int) -> float:
 
 
 def synthetic(rows: int, columns: int, seed: int) -> pd.DataFrame:
-    """Each column from a generator of its own: a wider table has the narrower one's columns."""
+    """Return a table; each column has its own generator, so that a wider table contains the narrower one."""
     kinds = ("number", "category", "whole", "category", "tail", "category")
     return pd.DataFrame({f"c{j}": column(kinds[j % len(kinds)], rows, (seed, rows, j)) for j in range(columns)})
 
@@ -147,7 +147,7 @@ def column(kind: str, rows: int, seed: tuple[int, ...]) -> Any:
 
 
 def outcome(X: pd.DataFrame, seed: int) -> np.ndarray:
-    """A few columns decide, with one interaction; about half say yes."""
+    """Return labels that depend on a few columns with one interaction; about half are yes."""
     generator = np.random.default_rng(seed)
     chosen = X.iloc[:, : min(12, X.shape[1])]
     parts = [values.to_numpy() if values.dtype.kind in "if" else (values == "a").to_numpy() for _, values in chosen.items()]
@@ -157,7 +157,7 @@ def outcome(X: pd.DataFrame, seed: int) -> np.ndarray:
 
 
 def measure(folder: Path, columns: int, rows: int, repeats: int, method: str, seed: int) -> dict[str, Any]:
-    """In a child: explain so many refused rows."""
+    """In the measured process: explain refused rows."""
     model = joblib.load(folder / "model.joblib")
     explainer = load(folder / "explainer", model)
     drawn = synthetic(max(4 * rows, 200), columns, seed + 1)
@@ -166,7 +166,7 @@ def measure(folder: Path, columns: int, rows: int, repeats: int, method: str, se
         raise RuntimeError(f"only {len(refused)} of {len(drawn)} rows are refused")
     del drawn
     explainer.explain(refused.iloc[:5], method)
-    forget_peak()
+    reset_peak()
     before = memory("VmRSS")
     result = explainer.explain(refused, method)
     peak = memory("VmHWM")
@@ -175,7 +175,7 @@ def measure(folder: Path, columns: int, rows: int, repeats: int, method: str, se
     return {
         "seconds": seconds,
         "calls": result.usage.calls,
-        "usage": result.usage.rows,
+        "model_rows": result.usage.rows,
         "compiled": f" + {compiled.rows / rows:.1f} of the compiled model" if compiled is not None else "",
         "found": 100 * float((result.status == "found").mean()),
         "peak": None if before is None or peak is None else peak - before,
@@ -183,8 +183,8 @@ def measure(folder: Path, columns: int, rows: int, repeats: int, method: str, se
     }
 
 
-def forget_peak() -> None:
-    """Linux: the high-water mark starts again from here. Elsewhere the memory column stays empty."""
+def reset_peak() -> None:
+    """Reset the peak memory of this process (Linux; elsewhere the column of memory stays empty)."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -192,7 +192,7 @@ def forget_peak() -> None:
 
 
 def memory(entry: str) -> float | None:
-    """Megabytes of this process, by the kernel's books."""
+    """Return an entry of /proc/self/status in MB, None without it."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Every answer judged once more by the black box and measured with `fasterce.metrics`: a line a row, whatever came back."""
+"""Evaluate every counterfactual with the black box again and measure it with `fasterce.metrics`: one line per row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,28 +8,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.setting import Question, Setting
+from benchmarks.setting import Setting, Task
 from fasterce import metrics
 from fasterce.search.distance import Distance
 
-CROWD = 4000
-# Shakes nobody has seen: the seed of the setting is what robust answers were found with.
-FRESH = 10_000
+REFERENCE_ROWS = 4000
+# Added to the seed of the noise, so that it differs from the noise that robust counterfactuals were searched with.
+SEED_OFFSET = 10_000
 MEASURED = (
     *("n_changed", "gower_l1", "euclidean", "l2", "linf", "proximity", "undivided"),
     *("nn_ratio", "inlier", "ynn", "violations", "robust", "recourse"),
 )
 # `proven`: whether a system with a proof has proven that nothing is nearer by gower_l1.
-COSTS = ("seconds", "model", "calls", "rows", "proven")
-NOT_FLIPPED = "does not flip the model"
+COSTS = ("seconds", "model_seconds", "calls", "rows", "proven")
+NOT_FLIPPED = "does not change the prediction"
 
 
 @dataclass(frozen=True)
-class Judge:
-    """`crowd` training rows at most stand for all of them where realism is measured; `measured` are the measures taken."""
+class Scorer:
+    """Measures the counterfactuals of one setting.
+
+    Realism is measured against at most `reference_rows` training rows, drawn once; `measured` are the names of the measures.
+    """
 
     setting: Setting
-    crowd: int = CROWD
+    reference_rows: int = REFERENCE_ROWS
     measured: tuple[str, ...] = MEASURED
 
     @cached_property
@@ -37,69 +40,72 @@ class Judge:
         return metrics.Scale.of(self.setting.X_train, self.setting.schema)
 
     @cached_property
-    def _crowd(self) -> pd.DataFrame:
+    def _reference(self) -> pd.DataFrame:
         X = self.setting.X_train
-        return X.sample(min(self.crowd, len(X)), random_state=0)
+        return X.sample(min(self.reference_rows, len(X)), random_state=0)
 
     @cached_property
     def peers(self) -> metrics.Peers:
-        return metrics.Peers.of(self.setting.model, self.scale, self._crowd, self.setting.wanted)
+        return metrics.Peers.of(self.setting.model, self.scale, self._reference, self.setting.target)
 
     @cached_property
     def neighbourhood(self) -> metrics.Neighbourhood:
-        return metrics.Neighbourhood.of(self.setting.model, self.scale, self._crowd, self.setting.wanted)
+        return metrics.Neighbourhood.of(self.setting.model, self.scale, self._reference, self.setting.target)
 
-    def lines(self, records: list[dict[str, Any]], question: Question) -> pd.DataFrame:
-        """One line a record: `valid` is the black box's word, `success` valid and no limit broken."""
-        answers = [self.read(told) for told in records]
-        lines = pd.DataFrame([self._line(told, why) for told, (_, why) in zip(records, answers, strict=True)])
-        readable = [k for k, (table, _) in enumerate(answers) if table is not None]
+    def score(self, records: list[dict[str, Any]], task: Task) -> pd.DataFrame:
+        """Return one line per record.
+
+        `valid` is 1 if the model gives the target class, `success` if moreover no constraint is broken. With several
+        counterfactuals the first is measured.
+        """
+        found = [self.read(record) for record in records]
+        lines = pd.DataFrame([self._line(record, why) for record, (_, why) in zip(records, found, strict=True)])
+        readable = [k for k, (table, _) in enumerate(found) if table is not None]
         if readable:
-            first = pd.concat([answers[k][0].iloc[:1] for k in readable], ignore_index=True)
+            first = pd.concat([found[k][0].iloc[:1] for k in readable], ignore_index=True)
             before = self.setting.rows.iloc[[records[k]["position"] for k in readable]].reset_index(drop=True)
-            for name, values in self._measured(before, first, question).items():
+            for name, values in self._measured(before, first, task).items():
                 lines.loc[readable, name] = values
-            lines.loc[readable, "answers"] = [len(answers[k][0]) for k in readable]
-            lines.loc[readable, "diversity"] = [metrics.diversity(self.scale, answers[k][0]) for k in readable]
-        stays = (lines["valid"] == 0) & (lines["reason"] == "")
-        lines.loc[stays, "reason"] = NOT_FLIPPED
+            lines.loc[readable, "returned"] = [len(found[k][0]) for k in readable]
+            lines.loc[readable, "diversity"] = [metrics.diversity(self.scale, found[k][0]) for k in readable]
+        invalid = (lines["valid"] == 0) & (lines["reason"] == "")
+        lines.loc[invalid, "reason"] = NOT_FLIPPED
         return lines
 
-    def _line(self, told: dict[str, Any], why: str) -> dict[str, Any]:
+    def _line(self, record: dict[str, Any], why: str) -> dict[str, Any]:
         blank = dict.fromkeys(("diversity", *self.measured), np.nan)
-        cost = {name: float(told.get(name, np.nan)) for name in COSTS}
+        cost = {name: float(record.get(name, np.nan)) for name in COSTS}
         return {
-            "row": told["position"],
-            "status": told["status"],
-            "reason": told["reason"] or why,
+            "row": record["position"],
+            "status": record["status"],
+            "reason": record["reason"] or why,
             "valid": 0.0,
             "success": 0.0,
-            "answers": 0,
+            "returned": 0,
             "changed": "",
             **blank,
             **cost,
         }
 
-    def read(self, told: dict[str, Any]) -> tuple[pd.DataFrame | None, str]:
-        """The answers as a table of the training data's types, or why they cannot be read as one."""
-        if not told["answers"]:
+    def read(self, record: dict[str, Any]) -> tuple[pd.DataFrame | None, str]:
+        """Return the counterfactuals as a table with the types of the training data, or None and why they are unreadable."""
+        if not record["counterfactuals"]:
             return None, ""
         names = list(self.setting.X_train.columns)
-        table = pd.DataFrame(told["answers"])
-        odd = sorted(set(map(str, table.columns)) ^ set(names))
-        if odd:
-            return None, f"wrong columns: {', '.join(odd[:3])}"
-        table = table[names]
-        reading = self.scale.table.read(table)
+        table = pd.DataFrame(record["counterfactuals"])
+        different = sorted(set(map(str, table.columns)) ^ set(names))
+        if different:
+            return None, f"wrong columns: {', '.join(different[:3])}"
+        reading = self.scale.table.read(table[names])
         if reading.first_problem is not None:
             return None, reading.first_problem.without_row().text()
         return self.scale.table.frame(reading.codes), ""
 
-    def _measured(self, before: pd.DataFrame, after: pd.DataFrame, question: Question) -> dict[str, Any]:
-        """Of all that can be read; what is not valid keeps its line but no measure of quality."""
+    def _measured(self, before: pd.DataFrame, after: pd.DataFrame, task: Task) -> dict[str, Any]:
+        """Return the measures of readable counterfactuals; those of quality only for valid ones."""
         model, scale = self.setting.model, self.scale
-        valid = np.asarray(model.predict(after) == self.setting.wanted)
-        broken = metrics.violations(scale, before, after, features_to_vary=self.setting.free(question))
+        valid = np.asarray(model.predict(after) == self.setting.target)
+        broken = metrics.violations(scale, before, after, features_to_vary=self.setting.free(task))
         moved = metrics.changed(scale, before, after)
         names = np.array(self.setting.X_train.columns)
         found: dict[str, Any] = {
@@ -116,8 +122,8 @@ class Judge:
         return found
 
     def _quality(self, before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
-        model, scale, seed = self.setting.model, self.scale, FRESH + self.setting.seed
-        target, norms = self.setting.wanted, metrics.norms(scale, before, after)
+        model, scale, seed = self.setting.model, self.scale, SEED_OFFSET + self.setting.seed
+        target, norms = self.setting.target, metrics.norms(scale, before, after)
         found: dict[str, Callable[[], Any]] = {
             "n_changed": lambda: metrics.features_changed(scale, before, after),
             "gower_l1": lambda: norms["l1"],

@@ -1,6 +1,6 @@
-"""Results, a file a cell, written whole or not at all: a stopped run goes on where it was.
+"""Results, one file per cell, written completely or not at all, so that a stopped run can be resumed.
 
-A cell knows by what it was made (`made_by`: code, versions and plan). One made by anything else is not used.
+A cell has the fingerprint of the code, versions and plan that computed it. A cell with another fingerprint is not used.
 """
 
 import hashlib
@@ -14,41 +14,41 @@ from typing import Any
 import pandas as pd
 
 CELLS = "cells"
-WORDS = ("status", "reason", "changed", "feature")
+TEXT_COLUMNS = ("status", "reason", "changed", "feature")
 
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """One cell: a method's answers to one question about one black box."""
+    """A cell: the counterfactuals of a method for one task of one model."""
 
     data: str
-    box: str
-    question: str
+    model: str
+    task: str
     method: str
     seed: int
 
     @property
     def file(self) -> str:
-        return f"{self.data}--{self.box}--{self.question}--{self.method}--{self.seed}.json"
+        return f"{self.data}--{self.model}--{self.task}--{self.method}--{self.seed}.json"
 
 
 @dataclass(frozen=True)
 class Cell:
     key: Key
-    made_by: str
+    fingerprint: str
     about: dict[str, Any]
     lines: pd.DataFrame
 
     def to_json(self) -> str:
         lines = json.loads(self.lines.to_json(orient="records", double_precision=12))
-        return json.dumps({"key": vars(self.key), "made_by": self.made_by, "about": self.about, "lines": lines})
+        return json.dumps({"key": vars(self.key), "fingerprint": self.fingerprint, "about": self.about, "lines": lines})
 
     @classmethod
     def from_json(cls, text: str) -> "Cell":
         read = json.loads(text)
         lines = pd.DataFrame(read["lines"])
-        numbers = [name for name in lines if name not in WORDS]
-        return cls(Key(**read["key"]), read["made_by"], read["about"], lines.astype(dict.fromkeys(numbers, float)))
+        numbers = [name for name in lines if name not in TEXT_COLUMNS]
+        return cls(Key(**read["key"]), read["fingerprint"], read["about"], lines.astype(dict.fromkeys(numbers, float)))
 
 
 class Store:
@@ -56,18 +56,18 @@ class Store:
         self.folder = folder
         (folder / CELLS).mkdir(parents=True, exist_ok=True)
 
-    def get(self, key: Key, made_by: str) -> Cell | None:
-        """The cell, if it is there, whole, and made by the same code, versions and plan."""
+    def get(self, key: Key, fingerprint: str) -> Cell | None:
+        """Return the cell if there is a complete one with this fingerprint."""
         found = self._read(self.folder / CELLS / key.file)
-        return found if found is not None and found.made_by == made_by else None
+        return found if found is not None and found.fingerprint == fingerprint else None
 
-    def strangers(self, wanted: dict[Key, str]) -> list[Key]:
-        """Cells that are there but were made by something else; they are made anew."""
-        cells = {key: self._read(self.folder / CELLS / key.file) for key in wanted}
-        return [key for key, cell in cells.items() if cell is not None and cell.made_by != wanted[key]]
+    def outdated(self, planned: dict[Key, str]) -> list[Key]:
+        """Return the planned cells that are there with another fingerprint; they are computed again."""
+        cells = {key: self._read(self.folder / CELLS / key.file) for key in planned}
+        return [key for key, cell in cells.items() if cell is not None and cell.fingerprint != planned[key]]
 
     def written_since(self, when: float) -> int:
-        """How many cells, by the clock of the file system."""
+        """Return the number of cells written since a time, by the clock of the file system."""
         return sum(path.stat().st_mtime >= when for path in (self.folder / CELLS).glob("[!.]*"))
 
     def put(self, cell: Cell) -> None:
@@ -81,11 +81,11 @@ class Store:
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all: a name of its own first, then one move."""
+    """Write a file completely or not at all: a temporary file is moved into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    half.write_text(text, encoding="utf-8")
-    os.replace(half, path)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
 
 
 def fingerprint(*parts: Any) -> str:
@@ -93,7 +93,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """Of source files, by name and content, in whatever order."""
+    """Return a digest of source files, by name and content, independent of their order."""
     found = hashlib.sha256()
     for path in sorted(paths):
         found.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -101,6 +101,6 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def gather(cells: Iterable[Cell]) -> pd.DataFrame:
-    """All lines in one table, with their cell's names in front."""
+    """Return all lines as one table, with the key of their cell in the first columns."""
     parts = [cell.lines.assign(**vars(cell.key))[[*vars(cell.key), *cell.lines.columns]] for cell in cells]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -1,4 +1,4 @@
-"""From lines to figures: a line a method, with medians over runs and their spread; failures count as what they are."""
+"""Summaries of lines: one line per method and run, with shares, means and medians."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from benchmarks.asking import NOT_TRIED
+from benchmarks.runner import NOT_TRIED
 from benchmarks.store import Cell, gather
 from fasterce import metrics
 
@@ -15,14 +15,14 @@ REFERENCE = "ours-closest"
 PERCENT = ("valid", "success", "inlier", "ynn", "robust", "recourse")
 MEANS = (
     *("valid", "success", "n_changed", "gower_l1", "euclidean", "l2", "linf", "proximity", "nn_ratio", "inlier", "ynn"),
-    *("robust", "recourse", "violations", "calls", "rows", "answers", "diversity"),
+    *("robust", "recourse", "violations", "calls", "rows", "returned", "diversity"),
 )
 RESAMPLES = 1000
 
 
 @dataclass
 class Results:
-    """All lines, what is known of every cell, and titles of methods in the order of the plan."""
+    """All lines, the facts of every cell, and titles of methods in the order of the plan."""
 
     lines: pd.DataFrame
     about: pd.DataFrame
@@ -38,42 +38,42 @@ class Results:
     def title(self, method: str) -> str:
         return self.titles.get(method, method)
 
-    def part(self, **wanted: str) -> pd.DataFrame:
-        """The lines of one question, dataset or black box."""
+    def part(self, **values: str) -> pd.DataFrame:
+        """Return the lines of one task, dataset or model."""
         kept = np.ones(len(self.lines), dtype=bool)
-        for name, value in wanted.items():
+        for name, value in values.items():
             kept &= (self.lines[name] == value).to_numpy()
         return self.lines[kept]
 
-    def settings(self, question: str) -> list[tuple[str, str]]:
+    def settings(self, task: str) -> list[tuple[str, str]]:
         if not len(self.lines):
             return []
-        found = self.part(question=question)[["data", "box"]].drop_duplicates()
-        return [(str(data), str(box)) for data, box in found.to_numpy()]
+        found = self.part(task=task)[["data", "model"]].drop_duplicates()
+        return [(str(data), str(model)) for data, model in found.to_numpy()]
 
 
 def per_run(lines: pd.DataFrame) -> pd.DataFrame:
-    """A line for every method and seed: shares over all rows asked, quality as the mean over valid answers."""
+    """Return one line per method and seed: shares of all queries, other means over valid counterfactuals."""
     grouped = lines.groupby(["method", "seed"], sort=False)
     runs = grouped[[name for name in MEANS if name in lines]].mean()
     for name in PERCENT:
         runs[name] = 100 * runs[name]
-    runs["usage"] = grouped.size()
+    runs["queries"] = grouped.size()
     runs["tried"] = 100 * grouped["status"].agg(lambda status: (status != NOT_TRIED).mean())
     runs["ms"] = 1000 * grouped["seconds"].median()
-    runs["inside"] = 100 * grouped["model"].sum() / grouped["seconds"].sum()
+    runs["in_model"] = 100 * grouped["model_seconds"].sum() / grouped["seconds"].sum()
     runs["total"] = grouped["seconds"].sum()
     return runs.reset_index()
 
 
 def times_reference(runs: pd.DataFrame) -> pd.Series:
-    """Median time divided by that of our `closest` in the same run; nothing where it was not there."""
+    """Return the median time divided by that of our `closest` in the same run; nan without it."""
     reference = runs[runs["method"] == REFERENCE].set_index("seed")["ms"]
     return runs["ms"] / runs["seed"].map(reference)
 
 
 def interval(values: Iterable[float], seed: int = 0) -> tuple[float, float]:
-    """Where the mean lies with 95 % confidence, by drawing the rows again and again."""
+    """Return the 95 % confidence interval of the mean, by bootstrap."""
     known = np.array([value for value in values if np.isfinite(value)])
     if len(known) < 2:
         return (float("nan"), float("nan"))
@@ -83,7 +83,7 @@ def interval(values: Iterable[float], seed: int = 0) -> tuple[float, float]:
 
 
 def agreement(lines: pd.DataFrame) -> pd.DataFrame:
-    """How far each pair of methods names the same features, over rows both answer validly."""
+    """Return how far each pair of methods changes the same features, over queries for which both have a valid one."""
     valid = lines[lines["valid"] == 1]
     names = sorted({name for changed in valid["changed"] for name in changed.split("|") if name})
     methods = list(dict.fromkeys(lines["method"]))
@@ -103,16 +103,16 @@ def agreement(lines: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def came_to_answer(lines: pd.DataFrame) -> pd.DataFrame:
-    """Without methods that were never asked anything: not to be had, or dead before the first row."""
-    asked = lines.groupby("method")["status"].transform(lambda status: (status != NOT_TRIED).any())
-    return lines[asked.to_numpy(dtype=bool)] if len(lines) else lines
+def exclude_not_run(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines without methods that explained no row: not installed, or failed before the first one."""
+    run = lines.groupby("method")["status"].transform(lambda status: (status != NOT_TRIED).any())
+    return lines[run.to_numpy(dtype=bool)] if len(lines) else lines
 
 
 def failures(lines: pd.DataFrame, most: int = 2) -> pd.DataFrame:
-    """Rows without a valid answer: how many and why, by method; the commonest reasons."""
+    """Return the number of queries without a valid counterfactual, by method, with the most frequent reasons."""
     bad = lines[lines["valid"] != 1]
-    counted = bad.groupby(["method", "data", "box", "question"], sort=False)["reason"].agg(
-        rows="size", why=lambda said: "; ".join(f"{why} ({n})" for why, n in said.value_counts().head(most).items())
+    counted = bad.groupby(["method", "data", "model", "task"], sort=False)["reason"].agg(
+        rows="size", why=lambda reasons: "; ".join(f"{why} ({n})" for why, n in reasons.value_counts().head(most).items())
     )
     return counted.reset_index()

@@ -12,15 +12,14 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from benchmarks import measuring
-from benchmarks.asking import Limits
-from benchmarks.bench import ended_as_interrupted
+from benchmarks.bench import progress_bar, sigterm_as_interrupt
 from benchmarks.paper import report
 from benchmarks.paper.plan import PARTS, RIVALS, PaperPlan
 from benchmarks.paper.run import PaperRun
+from benchmarks.runner import Limits
 from benchmarks.setting import BUNDLED
 from benchmarks.store import Store
 
@@ -41,22 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     plan = plan_of(options)
     console = Console(stderr=True)
     quiet = options.no_progress or not console.is_terminal
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-        console=console, disable=quiet, speed_estimate_period=1e6,
-    )  # fmt: skip
+    progress = progress_bar(console, quiet)
     task = progress.add_task("", total=0)
 
-    def tell(text: str) -> None:
+    def announce(text: str) -> None:
         progress.update(task, description=text)
         if quiet:
             console.print(text, highlight=False, soft_wrap=True)
 
-    run = PaperRun(plan, Store(options.out), tell)
-    progress.update(task, total=len(run.wanted) - len(run.known()))
+    run = PaperRun(plan, Store(options.out), announce)
+    progress.update(task, total=len(run.planned) - len(run.known()))
     started, cpu, load = perf_counter(), process_time(), measuring.load()
     try:
-        with ended_as_interrupted(), progress, threadpool_limits(measuring.threads()):
+        with sigterm_as_interrupt(), progress, threadpool_limits(measuring.threads()):
             cells = run.known() if options.report_only else run.all_cells(lambda: progress.advance(task))
     except KeyboardInterrupt:
         print(f"\nStopped. Finished cells are kept in {options.out}; the same command resumes.", file=sys.stderr)
@@ -70,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "load": {"before": load, "after": measuring.load()},
         "seconds": perf_counter() - started,
         "cpu_seconds": process_time() - cpu,
-        "cells": f"{len(cells)} of {len(run.wanted)}",
+        "cells": f"{len(cells)} of {len(run.planned)}",
     }
     report.write(options.out, cells, plan, json.loads(json.dumps(about)), quick=options.quick)
     print(f"Report: {options.out / 'report.html'} and report.md; results.parquet and results.json beside it.")
@@ -84,10 +80,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=PARTS, help="experiments to run, all by default")
     parser.add_argument("--rivals", nargs="*", choices=list(RIVALS))
     parser.add_argument("--seeds", nargs="+", type=int)
-    parser.add_argument("--rows", type=int, help="most queries per dataset, run and target")
+    parser.add_argument("--rows", type=int, help="upper limit of queries per dataset, run and target")
     parser.add_argument("--train-rows", type=int)
-    parser.add_argument("--rival-seconds", type=float, help="after which a rival begins no further query")
-    parser.add_argument("--report-only", action="store_true", help="report on the cells that are there")
+    parser.add_argument("--rival-seconds", type=float, help="processor time after which a rival starts no further query")
+    parser.add_argument("--report-only", action="store_true", help="report on the finished cells")
     parser.add_argument("--no-progress", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(argv)

@@ -1,6 +1,6 @@
-"""The ablation: encoder, decoder, hyperplanes and prototypes replaced by random numbers; which answers stay the same?
+"""The ablation: do counterfactuals stay the same if encoder, decoder, hyperplanes and prototypes are random numbers?
 
-Where all do, the latent space does not decide. The shares of answers by origin say where counterfactuals came from.
+Where all do, the latent space has no influence. The shares by origin say where counterfactuals came from.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ DRAWS = 3
 
 
 def ablate(ours: Ours, setting: Setting, rows: int) -> list[dict[str, Any]]:
-    """Return a line per engine and method; the default also without a compiled model, as for a model it cannot read."""
+    """Return one line per engine and method; the default also without a compiled model, as for a model it cannot read."""
     cases = [(engine, ours.explainer, engine) for engine in get_args(Engine)]
     cases.insert(1, ("hybrid, not compiled", ours.uncompiled, "hybrid"))
     queries, lines = setting.rows.iloc[:rows], []
     for name, explainer, engine in cases:
         noisy = [randomised(explainer, draw) for draw in range(DRAWS)]
         for method in METHODS:
-            options = {"method": method, "target": setting.wanted, "diagnose": False, **with_engine(engine)}
+            options = {"method": method, "target": setting.target, "diagnose": False, **with_engine(engine)}
             learned, *random = (one.explain(queries, **options) for one in (explainer, *noisy))
             lines.append({"engine": name, "method": method, "queries": len(queries), **difference(learned, random)})
     return lines

@@ -1,4 +1,4 @@
-"""The paper's three example tables: FASTER-CE1, CE2 for several features and CE3, with the default beside them."""
+"""The paper's three example tables: FASTER-CE1, CE2 for several features and CE3, and our default methods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from benchmarks.paper.ours import Explained, Ours
 from benchmarks.paper.plan import CE1, CE2, CE3
 from benchmarks.setting import Setting
 
-TRIED = 40
+QUERIES_TRIED = 40
 # Columns of a table, above which only those changed by a counterfactual with few changes are shown.
 MOST_COLUMNS, FEW_CHANGES = 12, 4
 
@@ -54,18 +54,18 @@ EXAMPLES = {
 }
 
 
-def example(ours: Ours, setting: Setting, wanted: Example) -> dict[str, Any]:
-    """Return the table of the query, among those most like the paper's, with most counterfactuals of the paper's engine."""
-    near = replace(setting, rows=most_alike(setting.rows, wanted.like, setting.X_train))
-    together = list(wanted.together)
+def example(ours: Ours, setting: Setting, of_paper: Example) -> dict[str, Any]:
+    """Return the table of that query, among those most like the paper's, for which the paper's engine finds most."""
+    near = replace(setting, rows=most_alike(setting.rows, of_paper.like, setting.X_train))
+    together = list(of_paper.together)
     lines = [("FASTER-CE1", ours.explain(near, CE1))]
-    lines += [("FASTER-CE2", ours.explain(near, CE2, features_to_vary=[name])) for name in wanted.alone]
+    lines += [("FASTER-CE2", ours.explain(near, CE2, features_to_vary=[name])) for name in of_paper.alone]
     lines += [("FASTER-CE3", ours.explain(near, CE3, features_to_vary=together, constraints=()))]
-    beside = [("closest", ours.explain(near, "closest"))]
-    beside += [("sparse", ours.explain(near, "sparse", features_to_vary=[name])) for name in wanted.alone]
-    beside += [("realistic", ours.explain(near, "realistic", features_to_vary=together))]
+    default = [("closest", ours.explain(near, "closest"))]
+    default += [("sparse", ours.explain(near, "sparse", features_to_vary=[name])) for name in of_paper.alone]
+    default += [("realistic", ours.explain(near, "realistic", features_to_vary=together))]
     best = int(np.sum([explained.found for _, explained in lines], axis=0).argmax())
-    return table(near.rows.iloc[best], lines, beside, best) | {"target": wanted.target}
+    return table(near.rows.iloc[best], lines, default, best) | {"target": of_paper.target}
 
 
 def most_alike(rows: pd.DataFrame, like: dict[str, Any], X_train: pd.DataFrame) -> pd.DataFrame:
@@ -77,16 +77,16 @@ def most_alike(rows: pd.DataFrame, like: dict[str, Any], X_train: pd.DataFrame) 
             away += np.abs(column - value).to_numpy() / (X_train[name].max() - X_train[name].min())
         else:
             away += (column != value).to_numpy()
-    return rows.iloc[np.argsort(away, kind="stable")[:TRIED]].reset_index(drop=True)
+    return rows.iloc[np.argsort(away, kind="stable")[:QUERIES_TRIED]].reset_index(drop=True)
 
 
 def table(
-    query: pd.Series, lines: Sequence[tuple[str, Explained]], beside: Sequence[tuple[str, Explained]], place: int
+    query: pd.Series, lines: Sequence[tuple[str, Explained]], default: Sequence[tuple[str, Explained]], place: int
 ) -> dict[str, Any]:
     """Return the query and its counterfactuals as text, in the features shown, and how many others each changes."""
     rows = {
         kind: [(title, one.counterfactuals.iloc[place] if one.found[place] else None) for title, one in some]
-        for kind, some in (("paper", lines), ("default", beside))
+        for kind, some in (("paper", lines), ("default", default))
     }
     shown = features_shown(query, [row for some in rows.values() for _, row in some if row is not None])
     return {
@@ -97,7 +97,7 @@ def table(
 
 
 def features_shown(query: pd.Series, rows: Sequence[pd.Series]) -> list[str]:
-    """Return the features that some counterfactual changes; of a wide table those that one with few changes does."""
+    """Return the features that some counterfactual changes; in a wide table those changed by one with few changes."""
     changed = [{str(name) for name in query.index if row[name] != query[name]} for row in rows]
     every = set().union(*changed)
     if len(every) > MOST_COLUMNS:

@@ -11,13 +11,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from benchmarks.setting import WANTED, Setting, class_weights
+from benchmarks.setting import TARGET, Setting, class_weights
 from fasterce import datasets
 from fasterce.cli.adult_demo import preprocessing
 
 HELD_OUT = 0.3
 # Both directions of the prediction: what the counterfactuals have to reach.
-TARGETS = {"favourable": WANTED, "unfavourable": 1 - WANTED}
+TARGETS = {"favourable": TARGET, "unfavourable": 1 - TARGET}
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ class Split:
         return [self.quality(network.fit(*train, seed), "validation") for network in GRID]
 
     def setting(self, model: Any, target: int, seed: int, most: int) -> Setting:
-        """Return what is explained: the test rows that the model does not give `target`, at most so many."""
+        """Return what is explained: the test rows that the model does not give `target`, at most `most`."""
         X, schema = self.X["test"], self.data.schema
         rows = X[model.predict(X) != target].drop_duplicates().iloc[:most].reset_index(drop=True)
         return Setting(
             data=self.data.name,
-            box="mlp",
+            model_name="mlp",
             seed=seed,
             schema=schema.unconstrained(),
             model=model,
@@ -96,12 +96,12 @@ class Split:
             decimals={f.name: f.decimals for f in schema.features if f.numeric},
             immutable=immutable(self.data),
             accuracy=self.quality(model, "test")["balanced_accuracy"],
-            wanted=target,
+            target=target,
         )
 
 
 def immutable(data: datasets.Dataset) -> tuple[str, ...]:
-    """Return the columns nobody can change (gender, race ...), and the age: those that CE3 freezes."""
+    """Return the columns that CE3 freezes: immutable ones (gender, race ...) and the age."""
     return tuple(str(f.name) for f in data.schema.features if not f.mutable or f.name == "age")
 
 

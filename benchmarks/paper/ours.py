@@ -1,4 +1,4 @@
-"""FASTER-CE1, CE2 and CE3 with the paper's engine, and the default beside them."""
+"""FASTER-CE1, CE2 and CE3 with the paper's engine, and our default methods."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.asking import ANSWERED, NOTHING
 from benchmarks.paper.plan import CE1, CE2, CE3, DEFAULTS, STEP
+from benchmarks.runner import FOUND, NONE_FOUND
 from benchmarks.setting import Setting
 from fasterce import Explanation, FasterCE
 from fasterce.constraints import Frozen
@@ -25,7 +25,7 @@ def with_engine(name: Engine, step: float = STEP, **paper: Any) -> dict[str, Any
 
 @dataclass(frozen=True)
 class Explained:
-    """Counterfactuals of the queries of a setting, with and without one; `records` is what a judge reads."""
+    """The result for the queries of a setting; `records` is what a scorer reads."""
 
     setting: Setting
     result: Explanation
@@ -40,14 +40,14 @@ class Explained:
         return self.result.counterfactuals
 
     def records(self, seconds: Mapping[int, float]) -> list[dict[str, Any]]:
-        """Return a record per query; `seconds` by position of those that were explained alone."""
+        """Return one record per query; `seconds` by position for those that were explained one at a time."""
         rows, usage = self.counterfactuals, self.result.usage
         return [
             {
                 "position": k,
-                "status": ANSWERED if found else NOTHING,
+                "status": FOUND if found else NONE_FOUND,
                 "reason": "" if found else "no counterfactual",
-                "answers": [rows.iloc[k].to_dict()] if found else None,
+                "counterfactuals": [rows.iloc[k].to_dict()] if found else None,
                 "seconds": seconds.get(k, np.nan),
                 "calls": usage.calls / len(rows),
                 "rows": usage.rows / len(rows),
@@ -74,8 +74,8 @@ class Ours:
         return cls(explainer, uncompiled, seconds)
 
     def options(self, method: str, setting: Setting) -> dict[str, Any]:
-        """Return the options of a line of the comparison; CE3 freezes the columns nobody can change."""
-        common = {"target": setting.wanted, "diagnose": False}
+        """Return the options of a method of the comparison; CE3 freezes the immutable columns."""
+        common = {"target": setting.target, "diagnose": False}
         if method in DEFAULTS:
             return common | {"method": method}
         frozen = {"constraints": [Frozen(*setting.immutable)]} if method == CE3 else {}
@@ -88,7 +88,7 @@ class Ours:
         return Explained(setting, self.of(method).explain(setting.rows, **(self.options(method, setting) | more)))
 
     def seconds(self, setting: Setting, method: str, most: int, **more: Any) -> dict[int, float]:
-        """Return the processor time of each of the first queries alone, after one that is not counted."""
+        """Return the processor time of each of the first queries, one at a time, after one that is not counted."""
         explainer, options = self.of(method), self.options(method, setting) | more
         explainer.explain(setting.rows.iloc[:1], **options)
         found = {}
@@ -99,8 +99,8 @@ class Ours:
         return found
 
     def one_feature_each(self, setting: Setting, timed_rows: int) -> Iterator[tuple[str, Explained, dict[int, float]]]:
-        """CE2 over every feature: which one, its counterfactuals, and seconds of a few queries alone."""
-        few = max(1, timed_rows // 10)
+        """Yield for every feature the counterfactuals of CE2, and the seconds of a few queries one at a time."""
+        timed = max(1, timed_rows // 10)
         for feature in setting.X_train.columns:
             one = {"features_to_vary": [feature]}
-            yield str(feature), self.explain(setting, CE2, **one), self.seconds(setting, CE2, few, **one)
+            yield str(feature), self.explain(setting, CE2, **one), self.seconds(setting, CE2, timed, **one)

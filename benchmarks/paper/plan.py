@@ -1,25 +1,26 @@
-"""What is run: datasets, runs, systems, and how many rows and seconds each has."""
+"""What is run: datasets, runs, systems, numbers of rows and time limits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from benchmarks.asking import Limits
 from benchmarks.measuring import package_versions
 from benchmarks.paper.networks import TARGETS
 from benchmarks.plan import HARNESS, HERE, package_sources
 from benchmarks.rivals.catalogue import find
+from benchmarks.runner import Limits
 from benchmarks.setting import BUNDLED
 from benchmarks.store import Key, digest, fingerprint
 
-BOX = "mlp"
-# Questions of cells beside the two targets of the comparison.
-GRID, TABLE_1, ROBUSTNESS, AGAIN, EXAMPLES, ABLATION = "grid", "table-1", "robustness", "again", "examples", "ablation"
+MODEL = "mlp"
+# Tasks of cells, besides the two targets of the comparison.
+GRID, TABLE_1, ROBUSTNESS, REEXPLAINED = "grid", "table-1", "robustness", "reexplained"
+EXAMPLES, ABLATION = "examples", "ablation"
 PARTS = ("comparison", TABLE_1, ROBUSTNESS, EXAMPLES, ABLATION)
 
 CE1, CE2, CE3 = "ce1", "ce2", "ce3"
-FAMILY = {CE1: "FASTER-CE1", CE2: "FASTER-CE2", CE3: "FASTER-CE3"}
+FASTER_CE = {CE1: "FASTER-CE1", CE2: "FASTER-CE2", CE3: "FASTER-CE3"}
 DEFAULTS = {"closest": "fasterce closest", "sparse": "fasterce sparse", "realistic": "fasterce realistic"}
 RIVALS = {
     "dice-random": "DiCE",
@@ -30,7 +31,7 @@ RIVALS = {
 }
 # NICE is younger than the paper, and our default is not its method: no statement is about them.
 IN_THE_PAPER = tuple(name for name in RIVALS if name != "nice-sparsity")
-TITLES = FAMILY | RIVALS | DEFAULTS
+TITLES = FASTER_CE | RIVALS | DEFAULTS
 
 ROBUSTNESS_DATA, ROBUSTNESS_TARGET = "lending_club", "favourable"
 SLOW_TARGET = "favourable"
@@ -38,11 +39,11 @@ STEP = 0.1
 STEPS = (0.05, 0.1, 0.3, 0.5, 1.0)
 MARGINS = (0, 1, 2, 5)
 SHARES = (0.9, 0.95, 0.99)
-EXPLAINED_AGAIN = ("dice-random", "certifai-genetic", "latentcf-adam")
+RIVALS_REEXPLAINED = ("dice-random", "certifai-genetic", "latentcf-adam")
 
 
 def at_step(step: float, margin: int = 0) -> str:
-    """Name CE1 with a step, and a margin of so many steps beyond the first point that reaches the target."""
+    """Name CE1 with a step, and a margin of some steps beyond the first point that reaches the target."""
     return f"{CE1}-step-{step:g}-margin-{margin}"
 
 
@@ -55,7 +56,7 @@ def at_share(share: float) -> str:
 class PaperPlan:
     """Rows and seconds of each system.
 
-    rows          most queries per dataset, run and target
+    rows          upper limit of queries per dataset, run and target
     timed_rows    queries of ours that are also explained one at a time, for the time per explanation
     ablated_rows  queries of the ablation
     limits        of rivals, which explain as many queries as their processor time allows, one at a time
@@ -78,7 +79,7 @@ class PaperPlan:
         """Yield every cell, in the order they are made: one run of all datasets after the other, slow rivals last."""
         for data in self.datasets:
             for seed in self.seeds:
-                yield Key(data, BOX, GRID, "networks", seed)
+                yield Key(data, MODEL, GRID, "networks", seed)
         for seed in self.seeds:
             for data in self.datasets:
                 yield from self._of_run(data, seed)
@@ -86,38 +87,38 @@ class PaperPlan:
             for data in self.datasets:
                 for method in self.rivals:
                     if find(method).costly:
-                        yield Key(data, BOX, SLOW_TARGET, method, seed)
+                        yield Key(data, MODEL, SLOW_TARGET, method, seed)
 
     def _of_run(self, data: str, seed: int) -> Iterator[Key]:
         if TABLE_1 in self.parts:
-            yield Key(data, BOX, TABLE_1, "networks", seed)
+            yield Key(data, MODEL, TABLE_1, "networks", seed)
         if "comparison" in self.parts:
             for target in TARGETS:
-                for method in (*FAMILY, *DEFAULTS, *(name for name in self.rivals if not find(name).costly)):
-                    yield Key(data, BOX, target, method, seed)
+                for method in (*FASTER_CE, *DEFAULTS, *(name for name in self.rivals if not find(name).costly)):
+                    yield Key(data, MODEL, target, method, seed)
         if ROBUSTNESS in self.parts and data == ROBUSTNESS_DATA:
             yield from self._robustness(data, seed)
         if seed == self.seeds[0]:
-            for question in (EXAMPLES, ABLATION):
-                if question in self.parts:
-                    yield Key(data, BOX, question, "ours", seed)
+            for task in (EXAMPLES, ABLATION):
+                if task in self.parts:
+                    yield Key(data, MODEL, task, "ours", seed)
 
     def _robustness(self, data: str, seed: int) -> Iterator[Key]:
         for step in STEPS:
             for margin in MARGINS:
-                yield Key(data, BOX, ROBUSTNESS, at_step(step, margin), seed)
-            yield Key(data, BOX, AGAIN, at_step(step), seed)
+                yield Key(data, MODEL, ROBUSTNESS, at_step(step, margin), seed)
+            yield Key(data, MODEL, REEXPLAINED, at_step(step), seed)
         for share in SHARES:
-            yield Key(data, BOX, ROBUSTNESS, at_share(share), seed)
-        yield Key(data, BOX, AGAIN, "closest", seed)
+            yield Key(data, MODEL, ROBUSTNESS, at_share(share), seed)
+        yield Key(data, MODEL, REEXPLAINED, "closest", seed)
         if "comparison" in self.parts:
-            for method in EXPLAINED_AGAIN:
+            for method in RIVALS_REEXPLAINED:
                 if method in self.rivals:
-                    yield Key(data, BOX, AGAIN, method, seed)
+                    yield Key(data, MODEL, REEXPLAINED, method, seed)
 
-    def made_by(self, key: Key) -> str:
+    def fingerprint(self, key: Key) -> str:
         """Return the fingerprint of the sources, versions and options that decide what is in a cell."""
-        if key.question == GRID:
+        if key.task == GRID:
             return fingerprint(self.train_rows, package_versions(), digest([HERE / "paper" / "networks.py"]))
         used = sources(key.method if key.method in RIVALS else "")
         options = self.seeds, self.rows, self.timed_rows, self.ablated_rows, self.train_rows
@@ -128,8 +129,8 @@ class PaperPlan:
 def sources(rival: str) -> str:
     """Return the digest of the code that runs and scores a rival, or with an empty name ours."""
     files = [HERE / name for name in HARNESS]
-    files += [HERE / "paper" / f"{name}.py" for name in ("networks", "ours", "run", "again", "ablation", "examples")]
+    files += [HERE / "paper" / f"{name}.py" for name in ("networks", "ours", "run", "reexplain", "ablation", "examples")]
     if rival:
-        own = [HERE / "rivals" / f"{find(rival).module}.{kind}" for kind in ("py", "txt")]
-        files += [path for path in own if path.exists()]
+        own_files = [HERE / "rivals" / f"{find(rival).module}.{kind}" for kind in ("py", "txt")]
+        files += [path for path in own_files if path.exists()]
     return digest([*files, *package_sources(not rival)])

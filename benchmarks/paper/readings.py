@@ -1,14 +1,14 @@
-"""Why a statement of the paper may differ here: a short reading, shown beside one that does not agree.
+"""Why a statement of the paper may differ here: a short interpretation, shown beside one that does not agree.
 
-`MEASURED` are readings that a number of the published report (`results/paper`) or a named command supports. `POSSIBLE` are
-explanations nobody has tested; the report shows them with the word "possibly".
+`MEASURED` are supported by a number of the published report (`results/paper`) or by a command named here. `POSSIBLE` are
+untested; the report shows them with the word "possibly".
 """
 
 RECONSTRUCTION = (
     "FASTER-CE1 returns the decoded row, so that every number also differs by the reconstruction error of the "
     "autoencoder; the paper does not say whether values that hardly move are kept."
 )
-# python -m benchmarks.rivals.trial latentcf-adam latentcf-differences --rows 8 --data adult (and lending_club)
+# python -m benchmarks.rivals.check latentcf-adam latentcf-differences --rows 8 --data adult (and lending_club)
 EXACT_GRADIENTS = (
     "Our Latent-CF has the exact gradients of the perceptron, from its weights. Without them (on the networks of "
     "`make bench`) 8 queries took 1.71 s instead of 0.14 s each on Adult and 0.078 s instead of 0.012 s on Lending Club."
@@ -33,7 +33,7 @@ POSSIBLE = {
     ),
     "valid-dice-random": "DiCE samples a limited number of candidates, and gives up on queries far from the boundary.",
     "valid-certifai-genetic": (
-        "Some populations have no member with the wanted prediction after 50 generations: the target is rare among rows "
+        "Some populations have no member with the target class after 50 generations: the target is rare among rows "
         "drawn from the whole feature space."
     ),
     "valid-latentcf-adam": (

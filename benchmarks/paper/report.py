@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from benchmarks import figures
-from benchmarks.asking import TIMEOUT
 from benchmarks.page import Block, Grid, Picture, Text, as_html, as_markdown
 from benchmarks.paper import statements as paper_statements
 from benchmarks.paper.networks import GRID
@@ -16,7 +15,7 @@ from benchmarks.paper.plan import (
     ABLATION,
     DEFAULTS,
     EXAMPLES,
-    FAMILY,
+    FASTER_CE,
     MARGINS,
     RIVALS,
     SHARES,
@@ -31,6 +30,7 @@ from benchmarks.paper.readings import reading
 from benchmarks.paper.run import NOISE, grid_table
 from benchmarks.paper.statements import AGREES, DIFFERS, OURS, UNDECIDED, Statement
 from benchmarks.paper.tables import MEASURES, TEST_ROWS, Tables, plus_minus
+from benchmarks.runner import TIMEOUT
 from benchmarks.store import Cell
 from benchmarks.store import write as write_whole
 
@@ -46,12 +46,12 @@ PRINTED = {
     "certifai-genetic": (89.72, 2.93, 1.88, 0.36),
     "latentcf-adam": (90.51, 3.21, 2.24, 0.20),
 }
-ORDER = [*FAMILY.values(), *RIVALS.values(), *DEFAULTS.values()]
+ORDER = [*FASTER_CE.values(), *RIVALS.values(), *DEFAULTS.values()]
 ABOUT_COMPARISON = (
     "Mean ± standard deviation over runs, over the queries of both targets (rows predicted unfavourable that should become "
     "favourable, and the reverse). FASTER-CE1, 2 and 3 use the paper's engine with δε = 0.1: decoded latent points, nothing "
     "refined, and they evaluate the black box itself. FASTER-CE2 is averaged over all features, FASTER-CE3 has the columns "
-    "frozen that nobody can change (gender, race, age ...). *fasterce* is our default beside it. Validity is of the queries "
+    "frozen that nobody can change (gender, race, age ...). *fasterce* are our default methods. Validity is of the queries "
     "that were tried, other means are over valid counterfactuals. *Proximity, as printed* is the Euclidean norm of changes "
     "divided by their median absolute deviations plus the share of categories changed; *weighted* has CERTIFAI's weights, "
     "the shares of numeric and categorical columns."
@@ -61,7 +61,7 @@ ABOUT_ROBUSTNESS = (
     "{large:.0%} of a standard deviation (the paper does not give the size), and the same recourse is applied: does it still "
     "reach the target? A margin of k steps goes k · δε beyond the first point that does. `robust=` is our default."
 )
-ABOUT_AGAIN = (
+ABOUT_REEXPLAINED = (
     "**Second reading: the perturbed input explained again** (noise of 5 % of a standard deviation). *Valid*: the perturbed "
     "input has a valid counterfactual. *First recourse*: the recourse of the original input, applied to the perturbed one, "
     "reaches the target. *Second recourse*: that of the perturbed input, applied to the original one. The last three columns "
@@ -92,7 +92,7 @@ def write(out: Path, cells: Sequence[Cell], plan: PaperPlan, about: dict[str, An
     tables = Tables(cells)
     tables.lines.to_parquet(out / "results.parquet")
     found = paper_statements.statements(tables)
-    described = [{**vars(cell.key), **{k: v for k, v in cell.about.items() if k != "answers"}} for cell in cells]
+    described = [{**vars(cell.key), **{k: v for k, v in cell.about.items() if k != "counterfactuals"}} for cell in cells]
     kept = [{"name": one.name, "subject": one.subject, "verdict": one.verdict} for one in found]
     write_whole(out / "results.json", json.dumps({**about, "statements": kept, "cells": described}, indent=1, default=str))
     sections = [(heading, list(blocks)) for heading, blocks in sections_of(tables, found, plan, about, quick)]
@@ -104,7 +104,7 @@ def write(out: Path, cells: Sequence[Cell], plan: PaperPlan, about: dict[str, An
 def sections_of(
     tables: Tables, found: list[Statement], plan: PaperPlan, about: dict[str, Any], quick: bool
 ) -> Iterator[tuple[str, Iterator[Block]]]:
-    yield "At a glance", glance(tables, found, plan, quick)
+    yield "At a glance", overview(tables, found, plan, quick)
     yield "Black boxes and autoencoders (Table 1)", table_1(tables)
     yield "Comparison (Figure 3)", comparison(tables)
     yield "Total time over the number of queries", total_time(tables)
@@ -115,21 +115,21 @@ def sections_of(
     yield "How it was measured", measured(tables, plan, about)
 
 
-def glance(tables: Tables, found: list[Statement], plan: PaperPlan, quick: bool) -> Iterator[Block]:
+def overview(tables: Tables, found: list[Statement], plan: PaperPlan, quick: bool) -> Iterator[Block]:
     if quick:
-        yield Text("**A quick run on little data: it shows that everything works, not how large anything is.**")
+        yield Text("**A quick run on little data: it shows that everything works; the numbers mean little.**")
     runs = tables.runs
     if len(runs):
         yield Text(
             f"{runs['data'].nunique()} datasets, {runs['seed'].nunique()} runs, both directions of the prediction, all "
             f"test rows of a class up to {plan.rows}: {int(runs['tried'].sum()):,} explanations."
         )
-    for said, mine in (("FASTER-CE", True), ("the rivals", False)):
+    for name, mine in (("FASTER-CE", True), ("the rivals", False)):
         part = [one for one in found if (one.subject == OURS) == mine]
         counts = {verdict: sum(one.verdict == verdict for one in part) for verdict in (AGREES, UNDECIDED, DIFFERS)}
         if part:
             yield Text(
-                f"Of the paper's {len(part)} statements about {said}, **{counts[AGREES]} agree**, {counts[DIFFERS]} differ "
+                f"Of the paper's {len(part)} statements about {name}, **{counts[AGREES]} agree**, {counts[DIFFERS]} differ "
                 f"on at least one dataset and {counts[UNDECIDED]} are undecided within the error bars."
             )
 
@@ -202,19 +202,19 @@ def comparison(tables: Tables) -> Iterator[Block]:
 
 
 def run_line(title: str, runs: pd.DataFrame) -> list[str]:
-    own = runs[runs["title"] == title]
-    counts = f"{len(own)}", f"{int(own['tried'].sum()):,}"
-    return [title, *counts, *(plus_minus(own[name], form) for name, (_, form) in MEASURES.items())]
+    part = runs[runs["title"] == title]
+    counts = f"{len(part)}", f"{int(part['tried'].sum()):,}"
+    return [title, *counts, *(plus_minus(part[name], form) for name, (_, form) in MEASURES.items())]
 
 
 def by_target(runs: pd.DataFrame, titles: Sequence[str]) -> Grid:
-    columns = list(dict.fromkeys(zip(runs["data"], runs["question"], strict=True)))
+    columns = list(dict.fromkeys(zip(runs["data"], runs["task"], strict=True)))
     rows = []
     for title in titles:
         line = [title]
         for data, target in columns:
-            own = runs[(runs["title"] == title) & (runs["data"] == data) & (runs["question"] == target)]
-            line.append(f"{own['valid'].mean():.0f} / {own['undivided'].mean():.2f}" if len(own) else "")
+            part = runs[(runs["title"] == title) & (runs["data"] == data) & (runs["task"] == target)]
+            line.append(f"{part['valid'].mean():.0f} / {part['undivided'].mean():.2f}" if len(part) else "")
         rows.append(line)
     return Grid(["method", *(f"{data}, {target}" for data, target in columns)], rows)
 
@@ -229,11 +229,11 @@ def total_time(tables: Tables) -> Iterator[Block]:
     yield Picture("paper-total-time", figures.total_time(mean, titles), "Seconds in all over the number of queries")
     rows = []
     for title in titles:
-        own = mean[mean["title"] == title].set_index("data")
+        part = mean[mean["title"] == title].set_index("data")
         cells = []
         for data in tables.datasets:
-            known = data in own.index
-            totals = [own.loc[data, "setup"] + n * own.loc[data, "each"] for n in (1, 100, 10_000)] if known else []
+            known = data in part.index
+            totals = [part.loc[data, "setup"] + n * part.loc[data, "each"] for n in (1, 100, 10_000)] if known else []
             cells.append(" / ".join(f"{total:,.1f}" for total in totals))
         rows.append([title, *cells])
     yield Text("Seconds for 1 / 100 / 10,000 queries.")
@@ -260,13 +260,13 @@ def robustness(tables: Tables) -> Iterator[Block]:
     points = points.assign(title=points["method"].map(TITLES), proximity=points["undivided"], robust=points["recourse_large"])
     drawn = figures.curve({k: v for k, v in curves.items() if len(v)}, points, "What robustness costs (Lending Club)")
     yield Picture("paper-robustness", drawn, "Robustness against proximity, noise of 25 % of a standard deviation")
-    yield from again_blocks(tables.again)
+    yield from reexplained_blocks(tables.reexplained)
 
 
 def curve_of(mean: pd.DataFrame, points: Sequence[tuple[str, str]]) -> pd.DataFrame:
     part = mean.loc[[name for name, _ in points]]
     return pd.DataFrame(
-        {"proximity": part["undivided"], "robust": part["recourse_large"], "said": [label for _, label in points]}
+        {"proximity": part["undivided"], "robust": part["recourse_large"], "label": [label for _, label in points]}
     )
 
 
@@ -280,16 +280,24 @@ def robust_titles() -> dict[str, str]:
 
 
 def robust_line(name: str, title: str, runs: pd.DataFrame) -> list[str]:
-    own = runs[runs["method"] == name]
+    part = runs[runs["method"] == name]
     printed = PRINTED.get(name)
     robust, near = ("–", "–") if printed is None else (
         f"{printed[0]:.2f} ± {printed[1]:.2f}", f"{printed[2]:.2f} ± {printed[3]:.2f}"
     )  # fmt: skip
-    ours = [plus_minus(own[column], "{:.1f}") for column in ("recourse", "recourse_large")]
-    return [title, ours[0], robust, ours[1], plus_minus(own["undivided"], "{:.2f}"), near, plus_minus(own["valid"], "{:.0f}")]
+    ours = [plus_minus(part[column], "{:.1f}") for column in ("recourse", "recourse_large")]
+    return [
+        title,
+        ours[0],
+        robust,
+        ours[1],
+        plus_minus(part["undivided"], "{:.2f}"),
+        near,
+        plus_minus(part["valid"], "{:.0f}"),
+    ]
 
 
-def again_blocks(runs: pd.DataFrame) -> Iterator[Block]:
+def reexplained_blocks(runs: pd.DataFrame) -> Iterator[Block]:
     if not len(runs):
         return
     titles = {at_step(step): f"FASTER-CE1 δε = {step:g}" for step in STEPS} | TITLES
@@ -304,7 +312,7 @@ def again_blocks(runs: pd.DataFrame) -> Iterator[Block]:
         "sparsity_change": ("change of sparsity", "{:.2f}"),
         "same_features": ("same features %", "{:.1f}"),
     }
-    yield Text(ABOUT_AGAIN)
+    yield Text(ABOUT_REEXPLAINED)
     rows = [
         [titles.get(str(method), str(method)), *(plus_minus(part[name], form) for name, (_, form) in columns.items())]
         for method, part in runs.groupby("method", sort=False)
@@ -374,7 +382,7 @@ def measured(tables: Tables, plan: PaperPlan, about: dict[str, Any]) -> Iterator
     machine, limits = about["machine"], plan.limits
     yield Text(
         f"`{about['command']}`, {about['seconds'] / 60:.0f} minutes, {about['cpu_seconds'] / 60:.0f} of them in our own "
-        f"process (cells made before are not in it); {about['cells']} cells. {machine['cpu']}, {machine['cores']} cores, "
+        f"process (earlier cells are not included); {about['cells']} cells. {machine['cpu']}, {machine['cores']} cores, "
         f"load before {about['load']['before']}, after {about['load']['after']}; "
         + ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
         + ". Times are processor times of one thread, which a busy machine does not stretch; read them as ratios."
@@ -382,10 +390,10 @@ def measured(tables: Tables, plan: PaperPlan, about: dict[str, Any]) -> Iterator
     yield Text(
         f"**What was capped.** At most {plan.rows} queries per dataset, run and target. Ours explain all of them in one "
         f"call, and {plan.timed_rows} one at a time for the time per explanation. A rival explains one query at a time in "
-        f"its own process, after one that is not counted, and begins no further one after {limits.method:g} s: the column "
-        f"*queries* says how many those were. {RIVALS['alibi-proto']} has {plan.slow_limits.method:g} s, for the target "
+        f"its own process, after one that is not counted, and starts no further one after {limits.method:g} s: the column "
+        f"*queries* has their number. {RIVALS['alibi-proto']} has {plan.slow_limits.method:g} s, for the target "
         f"{SLOW_TARGET} only. CERTIFAI is our version, without a reset of features that are not needed, which its paper does "
-        "not mention. DiCE sparsifies its answers by default. Total times are for the whole test sets "
+        "not mention. DiCE sparsifies its counterfactuals by default. Total times are for the whole test sets "
         f"({', '.join(f'{n} {rows:,}' for n, rows in TEST_ROWS.items())} rows)."
     )
     failures = [

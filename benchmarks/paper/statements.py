@@ -1,4 +1,4 @@
-"""What the paper says about its results, each statement tested once on the numbers of a run, within their error bars.
+"""The paper's statements about its results, each tested once on the numbers of a run, within their error bars.
 
 A comparison agrees where the 95 % interval of the difference between runs (paired, Student's t) lies on the side the paper
 names, differs where it lies on the other one, and is undecided where it contains zero.
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from benchmarks.paper.plan import CE1, CE2, CE3, FAMILY, IN_THE_PAPER, RIVALS, ROBUSTNESS_DATA, STEPS, TITLES, at_step
+from benchmarks.paper.plan import CE1, CE2, CE3, FASTER_CE, IN_THE_PAPER, RIVALS, ROBUSTNESS_DATA, STEPS, TITLES, at_step
 from benchmarks.paper.tables import Tables
 from fasterce import datasets
 
@@ -32,7 +32,7 @@ OF_COUNTERFACTUALS = ("n_changed", "undivided", "recourse")
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison: where it was made, its verdict, and the numbers it was made from."""
+    """One comparison: where it was made, its verdict, and its numbers."""
 
     scope: str
     verdict: Verdict
@@ -93,7 +93,7 @@ class Runs:
         measured = [name for name in OF_COUNTERFACTUALS if name in lines]
         self.values = {key: part.set_index("seed") for key, part in runs.groupby(["data", "method"], sort=False)}
         self.queries = {
-            key: part.groupby(["seed", "question", "row"])[measured].mean()
+            key: part.groupby(["seed", "task", "row"])[measured].mean()
             for key, part in lines.groupby(["data", "method"], sort=False)
         }
 
@@ -114,7 +114,7 @@ class Runs:
         return first[runs], second[runs]
 
     def below(self, data: str, one: str, other: str, measure: str, factor: float | None = None) -> Verdict:
-        """Whether one method lies below another, or with a factor below so many times the other."""
+        """Whether one method lies below another, or with a factor below that many times the other."""
         first, second = self.both(data, one, other, measure)
         if not len(first):
             return UNDECIDED
@@ -142,16 +142,16 @@ def statements(tables: Tables) -> list[Statement]:
     return [one for one in found if one.checks]
 
 
-def made(name: str, subject: str, text: str, checks: Iterator[Check]) -> Statement:
+def statement(name: str, subject: str, text: str, checks: Iterator[Check]) -> Statement:
     return Statement(name, subject, text, tuple(checks))
 
 
 def of_validity(runs: Runs) -> Iterator[Statement]:
     for method in (CE1, CE3, *IN_THE_PAPER):
         title = TITLES[method]
-        subject = OURS if method in FAMILY else title
+        subject = OURS if method in FASTER_CE else title
         checks = (full(runs, data, method) for data in datasets.names() if runs.has(data, method))
-        yield made(f"valid-{method}", subject, f"{title} is valid for all queries", checks)
+        yield statement(f"valid-{method}", subject, f"{title} is valid for all queries", checks)
 
     def partly() -> Iterator[Check]:
         for data in datasets.names():
@@ -159,7 +159,9 @@ def of_validity(runs: Runs) -> Iterator[Statement]:
                 verdict = below(list(runs.of(data, CE2, "valid") - 100))
                 yield Check(data, verdict, runs.shown(data, [CE2], [], "valid", "{:.1f} %"))
 
-    yield made("valid-ce2", OURS, "FASTER-CE2 does not find a valid counterfactual for every query and feature", partly())
+    yield statement(
+        "valid-ce2", OURS, "FASTER-CE2 does not find a valid counterfactual for every query and feature", partly()
+    )
 
 
 def full(runs: Runs, data: str, method: str) -> Check:
@@ -176,7 +178,7 @@ def against_all(
     form: str,
     factor: float | None = None,
 ) -> Iterator[Check]:
-    """Each of ours is below each of the others, or with a factor below so many times the other."""
+    """Each of ours is below each of the others, or with a factor below that many times the other."""
     ours, others = ([name for name in names if runs.has(data, name)] for names in (ours, others))
     if ours and others:
         verdicts = [runs.below(data, one, other, measure, factor) for one in ours for other in others]
@@ -186,10 +188,10 @@ def against_all(
 def of_sparsity(tables: Tables, runs: Runs) -> Iterator[Statement]:
     others = (CE1, CE3, *IN_THE_PAPER)
     checks = (check for data in datasets.names() for check in against_all(runs, data, [CE2], others, "n_changed", "{:.2f}"))
-    yield made("sparse-ce2", OURS, "FASTER-CE2 changes fewer features than any other method", checks)
+    yield statement("sparse-ce2", OURS, "FASTER-CE2 changes fewer features than any other method", checks)
     fewer = (check for data in datasets.names() for check in against_all(runs, data, [CE3], [CE1], "n_changed", "{:.2f}"))
-    yield made("sparse-ce3", OURS, "FASTER-CE3 is a trade-off: it changes fewer features than FASTER-CE1", fewer)
-    yield made(
+    yield statement("sparse-ce3", OURS, "FASTER-CE3 is a trade-off: it changes fewer features than FASTER-CE1", fewer)
+    yield statement(
         "few-categories", OURS, "FASTER-CE2 is invalid more often for categorical features with few categories",
         few_categories(tables.lines),
     )  # fmt: skip
@@ -215,46 +217,46 @@ def of_proximity(runs: Runs) -> Iterator[Statement]:
         for check in against_all(runs, data, [CE1], ["certifai-genetic"], measure, form, COMPARABLE)
     )
     text = f"FASTER-CE1 is about as near as CERTIFAI on small tables (at most {COMPARABLE:g} times as far)"
-    yield made("near-small", OURS, text, comparable)
+    yield statement("near-small", OURS, text, comparable)
     nearer = against_all(runs, ROBUSTNESS_DATA, [CE1], ["certifai-genetic"], measure, form)
-    yield made("near-large", OURS, "FASTER-CE1 is nearer than CERTIFAI on Lending Club", nearer)
+    yield statement("near-large", OURS, "FASTER-CE1 is nearer than CERTIFAI on Lending Club", nearer)
     farther = (check for data in datasets.names() for check in against_all(runs, data, [CE1], [CE2], measure, form))
-    yield made("near-ce2", OURS, "FASTER-CE2 is farther away than FASTER-CE1", farther)
+    yield statement("near-ce2", OURS, "FASTER-CE2 is farther away than FASTER-CE1", farther)
     rivals = [name for name in IN_THE_PAPER if name != "certifai-genetic"]
     near = (check for data in SMALL_TABLES for check in against_all(runs, data, ["certifai-genetic"], rivals, measure, form))
-    yield made("near-certifai", "CERTIFAI", "CERTIFAI is nearer than the other rivals on small tables", near)
+    yield statement("near-certifai", "CERTIFAI", "CERTIFAI is nearer than the other rivals on small tables", near)
 
 
 def of_time(runs: Runs) -> Iterator[Statement]:
-    def everywhere(ours: Sequence[str], others: Sequence[str], measure: str, form: str) -> Iterator[Check]:
+    def all_datasets(ours: Sequence[str], others: Sequence[str], measure: str, form: str) -> Iterator[Check]:
         return (check for data in datasets.names() for check in against_all(runs, data, ours, others, measure, form))
 
-    faster = everywhere([*FAMILY], IN_THE_PAPER, "each", "{:.3f} s")
-    yield made("fast", OURS, "each FASTER-CE takes less time per explanation than every rival", faster)
-    slower = everywhere([CE1, CE3], [CE2], "each", "{:.3f} s")
-    yield made("slow-ce2", OURS, "FASTER-CE2 takes more time per explanation than FASTER-CE1 and FASTER-CE3", slower)
-    yield made(
+    faster = all_datasets([*FASTER_CE], IN_THE_PAPER, "each", "{:.3f} s")
+    yield statement("fast", OURS, "each FASTER-CE takes less time per explanation than every rival", faster)
+    slower = all_datasets([CE1, CE3], [CE2], "each", "{:.3f} s")
+    yield statement("slow-ce2", OURS, "FASTER-CE2 takes more time per explanation than FASTER-CE1 and FASTER-CE3", slower)
+    yield statement(
         "fast-all", OURS, "all three FASTER-CE together take less time than one explanation of a rival", all_three(runs)
     )
-    total = everywhere([CE1, CE3], IN_THE_PAPER, "total", "{:.0f} s")
-    yield made("total", OURS, "FASTER-CE1 and CE3 take less time in all for the test set, set-up included", total)
+    total = all_datasets([CE1, CE3], IN_THE_PAPER, "total", "{:.0f} s")
+    yield statement("total", OURS, "FASTER-CE1 and CE3 take less time in all for the test set, set-up included", total)
     small = (
         check
         for data in SMALL_TABLES
         for check in against_all(runs, data, [CE1, CE3], IN_THE_PAPER, "total", "{:.0f} s", COMPARABLE)
     )
     text = f"on small tables FASTER-CE1 and CE3 take at most about the time of a rival in all ({COMPARABLE:g} times)"
-    yield made("total-small", OURS, text, small)
+    yield statement("total-small", OURS, text, small)
     for method in IN_THE_PAPER:
         text = f"{RIVALS[method]} takes drastically longer on Lending Club than on Adult (at least {DRASTIC:g} times)"
-        yield made(f"grows-{method}", RIVALS[method], text, grows(runs, method))
+        yield statement(f"grows-{method}", RIVALS[method], text, grows(runs, method))
 
 
 def all_three(runs: Runs) -> Iterator[Check]:
     for data in datasets.names():
         others = [name for name in IN_THE_PAPER if runs.has(data, name)]
-        if runs.has(data, *FAMILY) and others:
-            ours = sum(runs.of(data, name, "each") for name in FAMILY)
+        if runs.has(data, *FASTER_CE) and others:
+            ours = sum(runs.of(data, name, "each") for name in FASTER_CE)
             gaps = [(ours - runs.of(data, name, "each")).dropna() for name in others]
             shown = runs.shown(data, others, [], "each", "{:.3f} s")
             yield Check(data, worst([below(list(gap)) for gap in gaps]), f"together {ours.mean():.3f} s, {shown}")
@@ -276,7 +278,7 @@ def of_search(tables: Tables) -> Iterator[Statement]:
 
     for method in (CE1, CE3):
         text = f"{TITLES[method]} needs at most 20 steps of 0.1 in most cases"
-        yield made(f"steps-{method}", OURS, text, steps(method))
+        yield statement(f"steps-{method}", OURS, text, steps(method))
 
     def rounds() -> Iterator[Check]:
         known = tables.about("table-1", "iterations")
@@ -285,7 +287,9 @@ def of_search(tables: Tables) -> Iterator[Statement]:
             largest, within = max(one["largest"] for one in every), 100 * np.mean([one["within_20"] for one in every])
             yield Check(data, AGREES if largest <= 20 else DIFFERS, f"{within:.1f} % within 20, most {largest:.0f}")
 
-    yield made("rounds", OURS, "projecting in turn finds the intersection of two hyperplanes within 20 iterations", rounds())
+    yield statement(
+        "rounds", OURS, "projecting in turn finds the intersection of two hyperplanes within 20 iterations", rounds()
+    )
 
 
 def of_robustness(tables: Tables) -> Iterator[Statement]:
@@ -296,17 +300,19 @@ def of_robustness(tables: Tables) -> Iterator[Statement]:
     if len(known) < 2:
         return
     text = "a larger δε gives more robust recourse"
-    yield made("step-robust", OURS, text, rising(runs, known, "recourse", "{:.1f} %"))
-    yield made("step-far", OURS, "a larger δε gives counterfactuals farther away", rising(runs, known, "undivided", "{:.2f}"))
+    yield statement("step-robust", OURS, text, rising(runs, known, "recourse", "{:.1f} %"))
+    yield statement(
+        "step-far", OURS, "a larger δε gives counterfactuals farther away", rising(runs, known, "undivided", "{:.2f}")
+    )
     text = "from δε = 0.3 on recourse is robust for all queries"
-    yield made("robust-100", OURS, text, always_robust(runs, [step for step in known if step >= 0.3]))
+    yield statement("robust-100", OURS, text, always_robust(runs, [step for step in known if step >= 0.3]))
     if 0.3 in known:
         pairs = [(name, name, at_step(0.3)) for name in IN_TABLE_5]
         text = "FASTER-CE1 with δε = 0.3 is more robust than DiCE, CERTIFAI and Latent-CF"
-        yield made("robust-rivals", OURS, text, beside(runs, pairs, "recourse", 100))
+        yield statement("robust-rivals", OURS, text, ordered(runs, pairs, "recourse", 100))
     pairs = [(name, name, "dice-random") for name in IN_TABLE_5 if name != "dice-random"]
-    yield made("robust-dice", "DiCE", "DiCE is the most robust of the rivals", beside(runs, pairs, "recourse", 100))
-    yield made("far-dice", "DiCE", "DiCE is the farthest away of the rivals", beside(runs, pairs, "undivided", 1))
+    yield statement("robust-dice", "DiCE", "DiCE is the most robust of the rivals", ordered(runs, pairs, "recourse", 100))
+    yield statement("far-dice", "DiCE", "DiCE is the farthest away of the rivals", ordered(runs, pairs, "undivided", 1))
 
 
 def rising(runs: Runs, steps: Sequence[float], measure: str, form: str) -> Iterator[Check]:
@@ -322,7 +328,7 @@ def always_robust(runs: Runs, steps: Sequence[float]) -> Iterator[Check]:
         yield Check(f"δε = {step:g}", complete(values), f"{values.mean():.1f} %")
 
 
-def beside(runs: Runs, pairs: Sequence[tuple[str, str, str]], measure: str, unit: int) -> Iterator[Check]:
+def ordered(runs: Runs, pairs: Sequence[tuple[str, str, str]], measure: str, unit: int) -> Iterator[Check]:
     """Of each pair (rival, lower, higher) the lower lies below the higher, on the same queries."""
     for rival, lower, higher in pairs:
         if runs.has(ROBUSTNESS_DATA, lower, higher):

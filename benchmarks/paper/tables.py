@@ -1,4 +1,4 @@
-"""From cells to tables: one line per dataset, method and run, over the queries of both targets."""
+"""Tables from cells: one line per dataset, method and run, over the queries of both targets."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.asking import NOT_TRIED, TIMEOUT
 from benchmarks.paper.networks import TARGETS
-from benchmarks.paper.plan import AGAIN, ROBUSTNESS, TABLE_1, TITLES
+from benchmarks.paper.plan import REEXPLAINED, ROBUSTNESS, TABLE_1, TITLES
+from benchmarks.runner import NOT_TRIED, TIMEOUT
 from benchmarks.store import Cell, gather
 
 MEASURES = {
@@ -21,7 +21,7 @@ MEASURES = {
     "each": ("s per explanation", "{:.4f}"),
     "total": ("s in all, test set", "{:.1f}"),
 }
-# Rows of the whole test sets, both targets: what the total time is for.
+# Rows of the whole test sets, both targets, for the total time.
 TEST_ROWS = {"adult": 7327, "german_credit": 150, "lending_club": 1500}
 MEANS = ("n_changed", "undivided", "proximity", "gower_l1", "recourse", "recourse_large")
 
@@ -32,12 +32,12 @@ class Tables:
 
     cells: Sequence[Cell]
 
-    def of(self, question: str) -> list[Cell]:
-        return [cell for cell in self.cells if cell.key.question == question]
+    def of(self, task: str) -> list[Cell]:
+        return [cell for cell in self.cells if cell.key.task == task]
 
-    def about(self, question: str, name: str) -> list[tuple[str, int, Any]]:
-        """Return (dataset, run, value) of a fact that cells of a question have."""
-        return [(cell.key.data, cell.key.seed, cell.about[name]) for cell in self.of(question) if name in cell.about]
+    def about(self, task: str, name: str) -> list[tuple[str, int, Any]]:
+        """Return (dataset, run, value) of a fact that cells of a task have."""
+        return [(cell.key.data, cell.key.seed, cell.about[name]) for cell in self.of(task) if name in cell.about]
 
     @cached_property
     def lines(self) -> pd.DataFrame:
@@ -46,7 +46,7 @@ class Tables:
 
     @cached_property
     def setup(self) -> dict[tuple[str, str, int], float]:
-        """Seconds to get ready, by dataset, method and run."""
+        """Seconds of set-up by dataset, method and run."""
         cells = [cell for target in TARGETS for cell in self.of(target) if cell.about.get("setup") is not None]
         return {(cell.key.data, cell.key.method, cell.key.seed): float(cell.about["setup"]) for cell in cells}
 
@@ -57,13 +57,13 @@ class Tables:
 
     @cached_property
     def runs_by_target(self) -> pd.DataFrame:
-        return self._per_run(self.lines, ["data", "question", "method", "seed"])
+        return self._per_run(self.lines, ["data", "task", "method", "seed"])
 
     def _per_run(self, lines: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         if not len(lines):
             return pd.DataFrame(columns=[*by, *MEASURES, "title", "tried", "setup"])
         tried = lines[lines["status"] != NOT_TRIED]
-        # Whether a query stopped by our clock has a counterfactual is unknown.
+        # It is unknown whether a query stopped by the time limit has a counterfactual.
         tried = tried.assign(valid=tried["valid"].where(tried["status"] != TIMEOUT))
         groups = tried.groupby(by, sort=False)
         runs = groups[[name for name in MEANS if name in lines]].mean()
@@ -80,7 +80,7 @@ class Tables:
         """Lines of the first reading; those of rivals are in the comparison."""
         ours = gather(cell for cell in self.of(ROBUSTNESS) if len(cell.lines))
         rivals = self.lines[self.lines["recourse"].notna()] if "recourse" in self.lines else self.lines.iloc[:0]
-        parts = [part.assign(question=ROBUSTNESS) for part in (ours, rivals) if len(part)]
+        parts = [part.assign(task=ROBUSTNESS) for part in (ours, rivals) if len(part)]
         return pd.concat(parts, ignore_index=True) if parts else ours
 
     @cached_property
@@ -92,14 +92,12 @@ class Tables:
         return runs.assign(recourse=100 * runs["recourse"], recourse_large=100 * runs["recourse_large"])
 
     @cached_property
-    def again(self) -> pd.DataFrame:
+    def reexplained(self) -> pd.DataFrame:
         """The second reading, per method and run, in percent where it is a share."""
-        lines = gather(cell for cell in self.of(AGAIN) if len(cell.lines))
+        lines = gather(cell for cell in self.of(REEXPLAINED) if len(cell.lines))
         if not len(lines):
             return pd.DataFrame()
-        names = [
-            name for name in lines if name not in {"data", "box", "question", "method", "seed", "status", "reason", "row"}
-        ]
+        names = [name for name in lines if name not in {"data", "model", "task", "method", "seed", "status", "reason", "row"}]
         runs = lines.groupby(["method", "seed"], sort=False)[names].mean()
         runs["queries"] = lines.groupby(["method", "seed"], sort=False).size()
         shares = ["valid", "already", "still", "transfers", "same_features", "near_change"]

@@ -1,1 +1,1 @@
-"""One small file a system; `catalogue.py` lists them."""
+"""One small file per system; `catalogue.py` lists them."""

@@ -8,12 +8,12 @@ from benchmarks.rivals.encoding import Encoding
 HIDDEN = 64
 BATCH = 128
 UPDATES = 3000
-PACE = 2e-3
+LEARNING_RATE = 2e-3
 TINY = 1e-12
 
 
 class Autoencoder:
-    """Numbers come back as they are, a category's block as shares that add up to one."""
+    """The output of a number is the number, that of a category's block are shares that sum to one."""
 
     def __init__(self, encoding: Encoding, matrix: np.ndarray, seed: int, updates: int = UPDATES) -> None:
         torch.manual_seed(seed)
@@ -31,7 +31,7 @@ class Autoencoder:
 
     def _train(self, rows: torch.Tensor, updates: int) -> None:
         weights = [*self.encoder.parameters(), *self.decoder.parameters()]
-        adam = torch.optim.Adam(weights, lr=PACE)
+        adam = torch.optim.Adam(weights, lr=LEARNING_RATE)
         generator = torch.Generator().manual_seed(0)
         for _ in range(updates):
             batch = rows[torch.randint(len(rows), (min(BATCH, len(rows)),), generator=generator)]
@@ -42,7 +42,7 @@ class Autoencoder:
             weight.requires_grad_(False)
 
     def loss(self, rows: torch.Tensor) -> torch.Tensor:
-        """Squared error of the numbers, cross-entropy of the categories, added up over features."""
+        """Return the squared error of the numbers plus the cross-entropy of the categories, summed over features."""
         made = self.shares(self.decoder(self.encoder(rows)))
         numbers = (made - rows)[:, self.is_number].square().sum(dim=1)
         categories = (rows * torch.log(made.clamp_min(TINY)))[:, ~self.is_number].sum(dim=1)
@@ -57,15 +57,15 @@ class Autoencoder:
             return self.shares(self.decoder(torch.as_tensor(latent, dtype=torch.float32))).numpy().astype(float)
 
     def shares(self, raw: torch.Tensor) -> torch.Tensor:
-        """Softmax within every block at once; numbers stay."""
+        """Apply a softmax within every block of a category; numbers stay."""
         grown = torch.exp(raw - raw.max(dim=1, keepdim=True).values)
         whole = (grown @ self.member) @ self.member.T
         return torch.where(self.is_number, raw, grown / whole.clamp_min(TINY))
 
-    def pulled_back(self, latent: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """A slope at the decoded row as the slope at the latent point it comes from."""
+    def latent_gradient(self, latent: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient at a latent point from the gradient at the decoded row (backpropagation)."""
         point = torch.as_tensor(latent[None], dtype=torch.float32).requires_grad_()
-        self.shares(self.decoder(point)).backward(torch.as_tensor(slope[None], dtype=torch.float32))
+        self.shares(self.decoder(point)).backward(torch.as_tensor(gradient[None], dtype=torch.float32))
         return point.grad[0].numpy().astype(float)
 
 

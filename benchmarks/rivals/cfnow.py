@@ -1,8 +1,8 @@
-"""CFNOW (PyPI): a greedy or random search for any answer that flips, then a tabu search for a nearer one.
+"""CFNOW (PyPI): a greedy or random search for any counterfactual, then a tabu search for a nearer one.
 
-It is given numbers as they are and one-hot columns named by feature, as its manual shows. Ten seconds a row, as in the
-manual's example; all else at its defaults. It returns many answers, nearest first, and the first are taken. It knows no
-immutable features and no ranges.
+It is given numbers as they are and one-hot columns named by feature, as its manual shows. Ten seconds per row, as in the
+manual's example, otherwise its defaults. Of the counterfactuals it returns, nearest first, the first ones are taken. It
+supports neither immutable features nor ranges.
 """
 
 import io
@@ -16,10 +16,10 @@ import pandas as pd
 from benchmarks.rivals.encoding import Encoding
 from benchmarks.rivals.problem import Problem
 
-with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # it looks for word lists it needs for texts only
+with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # it looks for dictionaries that only text needs
     from cfnow import find_tabular
 
-SECONDS_A_ROW = 10
+SECONDS_PER_ROW = 10
 
 
 class Rival:
@@ -27,7 +27,7 @@ class Rival:
 
     def __init__(self, problem: Problem, variant: str) -> None:
         self.problem, self.strategy = problem, variant
-        self.encoding = Encoding(problem, numbers="are")
+        self.encoding = Encoding(problem, numbers="raw")
         self.kinds: dict[str, str] = {}
         for j, block in enumerate(self.encoding.blocks):
             if j in problem.numeric:
@@ -36,22 +36,22 @@ class Rival:
                 self.kinds |= {f"f{j}_{k}": "cat" for k in range(block.stop - block.start)}
 
     def explain(self, row: pd.DataFrame) -> np.ndarray | None:
-        np.random.seed(self.problem.seed)  # noqa: NPY002 - it draws from the global generators
+        np.random.seed(self.problem.seed)  # noqa: NPY002 - it uses the global generators
         random.seed(self.problem.seed)
-        own = pd.Series(self.encoding.matrix(self.problem.codes(row))[0], index=list(self.kinds))
+        query = pd.Series(self.encoding.matrix(self.problem.codes(row))[0], index=list(self.kinds))
         found = find_tabular(
-            factual=own,
-            model_predict_proba=self.ask,
+            factual=query,
+            model_predict_proba=self.predict_proba,
             count_cf=self.problem.count,
             feat_types=self.kinds,
             has_ohe=True,
             cf_strategy=self.strategy,
-            limit_seconds=SECONDS_A_ROW,
+            limit_seconds=SECONDS_PER_ROW,
         )
         return self.encoding.codes(np.array(found.cfs[: self.problem.count])) if len(found.cfs) else None
 
-    def ask(self, rows: Any) -> np.ndarray:
-        return self.problem.ask(self.encoding.codes(np.asarray(rows, dtype=float)))
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        return self.problem.predict_proba(self.encoding.codes(np.asarray(rows, dtype=float)))
 
-    def table(self, answer: np.ndarray) -> pd.DataFrame:
-        return self.problem.frame(answer)
+    def table(self, result: np.ndarray) -> pd.DataFrame:
+        return self.problem.frame(result)

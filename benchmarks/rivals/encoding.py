@@ -1,4 +1,4 @@
-"""Codes as the matrix a neural network wants, and back: scaled numbers and one-hot columns. For rivals that need one."""
+"""Codes as scaled numbers and one-hot columns, and back, for rivals that need the input of a neural network."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ from benchmarks.rivals.problem import Problem
 
 
 class Encoding:
-    """A category is a block of columns; numbers are "standard" (mean and deviation of the training rows), moved to a
-    range such as (0, 1) by their limits, or stay as they "are"."""
+    """Each category is a block of columns. `numbers` is "standard" (scaled by mean and deviation of the training rows), a
+    range such as (0, 1) to which the limits are scaled, or "raw"."""
 
     def __init__(self, problem: Problem, numbers: str | tuple[float, float] = "standard") -> None:
         self.problem = problem
@@ -24,7 +24,7 @@ class Encoding:
         self.width = start
 
     def _scaling(self, j: int, column: np.ndarray, numbers: str | tuple[float, float]) -> tuple[float, float]:
-        if numbers == "are":
+        if numbers == "raw":
             return 0.0, 1.0
         if numbers == "standard":
             return column.mean(), column.std() or 1.0
@@ -42,7 +42,7 @@ class Encoding:
         return matrix
 
     def codes(self, matrix: np.ndarray) -> np.ndarray:
-        """The nearest typed row: the largest column of a block, a number within its limits and with its decimals."""
+        """Return the nearest valid codes: the largest column of a block, numbers rounded and clipped to their limits."""
         codes = np.empty((len(matrix), len(self.blocks)))
         for j, block in enumerate(self.blocks):
             if j in self.problem.numeric:
@@ -54,7 +54,7 @@ class Encoding:
         return codes
 
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest of every column, within the ranges asked for."""
+        """Return the lowest and highest permitted value of every column."""
         low, high = np.zeros(self.width), np.ones(self.width)
         for j in self.problem.numeric:
             least, most, _ = self.problem.limits(j)
@@ -63,7 +63,7 @@ class Encoding:
         return low, high
 
     def frozen(self) -> np.ndarray:
-        """Which columns belong to a feature that must not change."""
+        """Return which columns belong to an immutable feature."""
         frozen = np.zeros(self.width, dtype=bool)
         for j in self.problem.immutable:
             frozen[self.blocks[j]] = True

@@ -1,4 +1,4 @@
-"""NICE (NICEx on PyPI): the nearest training row with the wanted prediction, walked towards feature by feature."""
+"""NICE (NICEx on PyPI): the features of the nearest training row with the target class, one by one."""
 
 import numpy as np
 import pandas as pd
@@ -9,13 +9,13 @@ from benchmarks.rivals.problem import Problem
 
 
 class Rival:
-    """`variant` is NICE's reward: "sparsity" or "plausibility". It is given codes, on which it is fastest."""
+    """`variant` is NICE's reward: "sparsity" or "plausibility". It works on codes, on which it is fastest."""
 
     def __init__(self, problem: Problem, variant: str) -> None:
         self.problem = problem
         codes = problem.codes(problem.X_train)
         self.nice = NICE(
-            predict_fn=problem.ask,
+            predict_fn=problem.predict_proba,
             X_train=codes,
             cat_feat=problem.categorical,
             num_feat=problem.numeric,
@@ -26,14 +26,14 @@ class Rival:
         )
 
     def explain(self, row: pd.DataFrame) -> np.ndarray:
-        return self.nice.explain(self.problem.codes(row), target_class=[self.problem.wanted])
+        return self.nice.explain(self.problem.codes(row), target_class=[self.problem.target])
 
-    def table(self, answer: np.ndarray) -> pd.DataFrame:
-        return self.problem.frame(answer)
+    def table(self, result: np.ndarray) -> pd.DataFrame:
+        return self.problem.frame(result)
 
 
 class ReconstructionError:
-    """NICE leaves the autoencoder to its user; a small one of scikit-learn, on ranges and one-hot columns."""
+    """The error of a small autoencoder (scikit-learn) on scaled numbers and one-hot columns, which NICE expects."""
 
     def __init__(self, problem: Problem, codes: np.ndarray) -> None:
         self.problem = problem

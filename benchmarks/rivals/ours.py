@@ -1,8 +1,8 @@
-"""fasterce itself, as a rival among rivals: same rows, same clock, in our own environment.
+"""fasterce as one of the systems: same rows, same measurement, in our own environment.
 
-`variant` is a method ("closest", "sparse", "realistic") or "robust" (closest, holding under 95 % of small noise);
-"-untwinned" evaluates the black box itself and no compiled model. Distances are gower, as the other systems' are judged by
-it, or with "-euclidean" Euclidean. A regression is explained as such. The paper's engine is in `benchmarks.paper`.
+`variant` is a method ("closest", "sparse", "realistic") or "robust" (`closest` with `robust=0.95`). With the suffix
+"-uncompiled" it evaluates the black box itself instead of a compiled model, with "-euclidean" the distance is Euclidean
+instead of gower. A regressor is explained as a regressor. The paper's engine is in `benchmarks.paper`.
 """
 
 import shutil
@@ -12,70 +12,70 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.at_least import AtLeast
 from benchmarks.rivals.problem import Problem
+from benchmarks.threshold import ThresholdClassifier
 from fasterce import FasterCE, Schema, load
 from fasterce.data.schema import Feature
 
 ROBUST = 0.95
-UNTWINNED, EUCLIDEAN = "-untwinned", "-euclidean"
+UNCOMPILED, EUCLIDEAN = "-uncompiled", "-euclidean"
 
 
 class Rival:
     def __init__(self, problem: Problem, variant: str) -> None:
         self.problem = problem
         self.options = options(problem, variant)
-        counted(problem)
+        count_usage(problem)
         self.explainer, self.setup_seconds = fitted(problem)
-        if variant.endswith(UNTWINNED):
+        if variant.endswith(UNCOMPILED):
             self.explainer.state_ = replace(self.explainer.state_, compiled=None)
-        self.twins: list[Any] = []
+        self.compiled: list[Any] = []
 
     def explain(self, row: pd.DataFrame) -> Any:
         result = self.explain_batch(row)
-        self.twins += [result.compiled] if result.compiled is not None else []
+        self.compiled += [result.compiled] if result.compiled is not None else []
         return result
 
     def notes(self) -> list[str]:
-        """Rows evaluated with the compiled model instead of the black box; they are in no count of ours."""
-        if not self.twins:
+        """Name the rows evaluated with the compiled model instead of the black box, which `usage` does not count."""
+        if not self.compiled:
             return ["not compiled"]
-        rows = sum(compiled.rows for compiled in self.twins) / len(self.twins)
-        return [f"and {rows:.0f} rows of a compiled model that agrees {self.twins[0].agreement:.2%}"]
+        rows = sum(compiled.rows for compiled in self.compiled) / len(self.compiled)
+        return [f"and {rows:.0f} rows of a compiled model that agrees {self.compiled[0].agreement:.2%}"]
 
     def explain_batch(self, rows: pd.DataFrame) -> Any:
         return self.explainer.explain(rows, target=target(self.problem), **self.options)
 
-    def table(self, answer: Any) -> pd.DataFrame | None:
-        found = answer.to_frame()
+    def table(self, result: Any) -> pd.DataFrame | None:
+        found = result.to_frame()
         return self.problem.typed(found) if len(found) else None
 
 
 def fitted(problem: Problem) -> tuple[FasterCE, float]:
-    """Learned once a problem and kept in its folder, with the time it took: variants ask the same explainer."""
-    kept, took, model = problem.folder / "explainer", problem.folder / "explainer.seconds", explained(problem)
-    if took.exists():
-        return load(kept, model), float(took.read_text())
+    """Return the explainer and the seconds of `fit`; both are kept in the problem's folder, for all variants."""
+    saved, timing, model = problem.folder / "explainer", problem.folder / "explainer.seconds", explained_model(problem)
+    if timing.exists():
+        return load(saved, model), float(timing.read_text())
     started = process_time()
     explainer = FasterCE(model, schema(problem), random_state=problem.seed, progress=False).fit(problem.X_train)
     seconds = process_time() - started
-    shutil.rmtree(kept, ignore_errors=True)
-    explainer.save(kept)
-    took.write_text(repr(seconds))
+    shutil.rmtree(saved, ignore_errors=True)
+    explainer.save(saved)
+    timing.write_text(repr(seconds))
     return explainer, seconds
 
 
-def explained(problem: Problem) -> Any:
-    """Return the model itself: of a regression the regressor."""
-    return problem.model.regressor if isinstance(problem.model, AtLeast) else problem.model
+def explained_model(problem: Problem) -> Any:
+    """Return the model itself, for a regression the regressor."""
+    return problem.model.regressor if isinstance(problem.model, ThresholdClassifier) else problem.model
 
 
 def target(problem: Problem) -> Any:
-    return (problem.model.low, None) if isinstance(problem.model, AtLeast) else problem.wanted
+    return (problem.model.low, None) if isinstance(problem.model, ThresholdClassifier) else problem.target
 
 
 def options(problem: Problem, variant: str) -> dict[str, Any]:
-    method = variant.removesuffix(UNTWINNED).removesuffix(EUCLIDEAN)
+    method = variant.removesuffix(UNCOMPILED).removesuffix(EUCLIDEAN)
     distance = "euclidean" if variant.endswith(EUCLIDEAN) else "gower"
     given: dict[str, Any] = {"distance": distance, "n": problem.count, "diagnose": False}
     if method == "robust":
@@ -85,7 +85,7 @@ def options(problem: Problem, variant: str) -> dict[str, Any]:
 
 
 def schema(problem: Problem) -> Schema:
-    """As dumped; features that must not change are its own, ranges are asked for with each call."""
+    """Return the schema of the problem; immutable columns are part of it, ranges are passed to each call."""
     frozen = {problem.columns[j] for j in problem.immutable}
     features = []
     for j, name in enumerate(problem.columns):
@@ -99,22 +99,22 @@ def schema(problem: Problem) -> Schema:
     return Schema(tuple(features))
 
 
-def counted(problem: Problem) -> None:
-    """The clock is kept on the model's own methods: a wrapper would hide what model it is."""
-    model = explained(problem)
+def count_usage(problem: Problem) -> None:
+    """Count on the model's own methods: a wrapper would hide what model it is."""
+    model = explained_model(problem)
     for name in ("predict", "predict_proba"):
         if hasattr(model, name):
-            setattr(model, name, counting(problem, getattr(model, name)))
+            setattr(model, name, counted(problem, getattr(model, name)))
 
 
-def counting(problem: Problem, question: Any) -> Any:
-    def ask(rows: Any, *rest: Any, **named: Any) -> Any:
-        started, clock = process_time(), problem.clock
+def counted(problem: Problem, method: Any) -> Any:
+    def call(rows: Any, *arguments: Any, **named: Any) -> Any:
+        started, usage = process_time(), problem.usage
         try:
-            return question(rows, *rest, **named)
+            return method(rows, *arguments, **named)
         finally:
-            clock.model += process_time() - started
-            clock.calls += 1
-            clock.rows += len(rows)
+            usage.model_seconds += process_time() - started
+            usage.calls += 1
+            usage.rows += len(rows)
 
-    return ask
+    return call

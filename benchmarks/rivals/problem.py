@@ -1,8 +1,8 @@
-"""What a rival is given, in its own process: the same model, training rows and refused rows, and a clock.
+"""The problem a rival solves, in its own process: the model, training rows and rows to explain, the same for all rivals.
 
-All times are processor time, which a busy machine does not stretch. Two parts are counted apart: time inside the model, and
-time in our glue (turning a rival's arrays into the typed frames the model was trained on, or sending them to where the model
-is). Glue is taken off the rival's time.
+Times are processor times, which a busy machine hardly changes. Two parts are measured separately: time in the model, and time
+of conversions (a rival's arrays to the typed tables the model was trained on, or sending them to the process that has the
+model). Conversions are subtracted from the rival's time.
 """
 
 import json
@@ -17,26 +17,28 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from benchmarks.rivals.far import Far
+from benchmarks.rivals.remote_model import RemoteModel
 
-# Written by `venvs` into an environment whose own pins cannot read our model file: the interpreter that can.
-KEEPER = Path(sys.prefix) / ".keeper"
+# Written by `venvs` into an environment that cannot read our model file: the path of the interpreter that can.
+PROJECT_PYTHON = Path(sys.prefix) / ".project_python"
 
 
 @dataclass
-class Clock:
+class Usage:
+    """Model calls and rows, and seconds in the model and in conversions."""
+
     calls: int = 0
     rows: int = 0
-    model: float = 0.0
-    glue: float = 0.0
+    model_seconds: float = 0.0
+    conversion_seconds: float = 0.0
 
 
 @dataclass
 class Problem:
-    """`immutable` and `ranges` are the constraints asked for, `count` how many counterfactuals a row."""
+    """`immutable` and `ranges` are the constraints, `count` is the number of counterfactuals wanted per row."""
 
     folder: Path
-    clock: Clock = field(default_factory=Clock)
+    usage: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
         self.spec = json.loads((self.folder / "spec.json").read_text())
@@ -48,17 +50,18 @@ class Problem:
         self.numeric = [j for j, name in enumerate(self.columns) if name in self.spec["numeric"]]
         self.categorical = [j for j, name in enumerate(self.columns) if name in self.spec["categories"]]
         self.seed = self.spec["seed"]
-        self.wanted = self.spec["wanted"]
+        self.target = self.spec["target"]
         self.count = self.spec.get("count", 1)
         self.immutable = [self.columns.index(name) for name in self.spec.get("immutable", ())]
         self.ranges = {self.columns.index(name): tuple(pair) for name, pair in self.spec.get("ranges", {}).items()}
-        self.far = Far(self.folder, KEEPER.read_text(), len(self.columns)) if KEEPER.exists() else None
-        if self.far is None:
+        python = PROJECT_PYTHON.read_text() if PROJECT_PYTHON.exists() else None
+        self.remote = RemoteModel(self.folder, python, len(self.columns)) if python else None
+        if self.remote is None:
             self._check_versions()
             self.model = joblib.load(self.folder / "model.joblib")
 
     def _check_versions(self) -> None:
-        """The model file is read by the very versions that wrote it, or not at all."""
+        """Raise unless the libraries have the versions that wrote the model file."""
         for name, ours in self.spec["versions"].items():
             if version(name) != ours:
                 raise RuntimeError(f"{name} is {version(name)} here, the black box was made with {ours}")
@@ -69,7 +72,7 @@ class Problem:
         return [j for j in range(len(self.columns)) if j not in self.immutable]
 
     def limits(self, j: int) -> tuple[float, float, int]:
-        """Lowest and highest value and decimals of a numeric column, within the range asked for."""
+        """Return the lowest and highest permitted value and the decimals of a numeric column."""
         low, high, decimals = self.spec["numeric"][self.columns[j]]
         least, most = self.ranges.get(j, (low, high))
         return max(low, least), min(high, most), decimals
@@ -78,13 +81,13 @@ class Problem:
         return self.spec["categories"][self.columns[j]]
 
     def codes(self, frame: pd.DataFrame) -> np.ndarray:
-        """Numbers as they are, a category as its position: what systems that work on arrays are given."""
+        """Return rows as an array: numbers as they are, a category as its position. For systems that work on arrays."""
         started = process_time()
         codes = np.empty(frame.shape)
         for j, name in enumerate(self.columns):
             column = frame[name]
             codes[:, j] = column if j in self.numeric else pd.Index(self.categories(j)).get_indexer(column)
-        self.clock.glue += process_time() - started
+        self.usage.conversion_seconds += process_time() - started
         return codes
 
     def frame(self, codes: np.ndarray) -> pd.DataFrame:
@@ -99,23 +102,23 @@ class Problem:
     def typed(self, frame: pd.DataFrame) -> pd.DataFrame:
         return frame[self.columns].astype(self.X_train.dtypes.to_dict())
 
-    def ask(self, frame_or_codes: Any) -> np.ndarray:
-        """The model's probabilities, counted and timed."""
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Return the model's probabilities for a table or codes; calls, rows and time are recorded in `usage`."""
         started = process_time()
-        answer, inside = self._ask_far(frame_or_codes) if self.far else self._ask_here(frame_or_codes)
-        self.clock.model += inside
-        self.clock.glue += process_time() - started - inside
-        self.clock.calls += 1
-        self.clock.rows += len(answer)
-        return answer
+        probabilities, inside = self._predict_remote(rows) if self.remote else self._predict_here(rows)
+        self.usage.model_seconds += inside
+        self.usage.conversion_seconds += process_time() - started - inside
+        self.usage.calls += 1
+        self.usage.rows += len(probabilities)
+        return probabilities
 
-    def _ask_here(self, given: Any) -> tuple[np.ndarray, float]:
-        frame = self.typed(given) if isinstance(given, pd.DataFrame) else self.frame(given)
+    def _predict_here(self, rows: Any) -> tuple[np.ndarray, float]:
+        frame = self.typed(rows) if isinstance(rows, pd.DataFrame) else self.frame(rows)
         ready = process_time()
         return self.model.predict_proba(frame), process_time() - ready
 
-    def _ask_far(self, given: Any) -> tuple[np.ndarray, float]:
-        glue = self.clock.glue
-        codes = self.codes(self.typed(given)) if isinstance(given, pd.DataFrame) else np.asarray(given)
-        self.clock.glue = glue
-        return self.far.ask(codes)
+    def _predict_remote(self, rows: Any) -> tuple[np.ndarray, float]:
+        before = self.usage.conversion_seconds
+        codes = self.codes(self.typed(rows)) if isinstance(rows, pd.DataFrame) else np.asarray(rows)
+        self.usage.conversion_seconds = before
+        return self.remote.predict_proba(codes)

@@ -1,8 +1,8 @@
 """jax-relax (PyPI): counterfactual methods in JAX, for models written in JAX.
 
-It is given the black box's own weights as a JAX function, hence an MLP or a logistic regression only. Numbers go to 0..1 by
-the training rows and categories to one-hot columns, its own way (`DataModule`); all settings at their defaults. `vanilla`
-is Wachter's descent with its fixed weight, `sphere` is Growing Spheres. Compiling happens before the clock starts.
+It is given the weights of the black box as a JAX function, hence only an MLP or a logistic regression. Its `DataModule`
+scales numbers to 0..1 by the training rows and makes one-hot columns of categories; all settings are its defaults.
+`vanilla` is Wachter's descent with its fixed weight, `sphere` is Growing Spheres. Compilation is not timed.
 """
 
 import os
@@ -19,7 +19,7 @@ from relax import DataModule
 from relax.explain import prepare_cf_module
 from relax.methods import GrowingSphere, VanillaCF
 
-from benchmarks.rivals import slopes
+from benchmarks.rivals import gradients
 from benchmarks.rivals.problem import Problem
 
 METHODS = {"vanilla": VanillaCF, "sphere": GrowingSphere}
@@ -40,10 +40,10 @@ class Rival:
         frame = pd.DataFrame(self.codes, columns=names).assign(**{OUTCOME: problem.y_train})
         self.data = DataModule.from_config(config, frame)
         self.blocks = self.layout()
-        weights = slopes.known_weights(problem)
+        weights = gradients.known_weights(problem)
         if weights is None:
             raise ValueError("jax-relax needs a model that can be written in JAX; this black box has no known weights")
-        self.predict = jax.jit(predictor(*self.inlet(weights), weights, problem.wanted))
+        self.predict = jax.jit(predictor(*self.input_layer(weights), weights, problem.target))
         self.method = prepare_cf_module(METHODS[variant](), self.data, self.predict)
         self.key = jax.random.PRNGKey(problem.seed)
         self.one = jax.jit(self.found)
@@ -52,7 +52,7 @@ class Rival:
             self.explain_batch = self.all_at_once
 
     def layout(self) -> dict[int, tuple[int, np.ndarray]]:
-        """Where a feature's columns begin in its matrix, and a category's codes in their order: those it has seen."""
+        """Return for each feature its first column, and for a category the codes of the training rows in their order."""
         blocks, start = {}, 0
         for j in [*self.problem.numeric, *self.problem.categorical]:
             seen = np.unique(self.codes[:, j]) if j in self.problem.categorical else np.zeros(1)
@@ -60,40 +60,40 @@ class Rival:
             start += len(seen)
         return blocks
 
-    def inlet(self, weights: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The affine function from its matrix to what the model's first layer is given."""
+    def input_layer(self, weights: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the affine function from its matrix to the input of the model's first layer."""
         width = sum(len(seen) for _, seen in self.blocks.values())
-        slope, offset = np.zeros((width, len(weights["start"]))), weights["start"].copy()
+        matrix, offset = np.zeros((width, len(weights["start"]))), weights["start"].copy()
         for j, (start, seen) in self.blocks.items():
             move = weights[f"move{j}"]
             if j in self.problem.numeric:
                 low, span = self.low_and_span(j)
-                slope[start] = move[0] * span
+                matrix[start] = move[0] * span
                 offset += move[0] * (low - weights["base"][j])
             else:
-                slope[start : start + len(seen)] = move[seen.astype(int)] - weights["start"]
-        return slope, offset
+                matrix[start : start + len(seen)] = move[seen.astype(int)] - weights["start"]
+        return matrix, offset
 
     def low_and_span(self, j: int) -> tuple[float, float]:
         low, high = self.codes[:, j].min(), self.codes[:, j].max()
         return low, high - low
 
     def found(self, row: jax.Array, key: jax.Array) -> jax.Array:
-        """Its own call, compiled once: called as it is, it compiles itself anew for every row."""
+        """Call its method; compiled once here, since otherwise it is compiled again for every row."""
         return self.method.generate_cf(row, pred_fn=self.predict, y_target=self.target(), rng_key=key)
 
     def explain(self, row: pd.DataFrame) -> np.ndarray:
-        return self.decoded(np.asarray(self.one(self.given(row)[0], self.key)).reshape(1, -1))
+        return self.decoded(np.asarray(self.one(self.encoded(row)[0], self.key)).reshape(1, -1))
 
     def all_at_once(self, rows: pd.DataFrame) -> np.ndarray:
-        given = self.given(rows)
-        made = self.many(given, jax.random.split(self.key, len(given)))
-        return self.decoded(np.asarray(made).reshape(len(given), -1))
+        encoded = self.encoded(rows)
+        made = self.many(encoded, jax.random.split(self.key, len(encoded)))
+        return self.decoded(np.asarray(made).reshape(len(encoded), -1))
 
     def target(self) -> jax.Array:
-        return jnp.eye(2)[self.problem.wanted].reshape(1, -1)
+        return jnp.eye(2)[self.problem.target].reshape(1, -1)
 
-    def given(self, rows: pd.DataFrame) -> jax.Array:
+    def encoded(self, rows: pd.DataFrame) -> jax.Array:
         codes = self.problem.codes(rows)
         matrix = np.zeros((len(codes), sum(len(seen) for _, seen in self.blocks.values())), dtype=np.float32)
         for j, (start, seen) in self.blocks.items():
@@ -114,24 +114,24 @@ class Rival:
                 codes[:, j] = seen[matrix[:, start : start + len(seen)].argmax(axis=1)]
         return codes
 
-    def table(self, answer: np.ndarray) -> pd.DataFrame:
-        return self.problem.frame(answer)
+    def table(self, result: np.ndarray) -> pd.DataFrame:
+        return self.problem.frame(result)
 
     def notes(self) -> list[str]:
-        return ["calls of its JAX copy are not counted"]
+        return ["calls of the JAX model are not counted"]
 
 
-def predictor(slope: np.ndarray, offset: np.ndarray, weights: dict[str, np.ndarray], wanted: int):
-    """The black box in JAX: the chances of both classes."""
+def predictor(matrix: np.ndarray, offset: np.ndarray, weights: dict[str, np.ndarray], target: int):
+    """Return the black box as a JAX function: the probabilities of both classes."""
     count = sum(name.startswith("W") for name in weights)
     layers = [(jnp.asarray(weights[f"W{k}"]), jnp.asarray(weights[f"b{k}"])) for k in range(count)]
-    slope, offset = jnp.asarray(slope), jnp.asarray(offset)
+    matrix, offset = jnp.asarray(matrix), jnp.asarray(offset)
 
     def predict(rows: jax.Array) -> jax.Array:
-        value = rows @ slope + offset
+        value = rows @ matrix + offset
         for weight, bias in layers[:-1]:
             value = jax.nn.relu(value @ weight + bias)
-        chance = jax.nn.sigmoid(value @ layers[-1][0] + layers[-1][1])
-        return jnp.concatenate([1 - chance, chance] if wanted == 1 else [chance, 1 - chance], axis=-1)
+        probability = jax.nn.sigmoid(value @ layers[-1][0] + layers[-1][1])
+        return jnp.concatenate([1 - probability, probability] if target == 1 else [probability, 1 - probability], axis=-1)
 
     return predict

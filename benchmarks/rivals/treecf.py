@@ -1,8 +1,8 @@
 """treecf (PyPI): search in the trees themselves, for a pipeline that ends in XGBoost.
 
-It sees what the trees see: scaled numbers and one-hot columns. Its prices are set so that its distance is gower_l1, its
-numbers keep the schema's range and decimals, and one-hot columns stay one-hot. Rows are given to it encoded; encoding
-and decoding are not charged. It never asks the model, so there are no calls to count.
+It works on the input of the trees: scaled numbers and one-hot columns. Its normalizers make its distance gower_l1, numbers
+keep the schema's range and decimals, and one-hot columns stay one-hot. Encoding and decoding of rows are not timed. It does
+not call the model, so there are no calls to count.
 """
 
 from itertools import pairwise
@@ -14,7 +14,7 @@ from treecf import Counterfactual, Explainer, Freeze, Grid, OneHot, Range, Targe
 
 from benchmarks.rivals.problem import Problem
 
-SECONDS_A_ROW = 2.0
+SECONDS_PER_ROW = 2.0
 # How far beyond the boundary a score must be: scores are sums of 32-bit floats.
 MARGIN = 1e-6
 PROVEN = ("optimal", "certified")
@@ -33,7 +33,7 @@ class Rival:
         names = [f"f{k}" for k in range(self.trees.n_features_in_)]
         self.explainer = Explainer(
             self.trees,
-            normalizers=self.prices(len(names)),
+            normalizers=self.normalizers(len(names)),
             constraints=[
                 *self.ranges(names),
                 *(OneHot(tuple(names[k] for k in g)) for g in self.groups if len(g) > 1),
@@ -57,15 +57,15 @@ class Rival:
         """Return the categories of each categorical column."""
         return [] if self.encoder is None else list(self.encoder.categories_)
 
-    def prices(self, width: int) -> np.ndarray:
-        """Distance is |change| / price: a number's range; a changed category moves two columns, half each."""
-        prices = np.full(width, 2.0)
+    def normalizers(self, width: int) -> np.ndarray:
+        """Return the divisors of |change|: the range of a number, and 2 for one-hot columns, two of which change."""
+        normalizers = np.full(width, 2.0)
         span = self.problem.X_train[self.numeric].max() - self.problem.X_train[self.numeric].min()
-        prices[: len(self.numeric)] = np.where(span > 0, span, 1.0) / self.scaler.scale_
-        return prices
+        normalizers[: len(self.numeric)] = np.where(span > 0, span, 1.0) / self.scaler.scale_
+        return normalizers
 
     def ranges(self, names: list[str]) -> list[Range]:
-        limits = np.array([self.asked_for(name) for name in self.numeric])
+        limits = np.array([self.permitted(name) for name in self.numeric])
         scaled = (limits - self.scaler.mean_[:, None]) / self.scaler.scale_[:, None]
         slack = 1e-9
         return [Range(names[k], low - slack, high + slack) for k, (low, high) in enumerate(scaled)]
@@ -81,13 +81,13 @@ class Rival:
         low, _, step = self.values(self.numeric[k])
         return step / self.scaler.scale_[k], (low - self.scaler.mean_[k]) / self.scaler.scale_[k]
 
-    def asked_for(self, name: str) -> tuple[float, float]:
+    def permitted(self, name: str) -> tuple[float, float]:
         low, high, _ = self.values(name)
         least, most = self.problem.ranges.get(self.problem.columns.index(name), (low, high))
         return max(low, least), min(high, most)
 
     def values(self, name: str) -> tuple[float, float, float]:
-        """Lowest, highest and step. Categories that are numbers to the pipeline (Lending Club's two terms) count as such."""
+        """Return lowest, highest and step; categories that the pipeline treats as numbers count as numbers."""
         if name in self.problem.spec["categories"]:
             known = np.sort(np.array(self.problem.spec["categories"][name], dtype=float))
             return known[0], known[-1], np.diff(known).min(initial=known[-1] - known[0] or 1.0)
@@ -97,14 +97,14 @@ class Rival:
     def explain(self, row: pd.DataFrame) -> np.ndarray | None:
         encoded = self.encoded[row.index[0]]
         found = self.explainer.explain(
-            encoded, self.target, backend=self.backend, time_budget_s=SECONDS_A_ROW, seed=self.problem.seed
+            encoded, self.target, backend=self.backend, time_budget_s=SECONDS_PER_ROW, seed=self.problem.seed
         )
         self.proofs.append(found.proof)
         self.proven = found.proof in PROVEN
         return found.x_cf[None] if isinstance(found, Counterfactual) else None
 
     def notes(self) -> list[str]:
-        """How many answers it proved to be the nearest; its default search proves none."""
+        """Return the share of counterfactuals proven to be the nearest; its default search proves none."""
         return [f"{self.proofs.count('optimal') / len(self.proofs):.0%} proved optimal"] if self.backend == "exact" else []
 
     def explain_batch(self, rows: pd.DataFrame) -> Any:
@@ -112,15 +112,15 @@ class Rival:
             self.encoded[rows.index],
             self.target,
             backend=self.backend,
-            time_budget_s=SECONDS_A_ROW,
+            time_budget_s=SECONDS_PER_ROW,
             seed=self.problem.seed,
             allow_exact_batch=self.backend == "exact",
         )
 
-    def table(self, answer: np.ndarray) -> pd.DataFrame:
-        numbers = self.scaler.inverse_transform(answer[:, : len(self.numeric)])
+    def table(self, result: np.ndarray) -> pd.DataFrame:
+        numbers = self.scaler.inverse_transform(result[:, : len(self.numeric)])
         decimals = {name: numeric[2] for name, numeric in self.problem.spec["numeric"].items()}
         table = {name: np.round(numbers[:, k], decimals.get(name, 0)) for k, name in enumerate(self.numeric)}
         for name, group, values in zip(self.categorical, self.groups, self.known(), strict=True):
-            table[name] = values[answer[:, list(group)].argmax(axis=1)]
+            table[name] = values[result[:, list(group)].argmax(axis=1)]
         return self.problem.typed(pd.DataFrame(table))

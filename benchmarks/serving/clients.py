@@ -1,6 +1,6 @@
-"""Clients in a process of their own: prebuilt requests over kept connections, every answer timed. Imports nothing heavy.
+"""Clients in a process of their own: prepared requests over persistent connections, every response timed.
 
-Reads a plan as JSON from standard input and writes what became of every request to standard output.
+Reads a plan as JSON from standard input and writes the outcome of every request to standard output. Imports nothing heavy.
 """
 
 import asyncio
@@ -20,11 +20,13 @@ MOST_CONNECTIONS = 2000
 
 @dataclass
 class Plan:
-    """`clients` that each ask as soon as they are answered, `rate` requests a second whatever happens, or `strangers`:
-    connections without a key that announce a body, send one byte of it, and come again when they are closed.
+    """The load: `clients`, `rate` or `anonymous`.
 
-    unanswered : seconds after which a request counts as lost.
-    tokens : keys, one per client.
+    clients     clients that send the next request when the last one is answered
+    rate        requests per second at fixed times, whatever the responses
+    anonymous   connections without a key that announce a body, send one byte of it, and reconnect when they are closed
+    no_response_seconds  after which a request counts as lost
+    tokens      keys, one per client
     """
 
     port: int
@@ -32,18 +34,18 @@ class Plan:
     seconds: float
     clients: int = 0
     rate: float = 0.0
-    strangers: int = 0
+    anonymous: int = 0
     warm_up: float = 0.0
     path: str = "/v1/explain"
-    unanswered: float = 30.0
+    no_response_seconds: float = 30.0
     tokens: Sequence[str] = ()
 
 
 @dataclass
-class Told:
-    """One line a request: seconds since the start when it was due and when it was answered, status, whether Retry-After.
+class Log:
+    """One line per request: seconds since `start` when it was due and when answered, status, whether with Retry-After.
 
-    `start` is on the machine's own clock (perf_counter), the same for all its processes.
+    `start` is of perf_counter, which is the same clock for all processes of the machine.
     """
 
     start: float = field(default_factory=perf_counter)
@@ -52,15 +54,15 @@ class Told:
 
 
 class Connection:
-    """HTTP/1.1, kept open; made again after it was lost."""
+    """A persistent HTTP/1.1 connection, opened again after it was lost."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.reader: asyncio.StreamReader | None = None
         self.writer: asyncio.StreamWriter | None = None
 
-    async def ask(self, request: bytes) -> tuple[int, bool]:
-        """Status, and whether the answer says when to come again."""
+    async def send(self, request: bytes) -> tuple[int, bool]:
+        """Return the status, and whether the response has a Retry-After header."""
         try:
             if self.writer is None:
                 self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -94,36 +96,36 @@ def request(path: str, body: str | None = None, token: str | None = None) -> byt
     return f"{head}{key}\r\n".encode() + sent
 
 
-async def drive(plan: Plan) -> Told:
+async def drive(plan: Plan) -> Log:
     requests = [request(plan.path, body) for body in plan.bodies]
-    told = Told()
-    start = told.start
-    probing = asyncio.create_task(probe(plan, told, start))
+    log = Log()
+    start = log.start
+    probing = asyncio.create_task(probe(plan, log, start))
     if plan.clients:
-        own = [[request(plan.path, body, token) for body in plan.bodies] for token in plan.tokens] or [requests]
-        await asyncio.gather(*(closed(plan, own[k % len(own)], k, told, start) for k in range(plan.clients)))
-    elif plan.strangers:
-        await asyncio.gather(*(stranger(plan, told, start) for _ in range(plan.strangers)))
+        per_client = [[request(plan.path, body, token) for body in plan.bodies] for token in plan.tokens] or [requests]
+        await asyncio.gather(*(run_client(plan, per_client[k % len(per_client)], k, log, start) for k in range(plan.clients)))
+    elif plan.anonymous:
+        await asyncio.gather(*(send_partial_bodies(plan, log, start) for _ in range(plan.anonymous)))
     else:
-        await opened(plan, requests, told, start)
+        await run_rate(plan, requests, log, start)
     probing.cancel()
-    return told
+    return log
 
 
-async def closed(plan: Plan, requests: Sequence[bytes], first: int, told: Told, start: float) -> None:
-    """One client: the next request as soon as the last one is answered."""
-    connection, place = Connection(plan.port), first * 7
+async def run_client(plan: Plan, requests: Sequence[bytes], first: int, log: Log, start: float) -> None:
+    """Send one request after the other, each when the last one is answered."""
+    connection, position = Connection(plan.port), first * 7
     while (due := perf_counter() - start) < plan.warm_up + plan.seconds:
-        status, again = await asked(connection, requests[place % len(requests)], plan)
-        told.lines.append((due, perf_counter() - start, status, again))
-        place += plan.clients
+        status, retry_after = await send(connection, requests[position % len(requests)], plan)
+        log.lines.append((due, perf_counter() - start, status, retry_after))
+        position += plan.clients
         if status == LOST:
             await asyncio.sleep(0.05)
     connection.close()
 
 
-async def stranger(plan: Plan, told: Told, start: float) -> None:
-    """One connection after the other that is held for as long as the server lets it."""
+async def send_partial_bodies(plan: Plan, log: Log, start: float) -> None:
+    """Open one connection after the other, each until the server closes it."""
     head = f"POST {plan.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000"
     end = start + plan.warm_up + plan.seconds
     while (due := perf_counter()) < end:
@@ -136,26 +138,26 @@ async def stranger(plan: Plan, told: Told, start: float) -> None:
                 await reader.read()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             await asyncio.sleep(0)
-        told.lines.append((due - start, perf_counter() - start, status, False))
+        log.lines.append((due - start, perf_counter() - start, status, False))
         writer.close()
 
 
-async def opened(plan: Plan, requests: Sequence[bytes], told: Told, start: float) -> None:
-    """Requests at their times, over as many connections as it takes; the wait for one counts."""
+async def run_rate(plan: Plan, requests: Sequence[bytes], log: Log, start: float) -> None:
+    """Send requests at their times over as many connections as needed; waiting for one counts."""
     idle: deque[Connection] = deque()
     under_way: set[asyncio.Task[None]] = set()
 
     async def one(due: float, sent: bytes) -> None:
         connection = idle.pop() if idle else Connection(plan.port)
-        status, again = await asked(connection, sent, plan)
-        told.lines.append((due, perf_counter() - start, status, again))
+        status, retry_after = await send(connection, sent, plan)
+        log.lines.append((due, perf_counter() - start, status, retry_after))
         idle.append(connection)
 
-    for place in range(round((plan.warm_up + plan.seconds) * plan.rate)):
-        due = place / plan.rate
+    for position in range(round((plan.warm_up + plan.seconds) * plan.rate)):
+        due = position / plan.rate
         await asyncio.sleep(max(due - (perf_counter() - start), 0))
         if len(under_way) < MOST_CONNECTIONS:
-            task = asyncio.create_task(one(due, requests[place % len(requests)]))
+            task = asyncio.create_task(one(due, requests[position % len(requests)]))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
     await asyncio.gather(*under_way)
@@ -163,22 +165,22 @@ async def opened(plan: Plan, requests: Sequence[bytes], told: Told, start: float
         connection.close()
 
 
-async def asked(connection: Connection, sent: bytes, plan: Plan) -> tuple[int, bool]:
+async def send(connection: Connection, sent: bytes, plan: Plan) -> tuple[int, bool]:
     try:
-        async with asyncio.timeout(plan.unanswered):
-            return await connection.ask(sent)
+        async with asyncio.timeout(plan.no_response_seconds):
+            return await connection.send(sent)
     except TimeoutError:
         return LOST, False
 
 
-async def probe(plan: Plan, told: Told, start: float) -> None:
-    """Is it ready, all the time, on a connection of its own."""
+async def probe(plan: Plan, log: Log, start: float) -> None:
+    """Call the readiness route again and again, on a connection of its own."""
     connection, sent = Connection(plan.port), request("/v2/health/ready")
     try:
         while True:
             due = perf_counter() - start
-            status, _ = await asked(connection, sent, plan)
-            told.health.append((due, perf_counter() - start, status))
+            status, _ = await send(connection, sent, plan)
+            log.health.append((due, perf_counter() - start, status))
             await asyncio.sleep(PROBE_EVERY)
     finally:
         connection.close()
@@ -186,9 +188,9 @@ async def probe(plan: Plan, told: Told, start: float) -> None:
 
 def main() -> None:
     plan = Plan(**json.load(sys.stdin))
-    told = asyncio.run(drive(plan))
+    log = asyncio.run(drive(plan))
     used = resource.getrusage(resource.RUSAGE_SELF)
-    result: dict[str, Any] = {**vars(told), "cpu": used.ru_utime + used.ru_stime}
+    result: dict[str, Any] = {**vars(log), "cpu": used.ru_utime + used.ru_stime}
     json.dump(result, sys.stdout)
 
 

@@ -1,4 +1,4 @@
-"""A model that can be told to hang: amount and duration of a credit decide, and one pair of them never gets an answer."""
+"""A model that hangs on demand: it decides by amount and duration of a credit, and one pair of values blocks it."""
 
 from time import sleep
 

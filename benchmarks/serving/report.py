@@ -1,52 +1,52 @@
-"""From numbers to the page results/serve.md."""
+"""The page results/serve.md from the numbers of a run."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.measuring import spread, table
-from benchmarks.serving.phases import STRANGERS
+from benchmarks.serving.phases import ANONYMOUS_CONNECTIONS
 
 Numbers = dict[str, Any]
 HEAD = "# The service under load, faults and time (`make bench-serve`)"
-HOW = """One server (`fasterce serve --workers {workers}`, records in SQLite and durable before each answer), German Credit
-with 20 columns and an MLP as ONNX in the artifact, one row a request, each client asking about another person. Clients are a
-process of their own on the same machine, which costs the server what they use. Medians, in brackets lowest and highest, of
+HOW = """One server (`fasterce serve --workers {workers}`, records in SQLite and durable before each response), German Credit
+with 20 columns and an MLP as ONNX in the artifact, one row per request, each client with different rows. The clients
+are a process on the same machine, so the server has less processor time. Medians, in brackets lowest and highest, of
 {repeats} runs of {seconds:.0f} s after {warm_up:.0f} s that are not counted."""
 
-BUSY = """**The machine was busy with other work when this began (see the load average): these times and rates say how the
+BUSY = """**The machine was busy with other work when this began (see the load average): these times and rates show how the
 service behaves, not what it can do. Run it again on a quiet machine.**"""
 
 
-def written(told: Numbers) -> str:
-    effort = told["effort"]
-    busy = f"Load average before {told['load_before']}, after {told['load_after']}."
+def markdown(run: Numbers) -> str:
+    effort = run["effort"]
+    busy = f"Load average before {run['load_before']}, after {run['load_after']}."
     parts = [
         HEAD,
-        HOW.format(workers=told["workers"], repeats=effort["repeats"], seconds=effort["seconds"], warm_up=effort["warm_up"]),
-        f"{told['machine']} Served by {', '.join(f'{name} {held}' for name, held in told['served_by'].items())}. {busy}",
-        f"`{told['command']}`, {told['time']}. Every number is in the JSON file beside this one.",
+        HOW.format(workers=run["workers"], repeats=effort["repeats"], seconds=effort["seconds"], warm_up=effort["warm_up"]),
+        f"{run['machine']} Served by {', '.join(f'{name} {held}' for name, held in run['served_by'].items())}. {busy}",
+        f"`{run['command']}`, {run['time']}. Every number is in the JSON file beside this one.",
     ]
-    if is_busy(told):
+    if is_busy(run):
         parts.append(BUSY)
     for name, write in (
         ("start", starting),
-        ("steady", steady),
+        ("sustained", sustained),
         ("overload", overload),
-        ("beside", beside),
+        ("mixed", mixed),
         ("attack", attacked),
         ("kill", killed),
         ("hang", hung),
         ("end", ended),
         ("soak", soaked),
     ):
-        if name in told:
-            parts.append(write(told[name]))
+        if name in run:
+            parts.append(write(run[name]))
     return "\n\n".join(parts) + "\n"
 
 
-def is_busy(told: Numbers) -> bool:
-    """Whether other work went on when the run began."""
-    return bool(told["load_before"][0] > told["facts"]["cores"] / 2)
+def is_busy(run: Numbers) -> bool:
+    """Return whether the machine was busy when the run began."""
+    return bool(run["load_before"][0] > run["facts"]["cores"] / 2)
 
 
 def starting(found: Numbers) -> str:
@@ -59,7 +59,7 @@ def starting(found: Numbers) -> str:
     )
 
 
-def steady(found: Sequence[Numbers]) -> str:
+def sustained(found: Sequence[Numbers]) -> str:
     lines = []
     for clients in sorted({one["clients"] for one in found}):
         runs = [one for one in found if one["clients"] == clients]
@@ -69,9 +69,9 @@ def steady(found: Sequence[Numbers]) -> str:
         batch = spread([one.get("batch_rows", float("nan")) for one in runs], "{:.0f}")
         used = [spread([one.get(name, float("nan")) for one in runs]) for name in ("front_ms", "workers_ms")]
         lines.append([str(clients), rate, *times, str(others), batch, *used])
-    header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not answered", "rows per call"]
+    header = ["clients", "explanations/s", "p50 ms", "p95 ms", "p99 ms", "not served", "rows per call"]
     header += ["front ms", "workers ms"]
-    return f"## Steady\n\nThe last two columns are processor time per request.\n\n{table(header, lines)}"
+    return f"## Sustained load\n\nThe last two columns are processor time per request.\n\n{table(header, lines)}"
 
 
 def overload(found: Numbers) -> str:
@@ -80,37 +80,37 @@ def overload(found: Numbers) -> str:
     again = found["usual_again"]
     lines = [
         ["requests", f"{found['requests']}: {counted(found['statuses'])}"],
-        ["answered", f"{found['per_second']:.0f}/s, {ms(found['ms'])}"],
+        ["found", f"{found['per_second']:.0f}/s, {ms(found['ms'])}"],
         ["429", f"{found['busy_share']:.0%}, {found['busy_with_retry_after']} with Retry-After, {ms(found['busy_ms'])}"],
         ["ready?", f"{ms(found['health_ms'])}, {found['unhealthy']} times not"],
         ["memory", f"{grown:+.0f} MB during, {stays:+.0f} MB three seconds after"],
         ["8 clients right after", f"{again['per_second']:.0f}/s, {ms(again['ms'])}, {counted(again['statuses'])}"],
     ]
-    return f"## Four times what it can do ({found['rate']:.0f} requests/s)\n\n{table(['', ''], lines)}"
+    return f"## Four times its capacity ({found['rate']:.0f} requests/s)\n\n{table(['', ''], lines)}"
 
 
-def beside(found: Sequence[Numbers]) -> str:
+def mixed(found: Sequence[Numbers]) -> str:
     lines = []
     for name in dict.fromkeys(one["large"] for one in found):
         runs = [one for one in found if one["large"] == name]
-        p99 = [spread([one[who]["ms"]["p99"] for one in runs], "{:.0f}") for who in ("alone", "beside")]
-        ratios = spread([one["beside"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in runs], "{:.1f}")
-        kept = spread([one["beside"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
-        others = sum(count for one in runs for status, count in one["beside"]["statuses"].items() if status != "200")
+        p99 = [spread([one[who]["ms"]["p99"] for one in runs], "{:.0f}") for who in ("alone", "together")]
+        ratios = spread([one["together"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in runs], "{:.1f}")
+        kept = spread([one["together"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
+        others = sum(count for one in runs for status, count in one["together"]["statuses"].items() if status != "200")
         lines.append([name, *p99, ratios, kept, str(others)])
-    header = ["options of the large requests", "p99 ms alone", "p99 ms beside", "ratio", "throughput kept", "not answered"]
-    return f"## 8 clients beside one with 256 rows per request\n\n{table(header, lines)}"
+    header = ["options of the large requests", "p99 ms alone", "p99 ms together", "ratio", "throughput kept", "not served"]
+    return f"## 8 clients together with one that sends 256 rows per request\n\n{table(header, lines)}"
 
 
 def attacked(found: Sequence[Numbers]) -> str:
     lines = []
     for path in dict.fromkeys(one["path"] for one in found):
         runs = [one for one in found if one["path"] == path]
-        kept = spread([one["beside"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
-        others = sum(count for one in runs for status, count in one["beside"]["statuses"].items() if status != "200")
-        lines.append([f"`{path}`", kept, str(others), counted(runs[-1]["strangers"])])
-    header = ["180 connections without a key to", "throughput kept", "not answered", "what they got"]
-    return f"## 8 clients with keys beside strangers\n\n{table(header, lines)}"
+        kept = spread([one["together"]["per_second"] / one["alone"]["per_second"] for one in runs], "{:.0%}")
+        others = sum(count for one in runs for status, count in one["together"]["statuses"].items() if status != "200")
+        lines.append([f"`{path}`", kept, str(others), counted(runs[-1]["anonymous"])])
+    header = ["180 connections without a key to", "throughput kept", "not served", "their responses"]
+    return f"## 8 clients with keys together with anonymous connections\n\n{table(header, lines)}"
 
 
 def killed(found: Numbers) -> str:
@@ -119,13 +119,13 @@ def killed(found: Numbers) -> str:
         failed = [sum(count for status, count in one["statuses"].items() if status != "200") for one in runs]
         lines.append(
             [
-                {"one": "the worker at work", "all": "all at once, the spare too"}[who],
+                {"one": "the busy worker", "all": "all at once, the spare included"}[who],
                 f"{spread(failed, '{:.0f}')} of {spread([one['requests'] for one in runs], '{:.0f}')}",
                 f"{spread([one['longest_gap'] for one in runs])} s",
                 f"{spread([one['full_after'] for one in runs])} s",
             ]
         )
-    header = ["SIGKILL of", "failed requests", "longest time without an answer", "worker and spare back after"]
+    header = ["SIGKILL of", "failed requests", "longest time without a response", "worker and spare back after"]
     return f"## Workers killed, with 8 clients\n\n{table(header, lines)}"
 
 
@@ -135,16 +135,16 @@ def hung(found: Numbers) -> str:
     grown = found["after"]["pss_mb"] - found["before"]["pss_mb"]
     late, usable = (sorted(1e3 * one for one in found[name]) for name in ("late", "usable"))
     return (
-        f"## A model that hangs, {len(late)} times\n\nAnswers: {counted(found['statuses'])}, {late[len(late) // 2]:.0f} ms "
-        f"after the deadline (worst {late[-1]:.0f}); another row answered {usable[len(usable) // 2]:.0f} ms after that "
+        f"## A model that hangs, {len(late)} times\n\nResponses: {counted(found['statuses'])}, {late[len(late) // 2]:.0f} ms "
+        f"after the deadline (worst {late[-1]:.0f}); another row explained after {usable[len(usable) // 2]:.0f} ms "
         f"(worst {usable[-1]:.0f}). Before and after all: {left}, {grown:+.0f} MB."
     )
 
 
 def ended(found: Numbers) -> str:
     return (
-        f"## SIGTERM with 8 clients\n\nExit code {found['code']} after {found['seconds']:.2f} s; asked before it: "
-        f"{counted(found['before'])}; with what was asked afterwards, on connections that were closing: "
+        f"## SIGTERM with 8 clients\n\nExit code {found['code']} after {found['seconds']:.2f} s; requests before it: "
+        f"{counted(found['before'])}; with later ones, on connections that were closing: "
         f"{counted(found['statuses'])}."
     )
 
@@ -153,16 +153,16 @@ def soaked(found: Numbers) -> str:
     first, last = found["samples"][0], found["samples"][-1]
     return (
         f"## {last['at'] / 60:.0f} minutes with 8 clients\n\n{found['requests']} requests: {counted(found['statuses'])}, "
-        f"{ms(found['ms'])}. Memory {first['pss_mb']:.0f} -> {last['pss_mb']:.0f} MB, {found['mb_per_minute']:+.2f} MB a "
+        f"{ms(found['ms'])}. Memory {first['pss_mb']:.0f} -> {last['pss_mb']:.0f} MB, {found['mb_per_minute']:+.2f} MB per "
         f"minute without the first fifth; descriptors {first['descriptors']} -> {last['descriptors']}."
     )
 
 
-def for_page(told: Numbers) -> str:
-    """What docs/serve.md shows of a run of everything: the table, and one line per experiment."""
-    start, over, end = told["start"], told["overload"], told["end"]
-    large, strangers = (spread([_kept(one) for one in told[name]], "{:.0%}") for name in ("beside", "attack"))
-    ratio = spread([one["beside"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in told["beside"]], "{:.1f}")
+def for_page(run: Numbers) -> str:
+    """Return what docs/serve.md shows of a complete run: the table, and one line per experiment."""
+    start, over, end = run["start"], run["overload"], run["end"]
+    large, anonymous = (spread([_kept(one) for one in run[name]], "{:.0%}") for name in ("mixed", "attack"))
+    ratio = spread([one["together"]["ms"]["p99"] / one["alone"]["ms"]["p99"] for one in run["mixed"]], "{:.1f}")
     ready, memory = spread(start["seconds"], "{:.1f}"), spread(start["pss_mb"], "{:.0f}")
     parts = {
         "Start": f"ready after {ready} s; {memory} MB with the spare worker (PSS).",
@@ -171,16 +171,16 @@ def for_page(told: Numbers) -> str:
         f"{ms(over['health_ms'])}.",
         "A client with 256 rows per request": f"8 others with one row keep {large} of their throughput; their p99 is {ratio} "
         "times that without it.",
-        f"{STRANGERS} connections without a key": f"while these send no body, 8 clients with keys keep {strangers} of "
-        "their throughput.",
-        "A killed worker": f"with 8 clients, {_killed(told['kill']['one'])}.",
-        "All workers killed at once": f"{_killed(told['kill']['all'])}.",
-        f"A model that hangs, {len(told['hang']['late'])} times": hung(told["hang"]).partition("Answers: ")[2],
+        f"{ANONYMOUS_CONNECTIONS} connections without a key": "while these send no body, 8 clients with keys "
+        f"keep {anonymous} of their throughput.",
+        "A killed worker": f"with 8 clients, {_killed(run['kill']['one'])}.",
+        "All workers killed at once": f"{_killed(run['kill']['all'])}.",
+        f"A model that hangs, {len(run['hang']['late'])} times": hung(run["hang"]).partition("Responses: ")[2],
         "SIGTERM": f"with 8 clients, exit code {end['code']} after {end['seconds']:.1f} s; earlier requests: "
         f"{counted(end['before'])}.",
     }
-    date = f"Measured on {told['time'][:10]} with {told['facts']['cores']} cores."
-    return "\n\n".join([date, _rates(told["steady"]), "\n".join(f"- **{name}:** {text}" for name, text in parts.items())])
+    date = f"Measured on {run['time'][:10]} with {run['facts']['cores']} cores."
+    return "\n\n".join([date, _rates(run["sustained"]), "\n".join(f"- **{name}:** {text}" for name, text in parts.items())])
 
 
 def _rates(found: Sequence[Numbers]) -> str:
@@ -193,7 +193,7 @@ def _rates(found: Sequence[Numbers]) -> str:
 
 
 def _kept(run: Numbers) -> float:
-    return float(run["beside"]["per_second"] / run["alone"]["per_second"])
+    return float(run["together"]["per_second"] / run["alone"]["per_second"])
 
 
 def _killed(runs: Sequence[Numbers]) -> str:

@@ -1,4 +1,4 @@
-"""The real server as a process, an artifact for it, and what Linux says of its processes."""
+"""The real server as a process, an artifact for it, and the resources its processes use."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.processes import family, processor_seconds
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Server:
@@ -38,7 +38,7 @@ class Server:
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
         self.port = self._port()
         while self.get("/v2/health/ready")[0] != 200:
-            if perf_counter() - began > PATIENCE:
+            if perf_counter() - began > TIMEOUT_SECONDS:
                 self.stop()
                 raise RuntimeError("The server is not ready after a minute.")
             sleep(0.01)
@@ -46,12 +46,12 @@ class Server:
 
     def _port(self) -> int:
         assert self.process.stderr is not None
-        said = ""
+        output = ""
         for line in self.process.stderr:
-            said += line
+            output += line
             if "Listening on" in line:
                 return int(line.strip().rpartition(":")[2])
-        raise RuntimeError(f"The server did not start: {said}")
+        raise RuntimeError(f"The server did not start: {output}")
 
     def __enter__(self) -> "Server":
         return self
@@ -60,7 +60,7 @@ class Server:
         self.stop()
 
     def stop(self) -> tuple[int, float]:
-        """SIGTERM: exit code, and seconds it took."""
+        """Send SIGTERM; return the exit code and the seconds until the end."""
         began = perf_counter()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -74,56 +74,56 @@ class Server:
         return code, perf_counter() - began
 
     def get(self, path: str) -> tuple[int, str]:
-        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=self.headers))
+        return self._open(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=self.headers))
 
     def post(self, body: str, path: str = "/v1/explain") -> tuple[int, str]:
-        return self._answer(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body.encode(), self.headers))
+        return self._open(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body.encode(), self.headers))
 
-    def _answer(self, asked: urllib.request.Request) -> tuple[int, str]:
+    def _open(self, request: urllib.request.Request) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
-                return answer.status, answer.read().decode()
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+                return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
         except OSError as error:
             return 0, str(error)
 
     def metric(self, name: str) -> float:
-        """One number of /metrics."""
+        """Return one number of /metrics."""
         lines = self.get("/metrics")[1].splitlines()
         return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
     def batch_rows(self) -> tuple[float, float]:
-        """Rows of the calls that requests shared, summed over requests, and the number of requests."""
+        """Return the sum over requests of the rows of the shared call, and the number of requests."""
         return self.metric("fasterce_batch_rows_sum"), self.metric("fasterce_batch_rows_count")
 
     def full(self) -> bool:
-        """Whether workers and spare are all there."""
+        """Return whether all workers and the spare are running."""
         return self.metric('fasterce_workers{state="spare"}') == 1 and self.metric('fasterce_workers{state="alive"}') >= 2
 
     def wait_until_full(self) -> float:
         began = perf_counter()
         while not self.full():
-            if perf_counter() - began > PATIENCE:
+            if perf_counter() - began > TIMEOUT_SECONDS:
                 raise RuntimeError("The workers did not all come back within a minute.")
             sleep(0.02)
         return perf_counter() - began
 
     def processes(self) -> list[int]:
-        """The front and all below it."""
+        """Return the front process and all its descendants."""
         return family(self.process.pid)
 
     def workers(self) -> list[int]:
-        """Those that explain, the one that has worked most first; the front has one child, the spawner, which has them."""
+        """Return the workers, the busiest first; the front has one child, the spawner, whose children they are."""
         return sorted(self.processes()[2:], key=processor_seconds, reverse=True)
 
     def processor_ms(self) -> dict[str, float]:
-        """What the front, and what all other processes, have used so far."""
+        """Return the processor time used by the front and by all other processes."""
         front, *others = (1e3 * processor_seconds(pid) for pid in self.processes())
         return {"front_ms": front, "workers_ms": sum(others)}
 
     def footprint(self) -> dict[str, Any]:
-        """Memory shared by several processes is counted once (PSS)."""
+        """Return processes, threads, descriptors and memory; shared memory is counted once (PSS)."""
         found: dict[str, Any] = {"processes": 0, "threads": 0, "descriptors": 0, "pss_mb": 0.0, "front_mb": 0.0}
         for pid in self.processes():
             with suppress(OSError):
@@ -141,7 +141,7 @@ def _of(file: Path, name: str) -> int:
 
 
 def prepared(folder: Path) -> Path:
-    """German Credit, an MLP as ONNX in the artifact, and people it refuses: made once, in a process of its own."""
+    """Return the folder with German Credit, an artifact with an MLP as ONNX, and refused rows; created once."""
     made = folder / "german_credit"
     if not made.exists():
         made.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ def prepared(folder: Path) -> Path:
 
 
 def hanging(folder: Path) -> Path:
-    """An artifact for the model of models.py."""
+    """Return an artifact for the model of models.py."""
     made = folder / "hanging.fasterce"
     if not made.exists():
         code = (
@@ -165,16 +165,16 @@ def hanging(folder: Path) -> Path:
     return made
 
 
-def bodies(people: Path, server: Server, **more: Any) -> list[str]:
-    """A request a person."""
+def bodies(rows_file: Path, server: Server, **more: Any) -> list[str]:
+    """Return one request body per row of a file."""
     numeric = {one["name"]: one["kind"] == "numeric" for one in json.loads(server.get("/v1/schema")[1])["features"]}
-    with people.open(newline="", encoding="utf-8") as file:
+    with rows_file.open(newline="", encoding="utf-8") as file:
         rows = [{name: float(row[name]) if numeric[name] else row[name] for name in numeric} for row in csv.DictReader(file)]
     return [json.dumps({"rows": [row], **more}) for row in rows]
 
 
 def drive(server: Server, bodies: Sequence[str], seconds: float, **plan: Any) -> subprocess.Popen[str]:
-    """Clients, started; `drive(...).communicate()` waits for what they tell."""
+    """Start clients; `log_of` waits for them."""
     clients = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.serving.clients"],
         cwd=ROOT,
@@ -189,8 +189,8 @@ def drive(server: Server, bodies: Sequence[str], seconds: float, **plan: Any) ->
     return clients
 
 
-def told_by(clients: subprocess.Popen[str]) -> dict[str, Any]:
+def log_of(clients: subprocess.Popen[str]) -> dict[str, Any]:
     assert clients.stdout is not None
-    told: dict[str, Any] = json.load(clients.stdout)
+    log: dict[str, Any] = json.load(clients.stdout)
     clients.wait()
-    return told
+    return log

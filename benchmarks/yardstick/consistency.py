@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.yardstick import brute
-from benchmarks.yardstick.worlds import World
+from benchmarks.yardstick.cases import Case
 from fasterce import FasterCE
 from fasterce.constraints import AtMost, Near
 
@@ -27,7 +27,8 @@ NARROW = 0.25
 SINGLES, PAIRS = 2500, 10_000
 # Queries with fewer than three counterfactuals for which all pairs are tried.
 MOST_SHORT = 10
-WANTED = 3
+# Counterfactuals per query requested by the call with `n`.
+REQUESTED = 3
 
 
 @dataclass
@@ -51,12 +52,12 @@ class Found:
     status: np.ndarray
 
     @classmethod
-    def of(cls, world: World, result: Any) -> "Found":
+    def of(cls, case: Case, result: Any) -> "Found":
         table = result.to_frame()
-        typed = table[list(world.schema.names)]
+        typed = table[list(case.schema.names)]
         # A column of the data called like one of ours makes the library append an underscore to its own.
-        about = table.drop(columns=list(world.schema.names)).rename(columns=lambda name: str(name).rstrip("_"))
-        codes = world.codes(typed) if len(table) else np.zeros((0, len(world.schema)))
+        about = table.drop(columns=list(case.schema.names)).rename(columns=lambda name: str(name).rstrip("_"))
+        codes = case.codes(typed) if len(table) else np.zeros((0, len(case.schema)))
         return cls(
             about["query"].to_numpy(dtype=int),
             codes,
@@ -79,34 +80,34 @@ class Found:
         return first
 
 
-def measure(world: World, explainer: FasterCE, count: int, distance: str = "gower") -> dict[str, Any]:
+def measure(case: Case, explainer: FasterCE, count: int, distance: str = "gower") -> dict[str, Any]:
     """Explain the first `count` rows by several calls, and compare these with each other and with exhaustive search."""
-    rows = world.rows.iloc[:count]
-    options = {"target": world.target, "distance": distance, "diagnose": False}
+    rows = case.rows.iloc[:count]
+    options = {"target": case.target, "distance": distance, "diagnose": False}
     closest, sparse, several, every = (
-        Found.of(world, explainer.explain(rows, method, n=n, **options))
-        for method, n in (("closest", 1), ("sparse", 1), ("closest", WANTED), ("all", 1))
+        Found.of(case, explainer.explain(rows, method, n=n, **options))
+        for method, n in (("closest", 1), ("sparse", 1), ("closest", REQUESTED), ("all", 1))
     )
-    single = brute.singles(world, np.arange(len(rows)), SINGLES * len(rows))
+    single = brute.singles(case, np.arange(len(rows)), SINGLES * len(rows))
     return {
         "queries": len(rows),
         "found": int((closest.status == "found").sum()),
         "none_found": int((closest.status == "none_found").sum()),
-        **_invalid(world, [closest, sparse, several, every]),
+        **_invalid(case, [closest, sparse, several, every]),
         **_beaten(closest, sparse, several, every),
-        **_beaten_by_single(world, closest, sparse, single, distance),
-        **_minimal(world, closest, "closest"),
-        **_minimal(world, sparse, "sparse"),
-        **_short(world, several, single),
+        **_beaten_by_single(case, closest, sparse, single, distance),
+        **_minimal(case, closest, "closest"),
+        **_minimal(case, sparse, "sparse"),
+        **_short(case, several, single),
         **_refuted(closest, single),
-        **_narrow(world, explainer, rows, options),
+        **_narrow(case, explainer, rows, options),
     }
 
 
-def _invalid(world: World, calls: list[Found]) -> dict[str, int]:
+def _invalid(case: Case, calls: list[Found]) -> dict[str, int]:
     """Counterfactuals that miss the target or have a value the schema does not allow; must be 0."""
-    missed = sum(int((~world.reached(call.codes, call.query)).sum()) for call in calls)
-    outside = sum(int((~world.allowed(call.codes, world.own[call.query])).sum()) for call in calls)
+    missed = sum(int((~case.reached(call.codes, call.query)).sum()) for call in calls)
+    outside = sum(int((~case.allowed(call.codes, case.queries[call.query])).sum()) for call in calls)
     return {"invalid": missed, "not_allowed": outside}
 
 
@@ -145,7 +146,7 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def _beaten_by_single(
-    world: World, closest: Found, sparse: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray], distance: str
+    case: Case, closest: Found, sparse: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray], distance: str
 ) -> dict[str, int]:
     """Against the best single change of exhaustive search, in gower; `sparse` must find a single change if there is one."""
     query, feature, value = single
@@ -154,50 +155,50 @@ def _beaten_by_single(
     missed = there & (sparse.first(sparse.changes) > 1)
     found = {"sparse_single_missed": int(missed.sum())}
     if distance == "gower":
-        change = np.abs(value - world.own[query, feature]) / world.span[feature]
+        change = np.abs(value - case.queries[query, feature]) / case.span[feature]
         least = np.full(len(there), np.inf)
-        np.minimum.at(least, query, np.where(world.numeric[feature], change, 1.0))
+        np.minimum.at(least, query, np.where(case.numeric[feature], change, 1.0))
         found["beaten_by_single"] = int(_smaller(least, closest.first(closest.distance)).sum())
     return found
 
 
-def _minimal(world: World, call: Found, name: str) -> dict[str, int]:
+def _minimal(case: Case, call: Found, name: str) -> dict[str, int]:
     """Guarantee (b): reverting a change, or moving a number one step back, loses the target."""
-    own = world.own[call.query]
+    own = case.queries[call.query]
     changed = call.codes != own
     which, feature = np.nonzero(changed)
-    before, after, scale = own[which, feature], call.codes[which, feature], world.scale[feature]
+    before, after, scale = own[which, feature], call.codes[which, feature], case.scale[feature]
     toward = np.sign(before - after)
     step = (np.round(after * scale) + toward) / scale
     back = np.round((after + MOVED_BACK * (before - after)) * scale) / scale
     moves = {
         "unnecessary": (before, np.ones(len(which), dtype=bool)),
-        "one_step_back": (step, world.numeric[feature] & (toward * (before - step) > 0)),
-        "moved_back": (back, world.numeric[feature] & (back != after) & (toward * (before - back) > 0)),
+        "one_step_back": (step, case.numeric[feature] & (toward * (before - step) > 0)),
+        "moved_back": (back, case.numeric[feature] & (back != after) & (toward * (before - back) > 0)),
     }
     found = {}
     for kind, (value, possible) in moves.items():
         codes = call.codes[which[possible]]
         codes[np.arange(len(codes)), feature[possible]] = value[possible]
-        still = world.reached(codes, call.query[which[possible]])
+        still = case.reached(codes, call.query[which[possible]])
         found[f"{name}_{kind}"] = len(np.unique(which[possible][still]))
     return found
 
 
-def _short(world: World, several: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, int]:
+def _short(case: Case, several: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, int]:
     """Guarantee (c): fewer than three although exhaustive search finds another minimal set of features.
 
     A set is minimal if none of its changes suffices alone. Pairs are tried for a few of these queries.
     """
     count = np.bincount(several.query, minlength=len(several.status))
-    short = np.flatnonzero((count < WANTED) & np.isin(several.status, ["found", "none_found"]))
+    short = np.flatnonzero((count < REQUESTED) & np.isin(several.status, ["found", "none_found"]))
     by_single, by_pair = 0, 0
     for k, i in enumerate(short):
-        returned = [frozenset(np.flatnonzero(codes != world.own[i])) for codes in several.codes[several.query == i]]
+        returned = [frozenset(np.flatnonzero(codes != case.queries[i])) for codes in several.codes[several.query == i]]
         alone = {frozenset([int(j)]) for j in single[1][single[0] == i]}
         if alone - set(returned):
             by_single += 1
-        elif k < MOST_SHORT and brute.pairs(world, int(i), PAIRS) - set(returned):
+        elif k < MOST_SHORT and brute.pairs(case, int(i), PAIRS) - set(returned):
             by_pair += 1
     return {"short": len(short), "short_refuted_by_single": by_single, "short_refuted_by_pair": by_pair}
 
@@ -207,12 +208,12 @@ def _refuted(closest: Found, single: tuple[np.ndarray, np.ndarray, np.ndarray]) 
     return {"none_found_refuted": int(np.isin(nothing, single[0]).sum())}
 
 
-def _narrow(world: World, explainer: FasterCE, rows: pd.DataFrame, options: dict[str, Any]) -> dict[str, int]:
+def _narrow(case: Case, explainer: FasterCE, rows: pd.DataFrame, options: dict[str, Any]) -> dict[str, int]:
     """Calls that often find nothing: at most one change, numbers within 25 % of their value."""
-    near = [Near(feature.name, percent=100 * NARROW) for feature in world.schema.features if feature.numeric]
+    near = [Near(feature.name, percent=100 * NARROW) for feature in case.schema.features if feature.numeric]
     result = explainer.explain(rows, constraints=[AtMost(1), *near], **options)
     nothing = np.flatnonzero(result.status.to_numpy(dtype=str) == "none_found")
-    query, _, _ = brute.singles(world, nothing, SINGLES * len(rows), within=NARROW)
+    query, _, _ = brute.singles(case, nothing, SINGLES * len(rows), within=NARROW)
     return {
         "narrow_found": int((result.status == "found").sum()),
         "narrow_none": len(nothing),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from benchmarks.yardstick.worlds import World
+from benchmarks.yardstick.cases import Case
 
 # How far beyond the boundary the output must be, first and if the model does not confirm the result.
 MARGINS = (1e-6, 1e-4)
@@ -43,18 +43,18 @@ class Network:
     later: list[tuple[np.ndarray, np.ndarray]]
 
     @classmethod
-    def of(cls, world: World) -> "Network":
-        """Read the pipeline of a world: scaler and one-hot encoder, then a linear model or an MLP."""
-        layers = _layers(world.model[-1])
+    def of(cls, case: Case) -> "Network":
+        """Read the pipeline of a case: scaler and one-hot encoder, then a linear model or an MLP."""
+        layers = _layers(case.model[-1])
         weights, bias = layers[0]
-        numeric, features = np.flatnonzero(world.numeric), len(world.numeric)
+        numeric, features = np.flatnonzero(case.numeric), len(case.numeric)
         numbers, categories, start = np.zeros((features, weights.shape[1])), {}, len(numeric)
         if len(numeric):
-            scaler = world.model[0].named_transformers_["standardscaler"]
+            scaler = case.model[0].named_transformers_["standardscaler"]
             numbers[numeric] = weights[: len(numeric)] / scaler.scale_[:, None]
             bias = bias - scaler.mean_ @ numbers[numeric]
-        for j in np.flatnonzero(~world.numeric):
-            stop = start + len(world.schema.features[j].categories)
+        for j in np.flatnonzero(~case.numeric):
+            stop = start + len(case.schema.features[j].categories)
             categories[int(j)], start = weights[start:stop], stop
         return cls(numbers, categories, bias, layers[1:])
 
@@ -69,9 +69,9 @@ class Network:
         return float(values[0])
 
 
-def supports(world: World) -> bool:
-    """Return whether the model of a world can be read."""
-    estimator = world.model[-1]
+def supports(case: Case) -> bool:
+    """Return whether the model of a case can be read."""
+    estimator = case.model[-1]
     return hasattr(estimator, "coefs_") or (hasattr(estimator, "coef_") and not hasattr(estimator, "support_"))
 
 
@@ -106,13 +106,13 @@ class Moves:
     limits: list[tuple[dict[int, float], float]]
 
     @classmethod
-    def of(cls, world: World, network: Network, own: np.ndarray, budget: float) -> "Moves":
+    def of(cls, case: Case, network: Network, own: np.ndarray, budget: float) -> "Moves":
         """Return the moves whose cost alone is within the budget."""
         found: list[tuple[np.ndarray, float, float, int, float]] = []
         limits: list[tuple[dict[int, float], float]] = []
         for j in range(len(own)):
-            if world.numeric[j]:
-                starts = [_add_steps(world, network, own, j, way, budget, found, limits) for way in (1, -1)]
+            if case.numeric[j]:
+                starts = [_add_steps(case, network, own, j, way, budget, found, limits) for way in (1, -1)]
                 limits.append(({k: 1.0 for k in starts if k is not None}, 1.0))
             elif budget >= 1:
                 added, first = network.categories[j], len(found)
@@ -124,14 +124,14 @@ class Moves:
         effect, *rest = zip(*found, strict=True)
         return cls(np.array(effect), *(np.array(part, dtype=float) for part in rest), limits)
 
-    def apply(self, world: World, own: np.ndarray, amounts: np.ndarray) -> np.ndarray:
+    def apply(self, case: Case, own: np.ndarray, amounts: np.ndarray) -> np.ndarray:
         """Return the query after the moves, numbers as multiples of their step."""
         codes = own.copy()
         for k in np.flatnonzero(np.round(amounts)):
             j = int(self.feature[k])
-            codes[j] = codes[j] + np.round(amounts[k]) * self.value[k] if world.numeric[j] else self.value[k]
-        changed = world.numeric & (codes != own)
-        return np.where(changed, np.round(codes * world.scale) / world.scale, codes)
+            codes[j] = codes[j] + np.round(amounts[k]) * self.value[k] if case.numeric[j] else self.value[k]
+        changed = case.numeric & (codes != own)
+        return np.where(changed, np.round(codes * case.scale) / case.scale, codes)
 
     def most(self, effect: np.ndarray, budget: float) -> np.ndarray:
         """Return the largest total of effects (moves, functions) within the budget: a fractional knapsack per function."""
@@ -144,7 +144,7 @@ class Moves:
 
 
 def _add_steps(
-    world: World,
+    case: Case,
     network: Network,
     own: np.ndarray,
     j: int,
@@ -157,21 +157,21 @@ def _add_steps(
 
     From a value between two multiples, a binary move leads to the first one; return its position.
     """
-    scale, weight = world.scale[j], network.numbers[j]
+    scale, weight = case.scale[j], network.numbers[j]
     multiple = own[j] * scale
     at_multiple = abs(multiple - round(multiple)) <= 1e-6
-    low, high = (end[j] for end in world.grid)
+    low, high = (end[j] for end in case.grid)
     start = round(multiple) if at_multiple else float(np.ceil(multiple) if way > 0 else np.floor(multiple))
     start = max(start, low) if way > 0 else min(start, high)
     steps = high - start if way > 0 else start - low
     gap = 0.0 if at_multiple else abs(start / scale - own[j])
-    unit = 1 / (scale * world.span[j])
-    steps = min(steps, np.floor((budget - gap / world.span[j]) / unit + 1e-9))
+    unit = 1 / (scale * case.span[j])
+    steps = min(steps, np.floor((budget - gap / case.span[j]) / unit + 1e-9))
     if steps < 0 or (at_multiple and steps == 0):
         return None
     first = None if at_multiple else len(found)
     if first is not None:
-        found.append((way * gap * weight, gap / world.span[j], 1.0, j, way * gap))
+        found.append((way * gap * weight, gap / case.span[j], 1.0, j, way * gap))
         limits.append(({first + 1: 1.0, first: -steps}, 0.0))
     found.append((way * weight / scale, unit, steps, j, way / scale))
     return first
@@ -220,23 +220,23 @@ class Optimum:
     proven: bool
 
 
-def nearest(world: World, network: Network, query: int, known: float | None, seconds: float) -> Optimum:
+def nearest(case: Case, network: Network, query: int, known: float | None, seconds: float) -> Optimum:
     """Return the nearest counterfactual of a query by gower_l1.
 
     Parameters
     ----------
     query : int
-        Position in `world.rows`.
+        Position in `case.rows`.
     known : float, optional
         Distance of a counterfactual that is known; none that is farther is looked for.
     seconds : float
         Time limit per program.
     """
-    own = world.own[query]
+    own = case.queries[query]
     budget = len(own) * 2.0 if known is None else known * (1 + SLACK)
-    up, bound = _wanted(world, network, query)
+    up, bound = _wanted(case, network, query)
     for margin in MARGINS:
-        moves = Moves.of(world, network, own, budget)
+        moves = Moves.of(case, network, own, budget)
         if not len(moves.cost):
             return Optimum(None, True)
         program = _program(network, moves, own, budget)
@@ -246,17 +246,17 @@ def nearest(world: World, network: Network, query: int, known: float | None, sec
             return Optimum(None, True)
         if result.x is None:
             return Optimum(None, False)
-        codes = moves.apply(world, own, result.x[: len(moves.cost)])
-        if world.reached(codes[None], np.array([query]))[0]:
+        codes = moves.apply(case, own, result.x[: len(moves.cost)])
+        if case.reached(codes[None], np.array([query]))[0]:
             return Optimum(codes, result.status == OPTIMAL)
     return Optimum(None, False)
 
 
-def _wanted(world: World, network: Network, query: int) -> tuple[bool, float]:
+def _wanted(case: Case, network: Network, query: int) -> tuple[bool, float]:
     """Return whether the output must be above (or below) a bound, and the bound."""
-    if world.low is not None:
-        return True, world.low
-    return network.output(world.own[query]) <= 0, 0.0
+    if case.low is not None:
+        return True, case.low
+    return network.output(case.queries[query]) <= 0, 0.0
 
 
 @dataclass

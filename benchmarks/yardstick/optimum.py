@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.yardstick import milp, trees
+from benchmarks.yardstick.cases import Case
 from benchmarks.yardstick.consistency import Found
 from benchmarks.yardstick.milp import SLACK, Optimum
-from benchmarks.yardstick.worlds import World
 from fasterce import FasterCE
 
 KEPT = Path(__file__).parents[1] / ".work" / "optima"
@@ -26,22 +26,22 @@ NEAR = 1.01
 CONTRADICTION = 1 - SLACK
 
 
-def supported(world: World) -> bool:
+def supported(case: Case) -> bool:
     """Return whether there is an exact method for the model."""
-    return trees.supports(world) or milp.supports(world)
+    return trees.supports(case) or milp.supports(case)
 
 
 def measure(
-    world: World, explainer: FasterCE, count: int, seconds_per_row: float = 4.0, seconds: float = 60.0
+    case: Case, explainer: FasterCE, count: int, seconds_per_row: float = 4.0, seconds: float = 60.0
 ) -> dict[str, Any]:
     """Compare the first `count` rows; exact search may take `seconds` in all."""
-    result = explainer.explain(world.rows.iloc[:count], target=world.target, distance="gower", diagnose=False)
-    closest = Found.of(world, result)
-    own = world.own[closest.query]
+    result = explainer.explain(case.rows.iloc[:count], target=case.target, distance="gower", diagnose=False)
+    closest = Found.of(case, result)
+    own = case.queries[closest.query]
     distance = np.full(len(closest.status), np.inf)
-    valid = world.reached(closest.codes, closest.query) & world.allowed(closest.codes, own)
-    distance[closest.query[valid]] = world.gower(closest.codes, own)[valid]
-    return compare(distance, optima(world, distance, seconds_per_row, seconds))
+    valid = case.reached(closest.codes, closest.query) & case.allowed(closest.codes, own)
+    distance[closest.query[valid]] = case.gower(closest.codes, own)[valid]
+    return compare(distance, optima(case, distance, seconds_per_row, seconds))
 
 
 def compare(distance: np.ndarray, optimum: dict[int, float | None]) -> dict[str, Any]:
@@ -73,50 +73,50 @@ def _rounded(value: Any) -> float:
     return round(float(value), 6)
 
 
-def optima(world: World, distance: np.ndarray, seconds_per_row: float, seconds: float) -> dict[int, float | None]:
+def optima(case: Case, distance: np.ndarray, seconds_per_row: float, seconds: float) -> dict[int, float | None]:
     """Return the optimal distance by query: infinite if there is provably no counterfactual, None if nothing was proven."""
-    path = KEPT / f"{world.data}-{world.model_name}-{fingerprint(world)}.json"
+    path = KEPT / f"{case.data}-{case.model_name}-{fingerprint(case)}.json"
     kept = {int(query): value for query, value in json.loads(path.read_text()).items()} if path.exists() else {}
-    wanted = np.array([query for query in range(len(distance)) if kept.get(query) is None], dtype=int)
-    if len(wanted):
-        exact = _by_treecf if trees.supports(world) else _by_milp
-        kept |= exact(world, wanted, distance, seconds_per_row, seconds)
+    missing = np.array([query for query in range(len(distance)) if kept.get(query) is None], dtype=int)
+    if len(missing):
+        exact = _by_treecf if trees.supports(case) else _by_milp
+        kept |= exact(case, missing, distance, seconds_per_row, seconds)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(kept))
     return {query: kept[query] for query in sorted(kept) if query < len(distance)}
 
 
-def fingerprint(world: World) -> str:
+def fingerprint(case: Case) -> str:
     """Return a digest of the rows, the schema and what the model predicts."""
-    digest = hashlib.sha256(json.dumps([VERSION, world.schema.to_dict(), world.low], default=str).encode())
-    outputs = getattr(world.model, "predict_proba", world.model.predict)(world.X_train)
-    for array in (world.own, world.training, np.round(outputs, 6)):
+    digest = hashlib.sha256(json.dumps([VERSION, case.schema.to_dict(), case.low], default=str).encode())
+    outputs = getattr(case.model, "predict_proba", case.model.predict)(case.X_train)
+    for array in (case.queries, case.training, np.round(outputs, 6)):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:12]
 
 
 def _by_treecf(
-    world: World, queries: np.ndarray, distance: np.ndarray, seconds_per_row: float, seconds: float
+    case: Case, queries: np.ndarray, distance: np.ndarray, seconds_per_row: float, seconds: float
 ) -> dict[int, float | None]:
-    found = trees.nearest(world, queries, seconds_per_row, seconds)
-    return {query: _value(world, query, optimum, np.inf) for query, optimum in found.items()}
+    found = trees.nearest(case, queries, seconds_per_row, seconds)
+    return {query: _value(case, query, optimum, np.inf) for query, optimum in found.items()}
 
 
 def _by_milp(
-    world: World, queries: np.ndarray, distance: np.ndarray, seconds_per_row: float, seconds: float
+    case: Case, queries: np.ndarray, distance: np.ndarray, seconds_per_row: float, seconds: float
 ) -> dict[int, float | None]:
     """No counterfactual nearer than the known one means that the known one is the nearest."""
-    network, started, found = milp.Network.of(world), perf_counter(), {}
+    network, started, found = milp.Network.of(case), perf_counter(), {}
     for query in queries:
         if perf_counter() - started > seconds:
             break
         known = float(distance[query]) if np.isfinite(distance[query]) else None
-        optimum = milp.nearest(world, network, int(query), known, seconds_per_row)
-        found[int(query)] = _value(world, int(query), optimum, np.inf if known is None else known)
+        optimum = milp.nearest(case, network, int(query), known, seconds_per_row)
+        found[int(query)] = _value(case, int(query), optimum, np.inf if known is None else known)
     return found
 
 
-def _value(world: World, query: int, optimum: Optimum, otherwise: float) -> float | None:
+def _value(case: Case, query: int, optimum: Optimum, otherwise: float) -> float | None:
     if not optimum.proven:
         return None
-    return otherwise if optimum.codes is None else float(world.gower(optimum.codes, world.own[query]))
+    return otherwise if optimum.codes is None else float(case.gower(optimum.codes, case.queries[query]))

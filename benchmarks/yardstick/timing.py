@@ -7,18 +7,18 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measuring import metered
-from benchmarks.yardstick.worlds import World
+from benchmarks.yardstick.cases import Case
 from fasterce import FasterCE
 
 WARM_UP = 3
 DIGITS = 4
 
 
-def fit(world: World) -> tuple[FasterCE, dict[str, Any]]:
+def fit(case: Case) -> tuple[FasterCE, dict[str, Any]]:
     """Return a fitted explainer, and what `fit` took."""
     started, cpu = perf_counter(), process_time()
-    with metered(world.model) as meter:
-        explainer = FasterCE(world.model, world.schema, random_state=0, progress=False).fit(world.X_train)
+    with metered(case.model) as meter:
+        explainer = FasterCE(case.model, case.schema, random_state=0, progress=False).fit(case.X_train)
     return explainer, {
         "fit_seconds": round(perf_counter() - started, 2),
         "fit_cpu_seconds": round(process_time() - cpu, 2),
@@ -28,21 +28,21 @@ def fit(world: World) -> tuple[FasterCE, dict[str, Any]]:
     }
 
 
-def measure(world: World, explainer: FasterCE, count: int, batch: int, distance: str = "gower") -> dict[str, Any]:
+def measure(case: Case, explainer: FasterCE, count: int, batch: int, distance: str = "gower") -> dict[str, Any]:
     """Time `count` queries one by one, and a batch of `batch`."""
-    options = {"target": world.target, "distance": distance, "diagnose": False}
-    return _one_by_one(world, explainer, count, options) | _batch(world, explainer, batch, options)
+    options = {"target": case.target, "distance": distance, "diagnose": False}
+    return _one_by_one(case, explainer, count, options) | _batch(case, explainer, batch, options)
 
 
-def _one_by_one(world: World, explainer: FasterCE, count: int, options: dict[str, Any]) -> dict[str, Any]:
+def _one_by_one(case: Case, explainer: FasterCE, count: int, options: dict[str, Any]) -> dict[str, Any]:
     """From a one-row table to the table of its counterfactual; `predict` of one and two rows in turn with it."""
-    single = [world.rows.iloc[[i % len(world.rows)]] for i in range(count + WARM_UP)]
-    double = [world.rows.iloc[[i % len(world.rows), (i + 1) % len(world.rows)]] for i in range(count + WARM_UP)]
+    single = [case.rows.iloc[[i % len(case.rows)]] for i in range(count + WARM_UP)]
+    double = [case.rows.iloc[[i % len(case.rows), (i + 1) % len(case.rows)]] for i in range(count + WARM_UP)]
     took: dict[str, list[float]] = {name: [] for name in ("predict_one", "predict_two", "query", "outside_model", "calls")}
     for one, two in zip(single, double, strict=True):
-        took["predict_one"].append(_seconds(lambda one=one: world.model.predict(one)))
-        took["predict_two"].append(_seconds(lambda two=two: world.model.predict(two)))
-        with metered(world.model) as meter:
+        took["predict_one"].append(_seconds(lambda one=one: case.model.predict(one)))
+        took["predict_two"].append(_seconds(lambda two=two: case.model.predict(two)))
+        with metered(case.model) as meter:
             took["query"].append(_seconds(lambda one=one: explainer.explain(one, **options).counterfactuals))
         took["outside_model"].append(took["query"][-1] - meter.seconds)
         took["calls"].append(meter.calls)
@@ -61,14 +61,14 @@ def _seconds(action: Any) -> float:
     return perf_counter() - started
 
 
-def _batch(world: World, explainer: FasterCE, size: int, options: dict[str, Any]) -> dict[str, Any]:
+def _batch(case: Case, explainer: FasterCE, size: int, options: dict[str, Any]) -> dict[str, Any]:
     """CPU of this process outside the model, per query; model calls and rows per query."""
-    rows = batch_rows(world, size)
+    rows = batch_rows(case, size)
     explainer.explain(rows.iloc[:WARM_UP], **options)
-    with metered(world.model) as predicting:
-        world.model.predict(rows)
+    with metered(case.model) as predicting:
+        case.model.predict(rows)
     started, cpu = perf_counter(), process_time()
-    with metered(world.model) as meter:
+    with metered(case.model) as meter:
         result = explainer.explain(rows, **options)
         result.counterfactuals  # noqa: B018 - the table is made when first used
     return {
@@ -83,17 +83,17 @@ def _batch(world: World, explainer: FasterCE, size: int, options: dict[str, Any]
     }
 
 
-def batch_rows(world: World, size: int) -> pd.DataFrame:
-    """Return distinct rows to explain: those of the world, then crossings of two of them."""
-    generator, found = np.random.default_rng(0), world.rows
+def batch_rows(case: Case, size: int) -> pd.DataFrame:
+    """Return distinct rows to explain: those of the case, then crossings of two of them."""
+    generator, found = np.random.default_rng(0), case.rows
     for _ in range(20):
         if len(found) >= size:
             break
         first, second = (
-            world.rows.iloc[generator.integers(len(world.rows), size=size)].reset_index(drop=True) for _ in range(2)
+            case.rows.iloc[generator.integers(len(case.rows), size=size)].reset_index(drop=True) for _ in range(2)
         )
-        mixed = first.where(generator.random(first.shape) < 0.5, second).astype(world.rows.dtypes.to_dict())
-        if world.low is not None:
-            mixed = mixed[world.model.predict(mixed) < world.low]
+        mixed = first.where(generator.random(first.shape) < 0.5, second).astype(case.rows.dtypes.to_dict())
+        if case.low is not None:
+            mixed = mixed[case.model.predict(mixed) < case.low]
         found = pd.concat([found, mixed]).drop_duplicates()
     return found.iloc[:size].reset_index(drop=True)

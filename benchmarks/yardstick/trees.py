@@ -15,8 +15,8 @@ import joblib
 import numpy as np
 
 from benchmarks import venvs
+from benchmarks.yardstick.cases import Case
 from benchmarks.yardstick.milp import Optimum
-from benchmarks.yardstick.worlds import World
 
 RUNNER = Path(__file__).with_name("treecf_rows.py")
 MODELS = ("XGB", "LGBM", "RandomForest", "GradientBoosting", "HistGradientBoosting")
@@ -25,23 +25,23 @@ MARGIN = 1e-6
 PROVEN = ("optimal", "certified")
 
 
-def supports(world: World) -> bool:
-    """Return whether treecf reads the model of a world."""
-    return type(world.model[-1]).__name__.startswith(MODELS)
+def supports(case: Case) -> bool:
+    """Return whether treecf reads the model of a case."""
+    return type(case.model[-1]).__name__.startswith(MODELS)
 
 
-def nearest(world: World, queries: np.ndarray, seconds_per_row: float, seconds: float) -> dict[int, Optimum]:
+def nearest(case: Case, queries: np.ndarray, seconds_per_row: float, seconds: float) -> dict[int, Optimum]:
     """Return the nearest counterfactuals by gower_l1 of the queries that were reached within the time."""
     with tempfile.TemporaryDirectory() as folder:
         problem = Path(folder) / "problem.json"
-        problem.write_text(json.dumps(_problem(world, queries) | {"seconds_per_row": seconds_per_row, "seconds": seconds}))
-        model = _write_model(world.model[-1], Path(folder))
+        problem.write_text(json.dumps(_problem(case, queries) | {"seconds_per_row": seconds_per_row, "seconds": seconds}))
+        model = _write_model(case.model[-1], Path(folder))
         command = [venvs.python_of("treecf"), str(RUNNER), str(problem), str(model)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": ""})
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["treecf failed without a message"])[-1])
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return {int(queries[line["row"]]): _optimum(world, int(queries[line["row"]]), line) for line in lines}
+    return {int(queries[line["row"]]): _optimum(case, int(queries[line["row"]]), line) for line in lines}
 
 
 def _write_model(estimator: Any, folder: Path) -> Path:
@@ -55,21 +55,21 @@ def _write_model(estimator: Any, folder: Path) -> Path:
     return path
 
 
-def _problem(world: World, queries: np.ndarray) -> dict[str, Any]:
-    numeric = np.flatnonzero(world.numeric)
-    own, scale = world.own[queries][:, numeric], world.scale[numeric]
+def _problem(case: Case, queries: np.ndarray) -> dict[str, Any]:
+    numeric = np.flatnonzero(case.numeric)
+    own, scale = case.queries[queries][:, numeric], case.scale[numeric]
     steps = own * scale
     whole = np.round(steps)
     steps = np.where(np.abs(steps - whole) <= 1e-6, whole, steps)
-    low, high = (end[numeric] for end in world.grid)
-    sizes = [len(feature.categories) for feature in world.schema.features if not feature.numeric]
+    low, high = (end[numeric] for end in case.grid)
+    sizes = [len(feature.categories) for feature in case.schema.features if not feature.numeric]
     starts = np.cumsum([len(numeric), *sizes])
-    scaler = world.model[0].named_transformers_["standardscaler"] if len(numeric) else None
-    encoded = np.asarray(world.model[0].transform(world.rows.iloc[queries]), dtype=float)
+    scaler = case.model[0].named_transformers_["standardscaler"] if len(numeric) else None
+    encoded = np.asarray(case.model[0].transform(case.rows.iloc[queries]), dtype=float)
     return {
         "rows": np.hstack([steps, encoded[:, len(numeric) :]]).tolist(),
-        "targets": [_target(world, int(query)) for query in queries],
-        "normalizers": np.concatenate([world.span[numeric] * scale, np.full(sum(sizes), 2.0)]).tolist(),
+        "targets": [_target(case, int(query)) for query in queries],
+        "normalizers": np.concatenate([case.span[numeric] * scale, np.full(sum(sizes), 2.0)]).tolist(),
         # The query's own value may lie between the last step and the end of the range.
         "ranges": np.column_stack([np.minimum(low, steps.min(axis=0)), np.maximum(high, steps.max(axis=0))]).tolist(),
         "groups": [(int(start), int(stop)) for start, stop in pairwise(starts) if stop - start > 1],
@@ -81,30 +81,30 @@ def _problem(world: World, queries: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _target(world: World, query: int) -> tuple[float | None, float | None]:
+def _target(case: Case, query: int) -> tuple[float | None, float | None]:
     """Return the interval of treecf's raw score: a log-odds, a forest's share of class 1, or the number predicted.
 
     A forest predicts the first class if both have the same share.
     """
-    if world.low is not None:
-        return world.low + MARGIN, None
-    boundary = 0.5 if type(world.model[-1]).__name__.startswith("RandomForest") else 0.0
-    if world.predictions[query] == world.model.classes_[0]:
+    if case.low is not None:
+        return case.low + MARGIN, None
+    boundary = 0.5 if type(case.model[-1]).__name__.startswith("RandomForest") else 0.0
+    if case.predictions[query] == case.model.classes_[0]:
         return boundary + MARGIN, None
     return None, boundary + 1e-9 if boundary else -MARGIN
 
 
-def _optimum(world: World, query: int, line: dict[str, Any]) -> Optimum:
+def _optimum(case: Case, query: int, line: dict[str, Any]) -> Optimum:
     """Return the counterfactual as codes; not proven unless the model confirms it."""
     proven = line["proof"] in PROVEN
     if line["values"] is None:
         return Optimum(None, proven)
-    numeric, own, values = np.flatnonzero(world.numeric), world.own[query], np.array(line["values"])
-    codes, steps, scale = own.copy(), values[: len(numeric)], world.scale[numeric]
+    numeric, own, values = np.flatnonzero(case.numeric), case.queries[query], np.array(line["values"])
+    codes, steps, scale = own.copy(), values[: len(numeric)], case.scale[numeric]
     codes[numeric] = np.where(np.abs(steps - own[numeric] * scale) <= 1e-6, own[numeric], np.round(steps) / scale)
     start = len(numeric)
-    for j in np.flatnonzero(~world.numeric):
-        stop = start + len(world.schema.features[j].categories)
+    for j in np.flatnonzero(~case.numeric):
+        stop = start + len(case.schema.features[j].categories)
         codes[j], start = values[start:stop].argmax(), stop
-    valid = bool(world.reached(codes[None], np.array([query]))[0] and world.allowed(codes, own))
+    valid = bool(case.reached(codes[None], np.array([query]))[0] and case.allowed(codes, own))
     return Optimum(codes if valid else None, proven and valid)

@@ -1,4 +1,4 @@
-"""Systems that go wrong in every way there is; `variant` says how. The harness has to score each as what it is."""
+"""A system that fails in many ways, by `variant`; the runner has to record each failure."""
 
 import os
 import time
@@ -15,7 +15,7 @@ SECONDS_OF_A_SLOW_ROW = 0.06
 class Rival:
     def __init__(self, problem: Any, variant: str) -> None:
         self.problem, self.variant = problem, variant
-        accepted = problem.ask(problem.X_train).argmax(axis=1) == problem.wanted
+        accepted = problem.predict_proba(problem.X_train).argmax(axis=1) == problem.target
         self.accepted = problem.X_train[accepted].iloc[:1]
         if variant == "fails at set-up":
             raise ValueError("no such model")
@@ -41,14 +41,14 @@ class Rival:
             raise RuntimeError("one at a time, please")
         return rows
 
-    def table(self, row: pd.DataFrame) -> Any:  # noqa: PLR0911 - one line a way to go wrong
+    def table(self, row: pd.DataFrame) -> Any:  # noqa: PLR0911 - one line per failure
         good = self.accepted.set_axis(row.index)
         number, category = self.problem.columns[self.problem.numeric[0]], self.problem.columns[self.problem.categorical[0]]
         match self.variant:
             case "input":
                 return row
             case "unknown category":
-                return good.assign(**{category: "of this there is none"})
+                return good.assign(**{category: "no such category"})
             case "out of range":
                 return good.assign(**{number: good[number] + 10**6})
             case "missing values":

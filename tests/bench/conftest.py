@@ -1,4 +1,4 @@
-"""`benchmarks` lies beside the package, not in it: its folder is put on the path."""
+"""`benchmarks` is not part of the package: put its parent folder on the path."""
 
 import sys
 from pathlib import Path

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks import bench, sharing, venvs
+from benchmarks import bench, parallel, venvs
 from benchmarks.store import Store
 
-TINY = ["--datasets", "german_credit", "--boxes", "logistic", "--questions", "free", "frozen", "--seeds", "0"]
+TINY = ["--datasets", "german_credit", "--models", "logistic", "--tasks", "free", "frozen", "--seeds", "0"]
 TINY += ["--train-rows", "150", "--rows", "5", "--batch", "6", "--no-progress"]
 TINY += ["--methods", "ours-closest", "nice-sparsity", "tests.bench.broken:raises"]
 
@@ -37,11 +37,11 @@ def lines(out: Path) -> pd.DataFrame:
 
 def test_every_row_of_every_cell_has_its_line(lines: pd.DataFrame) -> None:
     assert len(lines) == 3 * 2 * 5
-    assert lines.groupby(["method", "question"]).size().eq(5).all()
+    assert lines.groupby(["method", "task"]).size().eq(5).all()
 
 
-def test_ours_and_the_rival_explain_and_the_broken_one_fails_where_it_does(lines: pd.DataFrame) -> None:
-    valid = lines[lines["question"] == "free"].groupby("method")["valid"].sum()
+def test_ours_and_the_rival_explain_and_the_broken_one_fails_in_one_row(lines: pd.DataFrame) -> None:
+    valid = lines[lines["task"] == "free"].groupby("method")["valid"].sum()
     assert valid["ours-closest"] == 5
     assert valid["nice-sparsity"] == 5
     assert valid["tests.bench.broken-raises"] == 4
@@ -54,7 +54,7 @@ def test_ours_keeps_columns_frozen_and_evaluates_few_rows(lines: pd.DataFrame) -
     assert ours["seconds"].between(0, 5).all()
 
 
-def test_the_page_needs_nothing_else_and_names_everybody(out: Path) -> None:
+def test_the_page_is_self_contained_and_names_every_system(out: Path) -> None:
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -63,7 +63,7 @@ def test_the_page_needs_nothing_else_and_names_everybody(out: Path) -> None:
         assert name in page
 
 
-def test_the_same_stands_in_markdown_with_its_pictures(out: Path) -> None:
+def test_the_report_is_also_markdown_with_figures(out: Path) -> None:
     text = (out / "report.md").read_text(encoding="utf-8")
     assert "| NICE sparsity | 1 | 100 | 100 |" in text
     assert "rows of a compiled model that agrees" in text
@@ -72,12 +72,12 @@ def test_the_same_stands_in_markdown_with_its_pictures(out: Path) -> None:
     assert all((out / picture).exists() for picture in pictures)
 
 
-def test_one_table_shows_everybody_on_everything(out: Path) -> None:
+def test_one_table_shows_all_systems_on_all_models(out: Path) -> None:
     text = (out / "report.md").read_text(encoding="utf-8")
     head = next(line for line in text.splitlines() if line.startswith("| system |"))
     lines = {line.split(" | ")[0]: line for line in text.partition(head)[2].partition("\n\n")[0].splitlines()}
-    boxes = head.count("|") - 2
-    assert boxes >= 1
+    columns = head.count("|") - 2
+    assert columns >= 1
     assert re.fullmatch(r"\| fasterce closest( \| \d\.\d{3} / [\d.,]+( \(\d+ %\))?)+ \|", lines["| fasterce closest"])
 
 
@@ -92,7 +92,7 @@ def test_machine_versions_and_load_are_recorded(out: Path) -> None:
     assert next(cell for cell in about["cells"] if cell["method"] == "ours-closest")["batches"]
 
 
-def test_a_stopped_run_goes_on_and_does_nothing_twice(out: Path) -> None:
+def test_a_stopped_run_resumes_and_computes_nothing_twice(out: Path) -> None:
     cells = {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
     lost = next(path for path in cells if "broken-raises" in path.name and "free" in path.name)
     lost.unlink()
@@ -104,11 +104,11 @@ def test_a_stopped_run_goes_on_and_does_nothing_twice(out: Path) -> None:
 
 def test_cells_of_another_plan_are_not_mixed_in(out: Path) -> None:
     run = bench.Run(bench.plan_of(bench.parse([*TINY, "--rows", "4", "--out", str(out)])), Store(out), quiet=True)
-    assert len(run.strangers) == 6
+    assert len(run.outdated) == 6
     assert run.known_cells() == []
 
 
-def test_terminated_it_ends_its_rivals_and_keeps_what_is_done(tmp_path: Path) -> None:
+def test_sigterm_ends_the_rivals_and_keeps_finished_cells(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.bench", *TINY, "--out", str(tmp_path)]
     command[command.index("--methods") + 1 :] = [
         "tests.bench.broken:none",
@@ -116,13 +116,13 @@ def test_terminated_it_ends_its_rivals_and_keeps_what_is_done(tmp_path: Path) ->
         "--out",
         str(tmp_path),
     ]
-    running = subprocess.Popen([*command, "--row-seconds", "600", "--questions", "free"], cwd=bench.HERE.parent)
+    running = subprocess.Popen([*command, "--row-seconds", "600", "--tasks", "free"], cwd=bench.HERE.parent)
     log = tmp_path / "problems" / "german_credit-logistic-0-free" / "tests_bench_broken-hangs always.lines"
     wait_for(lambda: log.exists() and '"ready"' in log.read_text())
     running.terminate()
     assert running.wait(20) == 130
     assert [path.name.split("--")[3] for path in (tmp_path / "cells").iterdir()] == ["tests.bench.broken-none"]
-    wait_for(lambda: not any("hangs always" in said and str(tmp_path) in said for said in command_lines()), 10)
+    wait_for(lambda: not any("hangs always" in line and str(tmp_path) in line for line in command_lines()), 10)
 
 
 def wait_for(happened: Callable[[], bool], seconds: float = 90) -> None:
@@ -133,7 +133,7 @@ def wait_for(happened: Callable[[], bool], seconds: float = 90) -> None:
 
 
 def command_lines() -> list[str]:
-    """Of every process there is; none where the system does not tell."""
+    """Return the command lines of all processes; empty where there is no /proc."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -141,28 +141,28 @@ def command_lines() -> list[str]:
     return found
 
 
-def test_two_jobs_share_the_black_boxes_and_make_the_same_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def not_here(*_: object) -> None:
-        raise AssertionError("made by whoever shares the work, not by its helpers")
+def test_two_workers_share_the_models_and_compute_the_same_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("computed by the parent process, not by a worker")
 
-    plan = ["--datasets", "german_credit", "--boxes", "logistic", "mlp", "--questions", "free", "--seeds", "0"]
+    plan = ["--datasets", "german_credit", "--models", "logistic", "mlp", "--tasks", "free", "--seeds", "0"]
     plan += ["--rows", "2", "--batch", "0", "--train-rows", "150", "--no-progress"]
     plan += ["--methods", "tests.bench.broken:raises"]
-    with monkeypatch.context() as helpers_only:
-        helpers_only.setattr(bench.Bench, "cell", not_here)
+    with monkeypatch.context() as workers_only:
+        workers_only.setattr(bench.Comparison, "cell", fail)
         assert bench.main([*plan, "--jobs", "2", "--out", str(tmp_path / "two")]) == 0
     assert "--claims" not in (tmp_path / "two" / "manifest.json").read_text()
     assert bench.main([*plan, "--out", str(tmp_path / "one")]) == 0
     results = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two")]
-    cells = [[(cell["box"], cell["made_by"], cell["black_box"]) for cell in some["cells"]] for some in results]
+    cells = [[(cell["model"], cell["fingerprint"], cell["black_box"]) for cell in some["cells"]] for some in results]
     assert cells[0] == cells[1]
-    assert [box for box, _, _ in cells[0]] == ["logistic", "mlp"]
+    assert [model for model, _, _ in cells[0]] == ["logistic", "mlp"]
 
 
-def test_a_black_box_is_taken_once(tmp_path: Path) -> None:
-    assert sharing.take(tmp_path, "adult-mlp-0")
-    assert not sharing.take(tmp_path, "adult-mlp-0")
-    assert sharing.take(tmp_path, "adult-mlp-1")
+def test_a_model_is_claimed_once(tmp_path: Path) -> None:
+    assert parallel.claim(tmp_path, "adult-mlp-0")
+    assert not parallel.claim(tmp_path, "adult-mlp-0")
+    assert parallel.claim(tmp_path, "adult-mlp-1")
 
 
 def test_nothing_to_report_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

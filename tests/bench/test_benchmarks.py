@@ -1,4 +1,4 @@
-"""What the benchmarks share and how cost grows, with tiny settings: no rival, no network."""
+"""What the benchmarks share, and `benchmarks.scale`, on little data: no rival, no network."""
 
 import json
 from importlib import import_module
@@ -30,9 +30,9 @@ def dumped(benchmarks: SimpleNamespace, tmp_path: Path) -> Any:
 def test_rivals_get_the_same_model_and_rows(dumped: Any) -> None:
     problem, setting = dumped
     pd.testing.assert_frame_equal(problem.frame(problem.codes(problem.rows)), setting.rows)
-    np.testing.assert_array_equal(problem.ask(problem.rows), setting.model.predict_proba(setting.rows))
-    assert problem.clock.calls == 1
-    assert problem.clock.rows == len(setting.rows)
+    np.testing.assert_array_equal(problem.predict_proba(problem.rows), setting.model.predict_proba(setting.rows))
+    assert problem.usage.calls == 1
+    assert problem.usage.rows == len(setting.rows)
 
 
 def test_a_batch_is_of_distinct_refused_rows_the_real_ones_first(benchmarks: SimpleNamespace, dumped: Any) -> None:
@@ -41,7 +41,7 @@ def test_a_batch_is_of_distinct_refused_rows_the_real_ones_first(benchmarks: Sim
     assert len(batch) == 3 * len(setting.rows)
     assert not batch.duplicated().any()
     pd.testing.assert_frame_equal(batch.iloc[: len(setting.rows)], setting.rows)
-    assert (setting.model.predict(batch) != benchmarks.setting.WANTED).all()
+    assert (setting.model.predict(batch) != benchmarks.setting.TARGET).all()
 
 
 def test_a_black_box_of_other_versions_is_refused(benchmarks: SimpleNamespace, dumped: Any) -> None:
@@ -57,8 +57,8 @@ def test_our_certifai_flips_the_model(benchmarks: SimpleNamespace, dumped: Any, 
     monkeypatch.setattr(benchmarks.certifai, "GENERATIONS", 5)
     problem, setting = dumped
     rival = benchmarks.certifai.Rival(problem, "genetic")
-    answer = rival.table(rival.explain(problem.rows.iloc[:1]))
-    assert setting.model.predict(answer)[0] == benchmarks.setting.WANTED
+    counterfactual = rival.table(rival.explain(problem.rows.iloc[:1]))
+    assert setting.model.predict(counterfactual)[0] == benchmarks.setting.TARGET
 
 
 def test_scale_measures_rows_in_a_loaded_explainer(
@@ -69,7 +69,7 @@ def test_scale_measures_rows_in_a_loaded_explainer(
     found = benchmarks.scale.measure(tmp_path, 6, 10, 2, "closest", 0)
     assert len(found["seconds"]) == 2
     assert found["found"] > 0
-    assert found["usage"] > 10
+    assert found["model_rows"] > 10
 
 
 def test_scale_writes_a_line_per_measurement(

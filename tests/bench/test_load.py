@@ -1,4 +1,4 @@
-"""The load test drives a real server and tells what it did; how fast it was is not for a test to say."""
+"""The load test drives a real server; its speed is not tested."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_requests_at_their_times_are_all_sent_whatever_the_server_does(load: Sim
     assert all(later >= sooner for sooner, later, *_ in counts["lines"])
 
 
-def test_a_killed_engine_is_replaced(load: SimpleNamespace, server: Any, bodies: list[str]) -> None:
+def test_a_killed_worker_is_replaced(load: SimpleNamespace, server: Any, bodies: list[str]) -> None:
     counts = load.phases.killed(server, bodies, load.phases.QUICK)
     assert counts["one"][0]["statuses"]["200"] > 0
     assert "all at once" in load.report.killed(counts)
@@ -78,15 +78,15 @@ def test_a_lost_server_is_reported_as_lost(load: SimpleNamespace) -> None:
 def test_the_page_of_the_service_gets_the_figures_of_a_run(load: SimpleNamespace, tmp_path: Path) -> None:
     times = {"p50": 5.0, "p95": 6.0, "p99": 7.0, "max": 9.0}
     run = {"clients": 1, "per_second": 120.0, "ms": times, "statuses": {"200": 10}}
-    pair = {"alone": run, "beside": run | {"per_second": 60.0}}
+    pair = {"alone": run, "together": run | {"per_second": 60.0}}
     left = {"processes": 4, "threads": 8, "descriptors": 36, "pss_mb": 360.0}
     counts = {
         "time": "2026-11-18T00:00:00+00:00",
         "facts": {"cores": 2},
         "start": {"seconds": [1.5], "pss_mb": [360.0]},
-        "steady": [run, run | {"clients": 64, "per_second": 1000.0}],
+        "sustained": [run, run | {"clients": 64, "per_second": 1000.0}],
         "overload": run | {"rate": 4000.0, "busy_ms": times, "health_ms": times},
-        "beside": [pair],
+        "mixed": [pair],
         "attack": [pair],
         "kill": {"one": [run | {"longest_gap": 0.1}], "all": [run | {"longest_gap": 0.2}]},
         "hang": {"late": [0.003], "usable": [0.1], "statuses": {"504": 1}, "before": left, "after": left},

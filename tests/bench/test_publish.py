@@ -1,4 +1,4 @@
-"""What README and site say of the rivals is what the committed report says."""
+"""README and site have the table of the committed report."""
 
 from pathlib import Path
 
@@ -81,8 +81,8 @@ def test_the_report_and_its_pictures_are_kept_with_what_was_special(tmp_path: Pa
     monkeypatch.setattr(publish, "RESULTS", kept)
     monkeypatch.setattr(publish, "ROOT", tmp_path)
     for page in publish.PAGES:
-        (tmp_path / page).write_text(f"before\n\n{publish.FIRST}old{publish.LAST}\nafter\n")
-    publish.main(["--run", str(run), "--said", "On a Monday."])
+        (tmp_path / page).write_text(f"before\n\n{publish.START}old{publish.END}\nafter\n")
+    publish.main(["--run", str(run), "--note", "On a Monday."])
     assert (kept / "report.md").read_text().startswith("# Side by side\n\n> On a Monday.\n\n## At a glance")
     assert sorted(path.stem for path in (kept / "figures").iterdir()) == ["paper-figure", "pareto-mlp-gower_l1-nn_ratio"]
     assert "agreement" not in (kept / "report.md").read_text()
@@ -120,7 +120,7 @@ def test_a_run_of_the_papers_experiments_is_kept_by_itself(tmp_path: Path, monke
 def test_the_page_has_the_statements_of_the_report_that_is_kept() -> None:
     text = (publish.ROOT / publish.PAPER_PAGE).read_text(encoding="utf-8")
     report = (publish.PAPER / "report.md").read_text(encoding="utf-8")
-    marks = publish.FIRST_PAPER, publish.LAST_PAPER
+    marks = publish.PAPER_START, publish.PAPER_END
     assert publish.with_table(text, publish.paper_block(report), publish.PAPER_PAGE, marks) == text
 
 

@@ -7,14 +7,14 @@ from benchmarks import ranking
 
 
 def lines(**scores: list[float]) -> pd.DataFrame:
-    """A line for every method and row; not a number is a row without a valid answer."""
+    """Return a line for every method and row; nan is a row without a valid counterfactual."""
     parts = [
         pd.DataFrame(
             {"method": name, "row": range(len(values)), "gower_l1": values, "valid": np.isfinite(values).astype(float)}
         )
         for name, values in scores.items()
     ]
-    return pd.concat(parts).assign(data="adult", box="mlp", seed=0, robust=lambda table: table["gower_l1"])
+    return pd.concat(parts).assign(data="adult", model="mlp", seed=0, robust=lambda table: table["gower_l1"])
 
 
 def test_mean_ranks_by_hand() -> None:
@@ -63,7 +63,7 @@ def test_friedman_of_a_clear_order_by_hand() -> None:
     assert ranking.friedman(blocks.assign(b=1.0, c=1.0)) == 1.0
 
 
-def test_who_is_as_good_is_tied_and_who_is_worse_is_not() -> None:
+def test_systems_of_the_same_quality_are_tied_and_worse_ones_are_not() -> None:
     generator = np.random.default_rng(0)
     values = generator.random(40)
     found = ranking.rank(lines(a=list(values), b=list(generator.permutation(values)), c=list(values + 2)), "gower_l1")

@@ -5,43 +5,43 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import realism
-from benchmarks.yardstick import worlds
+from benchmarks.yardstick import cases
 
 TINY = dict.fromkeys(realism.MEASURES, 0.5)
 
 
 @pytest.fixture(scope="module")
-def reality() -> realism.Reality:
-    return realism.Reality(worlds.make("wine", "logistic", 100), 12)
+def setting() -> realism.RealismSetting:
+    return realism.RealismSetting(cases.make("wine", "logistic", 100), 12)
 
 
-def test_queries_are_refused_and_real_rows_accepted(reality: realism.Reality) -> None:
-    assert len(reality.own) == 12
-    assert (reality.world.predict(reality.own) == 0).all()
-    assert (reality.world.predict(reality.real) == 1).all()
+def test_queries_are_refused_and_real_rows_accepted(setting: realism.RealismSetting) -> None:
+    assert len(setting.query_codes) == 12
+    assert (setting.case.predict(setting.query_codes) == 0).all()
+    assert (setting.case.predict(setting.real) == 1).all()
 
 
-def test_a_training_row_is_a_copy_and_its_changes_are_not_all_needed(reality: realism.Reality) -> None:
-    copied = np.repeat(reality.training[:1], 12, axis=0)
-    found = realism.measure(reality, copied)
+def test_a_training_row_is_a_copy_and_its_changes_are_not_all_needed(setting: realism.RealismSetting) -> None:
+    copied = np.repeat(setting.training[:1], 12, axis=0)
+    found = realism.measure(setting, copied)
     assert found["nearest_training"] == 0
     assert found["nearest"] > 0
     assert found["changes"] > 5
     assert found["droppable"] == 1
-    assert found["distance"] == pytest.approx(reality.world.gower(copied, reality.own).mean())
+    assert found["distance"] == pytest.approx(setting.case.gower(copied, setting.query_codes).mean())
 
 
-def test_points_have_the_gower_distance(reality: realism.Reality) -> None:
-    first, second = reality.own[:6], reality.own[6:]
-    apart = np.abs(reality.points(first) - reality.points(second)).sum(axis=1)
-    np.testing.assert_allclose(apart, reality.world.gower(first, second))
+def test_points_have_the_gower_distance(setting: realism.RealismSetting) -> None:
+    first, second = setting.query_codes[:6], setting.query_codes[6:]
+    apart = np.abs(setting.points(first) - setting.points(second)).sum(axis=1)
+    np.testing.assert_allclose(apart, setting.case.gower(first, second))
 
 
-def test_identities_are_found_and_broken_ones_counted(reality: realism.Reality) -> None:
-    assert reality.identities == []
-    codes = reality.world.training
+def test_identities_are_found_and_broken_ones_counted(setting: realism.RealismSetting) -> None:
+    assert setting.identities == []
+    codes = setting.case.training
     codes[:, 2] = codes[:, 0] + codes[:, 1]
-    changed = realism.Reality(reality.world, 12)
+    changed = realism.RealismSetting(setting.case, 12)
     assert changed.identities == [(2, 0, 1)]
     assert realism.measure(changed, np.repeat(codes[:1], 12, axis=0))["identities"] == 1
     assert realism.measure(changed, np.repeat(codes[:1] + 0.5, 12, axis=0))["identities"] == 0

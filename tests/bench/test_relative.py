@@ -8,9 +8,9 @@ from benchmarks import figures, relative
 NAN = float("nan")
 
 
-def lines(method: str, distance: list[float], seconds: float, box: str = "mlp", proven: float = NAN) -> pd.DataFrame:
+def lines(method: str, distance: list[float], seconds: float, model: str = "mlp", proven: float = NAN) -> pd.DataFrame:
     valid = [float(np.isfinite(value)) for value in distance]
-    rows = {"data": "adult", "box": box, "method": method, "seed": 0, "row": range(len(distance)), "status": "answered"}
+    rows = {"data": "adult", "model": model, "method": method, "seed": 0, "row": range(len(distance)), "status": "found"}
     return pd.DataFrame({**rows, "valid": valid, "gower_l1": distance, "seconds": seconds, "proven": proven})
 
 
@@ -57,14 +57,14 @@ def test_proofs_are_counted_by_black_box() -> None:
 
 
 def test_rows_never_begun_do_not_count() -> None:
-    late = FAR.assign(status=["answered", "not tried", "not tried"], gower_l1=[0.2, NAN, NAN], valid=[1.0, 0.0, 0.0])
+    late = FAR.assign(status=["found", "not_tried", "not_tried"], gower_l1=[0.2, NAN, NAN], valid=[1.0, 0.0, 0.0])
     table = relative.table(relative.cells(pd.concat([NEAR, late], ignore_index=True)))
     assert table.loc["far", ["queries", "valid"]].tolist() == [1, 100]
 
 
 def test_the_picture_names_systems_or_numbers_them() -> None:
     points = relative.table(relative.cells(ALL))
-    points = points.assign(title=points.index, ours=False, exact=False, everywhere=[True, False, True])
+    points = points.assign(title=points.index, ours=False, exact=False, all_datasets=[True, False, True])
     figure = figures.near_and_fast([("gower_l1", points)], "How near")
     texts = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert texts == ["1", "near", "exact", " 1  far"]

@@ -1,6 +1,6 @@
 """Our own versions of published methods, on a model small enough to compute by hand.
 
-The model says yes where x + 2 y + 3 [c is b] > 12. The row explained is x = 2, y = 2, c = a, six short of it.
+The model predicts class 1 where x + 2 y + 3 [c is b] > 12. The row explained is x = 2, y = 2, c = a, six short of it.
 """
 
 import json
@@ -19,12 +19,12 @@ from benchmarks.rivals import (
     catalogue,
     certifai,
     exhaustive,
-    far,
+    gradients,
     latentcf,
     ours,
     problem,
+    remote_model,
     sharpshooter,
-    slopes,
     wachter,
 )
 from benchmarks.rivals.autoencoder import Autoencoder
@@ -54,7 +54,7 @@ def make(folder: Path, last: Any = None, **constraints: Any) -> problem.Problem:
     TRAIN.assign(**{"": np.arange(11) > 5}).to_parquet(folder / "train.parquet")
     ROW.to_parquet(folder / "rows.parquet")
     numeric, categories = {"x": (0.0, 10.0, 1), "y": (0.0, 10.0, 1)}, {"c": ["a", "b", "c"]}
-    spec = {"seed": 0, "wanted": 1, "numeric": numeric, "categories": categories, "versions": {}, **constraints}
+    spec = {"seed": 0, "target": 1, "numeric": numeric, "categories": categories, "versions": {}, **constraints}
     (folder / "spec.json").write_text(json.dumps(spec))
     return problem.Problem(folder)
 
@@ -64,12 +64,12 @@ def small(tmp_path: Path) -> problem.Problem:
     return make(tmp_path / "small")
 
 
-def answered(rival: Any) -> dict[str, Any]:
+def counterfactual_of(rival: Any) -> dict[str, Any]:
     return rival.table(rival.explain(ROW)).iloc[0].to_dict()
 
 
 def test_the_model_is_as_written_above(small: problem.Problem) -> None:
-    assert small.ask(ROW)[0, 1] == pytest.approx(1 / (1 + np.exp(6)))
+    assert small.predict_proba(ROW)[0, 1] == pytest.approx(1 / (1 + np.exp(6)))
 
 
 # Encoding
@@ -87,69 +87,69 @@ def test_an_encoding_scales_numbers_spreads_categories_and_comes_back_typed(smal
 def test_an_encoding_to_a_range_reaches_its_ends_at_the_limits(small: problem.Problem) -> None:
     encoding = Encoding(small, numbers=(-1.0, 1.0))
     np.testing.assert_allclose(encoding.matrix(np.array([[0.0, 10.0, 1]])), [[-1, 1, 0, 1, 0]])
-    np.testing.assert_allclose(Encoding(small, numbers="are").matrix(np.array([[0.5, 7.0, 2]])), [[0.5, 7, 0, 0, 1]])
+    np.testing.assert_allclose(Encoding(small, numbers="raw").matrix(np.array([[0.5, 7.0, 2]])), [[0.5, 7, 0, 0, 1]])
 
 
 def test_an_encoding_knows_what_is_frozen_and_how_far_numbers_go(tmp_path: Path) -> None:
-    encoding = Encoding(make(tmp_path, immutable=["c"], ranges={"y": [1, 4]}), numbers="are")
+    encoding = Encoding(make(tmp_path, immutable=["c"], ranges={"y": [1, 4]}), numbers="raw")
     np.testing.assert_array_equal(encoding.frozen(), [False, False, True, True, True])
     low, high = encoding.limits()
     np.testing.assert_array_equal(low, [0, 1, 0, 0, 0])
     np.testing.assert_array_equal(high, [10, 4, 1, 1, 1])
 
 
-# Slopes
+# Gradients
 
 
-def test_the_exact_slope_is_the_logistic_curve_s(small: problem.Problem) -> None:
-    encoding = Encoding(small, numbers="are")
-    chance, slope = slopes.of(small, encoding).value_and_slope(encoding.matrix(small.codes(ROW))[0])
+def test_the_exact_gradient_is_that_of_the_logistic_curve(small: problem.Problem) -> None:
+    encoding = Encoding(small, numbers="raw")
+    probability, gradient = gradients.of(small, encoding).value_and_gradient(encoding.matrix(small.codes(ROW))[0])
     curve = np.exp(6) / (1 + np.exp(6)) ** 2
-    assert chance == pytest.approx(1 / (1 + np.exp(6)))
-    np.testing.assert_allclose(slope[:2], [curve, 2 * curve])
-    assert slope[3] - slope[2] == pytest.approx(3 * curve)
+    assert probability == pytest.approx(1 / (1 + np.exp(6)))
+    np.testing.assert_allclose(gradient[:2], [curve, 2 * curve])
+    assert gradient[3] - gradient[2] == pytest.approx(3 * curve)
 
 
 @pytest.mark.parametrize("last", [MLPClassifier((6, 5), max_iter=30, random_state=1), LogisticRegression()])
 @pytest.mark.filterwarnings("ignore")
-def test_exact_slopes_agree_with_the_model_and_with_small_differences(tmp_path: Path, last: Any) -> None:
+def test_exact_gradients_agree_with_the_model_and_with_small_differences(tmp_path: Path, last: Any) -> None:
     given = make(tmp_path, last)
     encoding = Encoding(given)
-    exact = slopes.of(given, encoding)
-    assert isinstance(exact, slopes.Exact)
+    exact = gradients.of(given, encoding)
+    assert isinstance(exact, gradients.Exact)
     for row in encoding.matrix(given.codes(TRAIN)):
-        chance, slope = exact.value_and_slope(row)
-        assert chance == pytest.approx(given.ask(encoding.codes(row[None]))[0, 1])
+        probability, gradient = exact.value_and_gradient(row)
+        assert probability == pytest.approx(given.predict_proba(encoding.codes(row[None]))[0, 1])
         steps = 1e-6 * np.eye(len(row))
         numerical = [(exact.probability(row + step) - exact.probability(row - step)) / 2e-6 for step in steps]
-        np.testing.assert_allclose(slope, numerical, atol=1e-5)
+        np.testing.assert_allclose(gradient, numerical, atol=1e-5)
 
 
 def test_a_model_without_weights_is_evaluated_on_both_sides(tmp_path: Path) -> None:
     given = make(tmp_path, RandomForestClassifier(5, random_state=0))
-    assert isinstance(slopes.of(given, Encoding(given)), slopes.Differences)
+    assert isinstance(gradients.of(given, Encoding(given)), gradients.Differences)
 
 
 def test_differences_are_those_of_the_predictions(small: problem.Problem) -> None:
-    encoding = Encoding(small, numbers="are")
+    encoding = Encoding(small, numbers="raw")
     at = np.array([[6.0, 3.0, 0]])
-    chance, slope = slopes.Differences(small, encoding).value_and_slope(encoding.matrix(at)[0])
-    assert small.clock.calls == 1
-    sides = small.ask(np.array([[5.7, 3, 0], [6.3, 3, 0], [6, 3, 1], [6, 3, 0]]))[:, 1]
-    assert slope[0] == pytest.approx((sides[1] - sides[0]) / 0.6)
-    assert slope[3] == pytest.approx(sides[2] - sides[3])
-    assert chance == sides[3]
-    assert slope[2] == 0
+    probability, gradient = gradients.Differences(small, encoding).value_and_gradient(encoding.matrix(at)[0])
+    assert small.usage.calls == 1
+    sides = small.predict_proba(np.array([[5.7, 3, 0], [6.3, 3, 0], [6, 3, 1], [6, 3, 0]]))[:, 1]
+    assert gradient[0] == pytest.approx((sides[1] - sides[0]) / 0.6)
+    assert gradient[3] == pytest.approx(sides[2] - sides[3])
+    assert probability == sides[3]
+    assert gradient[2] == 0
 
 
 # Wachter
 
 
 def test_wachter_s_prices_are_one_over_the_median_absolute_deviation(small: problem.Problem) -> None:
-    np.testing.assert_allclose(wachter.prices(small, Encoding(small, numbers="are")), [1 / 3, 1 / 3, 0.5, 0.5, 0.5])
+    np.testing.assert_allclose(wachter.prices(small, Encoding(small, numbers="raw")), [1 / 3, 1 / 3, 0.5, 0.5, 0.5])
 
 
-def test_adam_s_first_step_is_its_learning_rate_whatever_the_slope() -> None:
+def test_adam_s_first_step_is_its_learning_rate_whatever_the_gradient() -> None:
     np.testing.assert_allclose(wachter.Adam(3, 0.1).step(np.array([5.0, -0.01, 1e-3])), [0.1, -0.1, 0.1], rtol=1e-4)
 
 
@@ -160,27 +160,27 @@ def test_the_nearest_shares(values: list[float], expected: list[float]) -> None:
     np.testing.assert_allclose(wachter.on_simplex(np.array(values)), expected)
 
 
-def test_wachter_s_slope_weighs_the_gap_against_the_distance(small: problem.Problem) -> None:
+def test_wachter_s_gradient_weighs_the_gap_against_the_distance(small: problem.Problem) -> None:
     rival = wachter.Rival(small, "adam")
     own = rival.encoding.matrix(small.codes(ROW))[0]
     moved = own + np.array([0.0, 0.5, 0, 0, 0])
-    chance, slope = rival.slopes.value_and_slope(moved)
-    found = rival.slope(own, moved, weight=10.0)
-    assert found[0] == pytest.approx(20 * (chance - 1) * slope[0])
-    assert found[1] == pytest.approx(20 * (chance - 1) * slope[1] + np.sqrt(10) / 3)
+    probability, gradient = rival.model_gradient.value_and_gradient(moved)
+    found = rival.gradient(own, moved, weight=10.0)
+    assert found[0] == pytest.approx(20 * (probability - 1) * gradient[0])
+    assert found[1] == pytest.approx(20 * (probability - 1) * gradient[1] + np.sqrt(10) / 3)
 
 
 def test_wachter_moves_what_helps_most_for_its_price_and_little_more_than_needed(small: problem.Problem) -> None:
-    answer = answered(wachter.Rival(small, "adam"))
-    assert (answer["x"], answer["c"]) == (2.0, "a")
-    assert 5.1 <= answer["y"] <= 7
+    found = counterfactual_of(wachter.Rival(small, "adam"))
+    assert (found["x"], found["c"]) == (2.0, "a")
+    assert 5.1 <= found["y"] <= 7
 
 
 def test_wachter_keeps_to_constraints(tmp_path: Path) -> None:
-    answer = answered(wachter.Rival(make(tmp_path, immutable=["y"], ranges={"x": [0, 9]}), "adam"))
-    assert answer["y"] == 2.0
-    assert answer["x"] + 3 * (answer["c"] == "b") > 8
-    assert answer["x"] <= 9
+    found = counterfactual_of(wachter.Rival(make(tmp_path, immutable=["y"], ranges={"x": [0, 9]}), "adam"))
+    assert found["y"] == 2.0
+    assert found["x"] + 3 * (found["c"] == "b") > 8
+    assert found["x"] <= 9
 
 
 def test_wachter_gives_up_where_nothing_flips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,27 +203,27 @@ class Itself:
     def decode(self, latent: np.ndarray) -> np.ndarray:
         return latent
 
-    def pulled_back(self, _: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        return slope
+    def latent_gradient(self, _: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return gradient
 
 
 def test_latent_cf_goes_just_to_the_boundary(small: problem.Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latentcf, "Autoencoder", Itself)
     rival = latentcf.Rival(small, "adam")
     start = rival.encoding.matrix(small.codes(ROW))[0]
-    chance = rival.slopes.probability(rival.descend(start, 0.5))
-    assert 0.5 - latentcf.NEAR <= chance < 0.6
-    answer = rival.explain(ROW)
-    assert small.ask(answer)[0, 1] > 0.5
+    probability = rival.model_gradient.probability(rival.descend(start, 0.5))
+    assert 0.5 - latentcf.NEAR <= probability < 0.6
+    found = rival.explain(ROW)
+    assert small.predict_proba(found)[0, 1] > 0.5
 
 
-def test_a_slope_is_pulled_back_through_the_decoder(small: problem.Problem) -> None:
+def test_a_gradient_is_propagated_through_the_decoder(small: problem.Problem) -> None:
     encoding = Encoding(small)
     learned = Autoencoder(encoding, encoding.matrix(small.codes(TRAIN)), seed=0, updates=20)
-    latent, slope = np.array([0.3, -0.2]), np.arange(5.0)
+    latent, gradient = np.array([0.3, -0.2]), np.arange(5.0)
     steps = 1e-2 * np.eye(2)
-    numerical = [(learned.decode((latent + s)[None]) - learned.decode((latent - s)[None])) @ slope / 2e-2 for s in steps]
-    np.testing.assert_allclose(learned.pulled_back(latent, slope), np.ravel(numerical), rtol=0.02, atol=1e-3)
+    numerical = [(learned.decode((latent + s)[None]) - learned.decode((latent - s)[None])) @ gradient / 2e-2 for s in steps]
+    np.testing.assert_allclose(learned.latent_gradient(latent, gradient), np.ravel(numerical), rtol=0.02, atol=1e-3)
 
 
 def test_an_autoencoder_learns_the_rows_and_gives_shares(small: problem.Problem) -> None:
@@ -254,7 +254,7 @@ def test_sharpshooter_takes_the_first_point_of_the_line_that_flips(
     small: problem.Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From y = 2 to y = 8 in fifty steps of 0.12: the boundary, y = 5, is passed at the 26th, 5.12, with one decimal 5.1."""
-    assert answered(shooting(small, monkeypatch, [2.0, 8.0, 0])) == {"x": 2.0, "y": 5.1, "c": "a"}
+    assert counterfactual_of(shooting(small, monkeypatch, [2.0, 8.0, 0])) == {"x": 2.0, "y": 5.1, "c": "a"}
 
 
 def test_sharpshooter_aims_at_the_centroid_where_the_projection_is_refused(
@@ -262,12 +262,12 @@ def test_sharpshooter_aims_at_the_centroid_where_the_projection_is_refused(
 ) -> None:
     rival = shooting(small, monkeypatch, [1.0, 1.0, 0])
     own = rival.encoding.matrix(small.codes(ROW))
-    accepted = rival.wanted(small.codes(TRAIN))
+    accepted = rival.reaches_target(small.codes(TRAIN))
     assert 0 < accepted.sum() < len(TRAIN)
     np.testing.assert_allclose(rival.end(own), rival.encoding.matrix(small.codes(TRAIN[accepted])).mean(axis=0))
 
 
-# The exhaustive yardstick
+# Exhaustive search
 
 
 @pytest.mark.parametrize(
@@ -283,8 +283,8 @@ def test_sharpshooter_aims_at_the_centroid_where_the_projection_is_refused(
 def test_the_exhaustive_optimum_is_the_one_found_by_hand(
     tmp_path: Path, variant: str, constraints: dict[str, Any], expected: tuple[float, float]
 ) -> None:
-    answer = answered(exhaustive.Rival(make(tmp_path, **constraints), variant))
-    assert (answer["x"], answer["y"], answer["c"]) == (*expected, "a")
+    found = counterfactual_of(exhaustive.Rival(make(tmp_path, **constraints), variant))
+    assert (found["x"], found["y"], found["c"]) == (*expected, "a")
 
 
 def test_the_exhaustive_search_says_when_there_is_nothing(tmp_path: Path) -> None:
@@ -308,24 +308,24 @@ def test_the_exhaustive_search_evaluates_the_near_before_the_far(small: problem.
 def test_certifai_does_not_touch_what_must_not_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certifai, "POPULATION", 100)
     monkeypatch.setattr(certifai, "GENERATIONS", 20)
-    answer = answered(certifai.Rival(make(tmp_path, immutable=["y", "c"], ranges={"x": [0, 9]}), "genetic"))
-    assert (answer["y"], answer["c"]) == (2.0, "a")
-    assert 8 < answer["x"] <= 9
+    found = counterfactual_of(certifai.Rival(make(tmp_path, immutable=["y", "c"], ranges={"x": [0, 9]}), "genetic"))
+    assert (found["y"], found["c"]) == (2.0, "a")
+    assert 8 < found["x"] <= 9
 
 
-# Ourselves
+# fasterce
 
 
 def test_a_variant_of_ours_names_the_method(small: problem.Problem) -> None:
     assert ours.options(small, "robust") | {"method": "closest", "robust": 0.95} == ours.options(small, "robust")
-    assert ours.options(small, "sparse-untwinned")["method"] == "sparse"
+    assert ours.options(small, "sparse-uncompiled")["method"] == "sparse"
 
 
 def test_certifai_sets_nothing_back(small: problem.Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certifai, "POPULATION", 50)
     monkeypatch.setattr(certifai, "GENERATIONS", 1)
-    answer = answered(certifai.Rival(small, "genetic"))
-    assert all(answer[name] != ROW[name].iloc[0] for name in ("x", "y"))
+    found = counterfactual_of(certifai.Rival(small, "genetic"))
+    assert all(found[name] != ROW[name].iloc[0] for name in ("x", "y"))
 
 
 def test_our_schema_freezes_what_must_not_change(tmp_path: Path) -> None:
@@ -338,26 +338,26 @@ def test_our_schema_freezes_what_must_not_change(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def kept_elsewhere(small: problem.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    keeper = tmp_path / ".keeper"
-    keeper.write_text(sys.executable)
-    monkeypatch.setattr(problem, "KEEPER", keeper)
+def remote(small: problem.Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    project_python = tmp_path / ".project_python"
+    project_python.write_text(sys.executable)
+    monkeypatch.setattr(problem, "PROJECT_PYTHON", project_python)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(ROOT)
     there = problem.Problem(small.folder)
     yield there
-    assert there.far is not None
-    there.far.process.kill()
-    there.far.process.wait()
+    assert there.remote is not None
+    there.remote.process.kill()
+    there.remote.process.wait()
 
 
-def test_a_model_behind_a_pipe_predicts_as_it_does_here(small: problem.Problem, kept_elsewhere: problem.Problem) -> None:
+def test_a_model_behind_a_pipe_predicts_as_it_does_here(small: problem.Problem, remote: problem.Problem) -> None:
     for rows in (ROW, TRAIN, small.codes(TRAIN)):
-        np.testing.assert_array_equal(kept_elsewhere.ask(rows), small.ask(rows))
-    assert kept_elsewhere.clock.calls == 3
-    assert kept_elsewhere.clock.rows == 23
-    assert kept_elsewhere.clock.model > 0
-    there, here = slopes.known_weights(kept_elsewhere), slopes.known_weights(small)
+        np.testing.assert_array_equal(remote.predict_proba(rows), small.predict_proba(rows))
+    assert remote.usage.calls == 3
+    assert remote.usage.rows == 23
+    assert remote.usage.model_seconds > 0
+    there, here = gradients.known_weights(remote), gradients.known_weights(small)
     assert there is not None
     assert here is not None
     assert there.keys() == here.keys()
@@ -365,20 +365,20 @@ def test_a_model_behind_a_pipe_predicts_as_it_does_here(small: problem.Problem, 
         np.testing.assert_array_equal(there[name], values)
 
 
-def test_a_keeper_that_died_is_an_error_and_not_a_hang(kept_elsewhere: problem.Problem) -> None:
-    kept_elsewhere.ask(ROW)
-    assert kept_elsewhere.far is not None
-    kept_elsewhere.far.process.kill()
-    kept_elsewhere.far.process.wait()
+def test_a_model_server_that_died_is_an_error_and_not_a_hang(remote: problem.Problem) -> None:
+    remote.predict_proba(ROW)
+    assert remote.remote is not None
+    remote.remote.process.kill()
+    remote.remote.process.wait()
     with pytest.raises((RuntimeError, BrokenPipeError)):
-        kept_elsewhere.ask(ROW)
+        remote.predict_proba(ROW)
 
 
 def test_a_pipe_that_ends_early_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "short"
     path.write_bytes(b"abc")
-    with path.open("rb") as stream, pytest.raises(RuntimeError, match="keeps the black box"):
-        far.exactly(stream, 4)
+    with path.open("rb") as stream, pytest.raises(RuntimeError, match="serves the model"):
+        remote_model.read_exactly(stream, 4)
 
 
 def test_every_rival_of_the_catalogue_has_its_file_and_a_name_of_its_own() -> None:
@@ -388,12 +388,12 @@ def test_every_rival_of_the_catalogue_has_its_file_and_a_name_of_its_own() -> No
     assert len({entry.title for entry in catalogue.ENTRIES}) == len(names)
     for entry in catalogue.ENTRIES:
         assert (folder / f"{entry.module}.py").exists(), entry
-        assert set(entry.boxes) <= set(catalogue.BOXES), entry
+        assert set(entry.models) <= set(catalogue.MODELS), entry
         assert (folder / f"{entry.module}.txt").exists() == (bool(entry.package) and not entry.ours), entry
         assert catalogue.find(entry.name) is entry
 
 
-def test_what_is_written_here_can_be_imported_here() -> None:
+def test_our_own_rivals_can_be_imported() -> None:
     for module in {entry.module for entry in catalogue.ENTRIES if not entry.package}:
         assert hasattr(import_module(f"benchmarks.rivals.{module}"), "Rival")
 
@@ -404,11 +404,11 @@ def test_requirements_are_pinned_every_one() -> None:
         assert path.name == "base.txt" or all("==" in line for line in listed), path
 
 
-def test_a_missing_interpreter_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_interpreter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(venvs.CannotInstall, match=r"needs Python 3\.1, which is not on this machine"):
         venvs._interpreter("# own pins\n# python 3.1\n")
-    assert venvs._interpreter("nothing asked") == sys.executable
+    assert venvs._interpreter("no version") == sys.executable
 
 
 def test_why_a_rival_cannot_be_installed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Cells are kept whole or not at all, and cells of other code are not mixed in."""
+"""Cells are written completely or not at all, and cells of other code are not used."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +9,7 @@ import pytest
 from benchmarks.store import CELLS, Cell, Key, Store, digest, fingerprint, gather, write
 
 KEY = Key("adult", "mlp", "free", "nice-sparsity", 0)
-LINES = pd.DataFrame(
-    {"row": [0, 1], "status": ["answered", "timeout"], "reason": ["", "late"], "gower_l1": [0.1 + 0.2, np.nan]}
-)
+LINES = pd.DataFrame({"row": [0, 1], "status": ["found", "timeout"], "reason": ["", "late"], "gower_l1": [0.1 + 0.2, np.nan]})
 CELL = Cell(KEY, "abc", {"setup": 1.5}, LINES)
 
 
@@ -23,15 +21,15 @@ def test_a_cell_comes_back_as_it_was(tmp_path: Path) -> None:
     assert found.about == CELL.about
 
 
-def test_a_cell_made_by_something_else_is_not_used_and_is_named(tmp_path: Path) -> None:
+def test_a_cell_with_another_fingerprint_is_not_used_and_is_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(CELL)
     assert store.get(KEY, "other") is None
-    assert store.strangers({KEY: "other", replace(KEY, seed=1): "other"}) == [KEY]
-    assert store.strangers({KEY: "abc"}) == []
+    assert store.outdated({KEY: "other", replace(KEY, seed=1): "other"}) == [KEY]
+    assert store.outdated({KEY: "abc"}) == []
 
 
-def test_half_a_cell_is_no_cell(tmp_path: Path) -> None:
+def test_an_incomplete_cell_is_not_used(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(CELL)
     file = tmp_path / CELLS / KEY.file
@@ -39,7 +37,7 @@ def test_half_a_cell_is_no_cell(tmp_path: Path) -> None:
     assert store.get(KEY, "abc") is None
 
 
-def test_what_breaks_off_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "report.md"
     write(file, "old")
 
@@ -65,5 +63,5 @@ def test_fingerprints_tell_plans_and_sources_apart(tmp_path: Path) -> None:
 def test_all_lines_carry_their_cell(tmp_path: Path) -> None:
     both = gather([CELL, replace(CELL, key=replace(KEY, seed=1))])
     assert both["seed"].tolist() == [0, 0, 1, 1]
-    assert list(both.columns[:5]) == ["data", "box", "question", "method", "seed"]
+    assert list(both.columns[:5]) == ["data", "model", "task", "method", "seed"]
     assert not len(gather([]))

@@ -1,4 +1,4 @@
-"""Figures from lines, by hand."""
+"""Summaries of lines, computed by hand."""
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,10 @@ NAN = float("nan")
 
 def lines(method: str, valid: list[float], gower: list[float], changed: list[str], seconds: list[float]) -> pd.DataFrame:
     blank = dict.fromkeys((*summary.PERCENT, *summary.MEANS), NAN)
-    rows = {"method": method, "seed": 0, "row": range(len(valid)), "status": "answered", **blank}
-    return pd.DataFrame({**rows, "valid": valid, "gower_l1": gower, "changed": changed, "seconds": seconds, "model": 0.005})
+    rows = {"method": method, "seed": 0, "row": range(len(valid)), "status": "found", **blank}
+    return pd.DataFrame(
+        {**rows, "valid": valid, "gower_l1": gower, "changed": changed, "seconds": seconds, "model_seconds": 0.005}
+    )
 
 
 OURS = lines(summary.REFERENCE, [1, 1, 1, 1], [0.1, 0.2, 0.3, 0.4], ["a", "a|b", "b", "c"], [0.01] * 4)
@@ -33,7 +35,7 @@ def test_times_are_ratios_of_medians_in_one_run() -> None:
 
 def test_time_in_the_model_is_a_share_of_the_whole() -> None:
     runs = summary.per_run(OURS)
-    assert runs["inside"].tolist() == pytest.approx([50.0])
+    assert runs["in_model"].tolist() == pytest.approx([50.0])
 
 
 def test_agreement_is_over_rows_both_explain() -> None:
@@ -44,8 +46,8 @@ def test_agreement_is_over_rows_both_explain() -> None:
 
 
 def test_a_system_that_was_not_run_is_left_out_of_ranks() -> None:
-    gone = OTHER.assign(method="gone", status="not tried")
-    assert set(summary.came_to_answer(pd.concat([BOTH, gone]))["method"]) == {summary.REFERENCE, "other"}
+    gone = OTHER.assign(method="gone", status="not_tried")
+    assert set(summary.exclude_not_run(pd.concat([BOTH, gone]))["method"]) == {summary.REFERENCE, "other"}
 
 
 def test_the_interval_holds_the_mean_and_shrinks() -> None:

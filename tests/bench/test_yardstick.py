@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks import quality, venvs
-from benchmarks.yardstick import brute, consistency, milp, optimum, report, timing, trees, worlds
+from benchmarks.yardstick import brute, cases, consistency, milp, optimum, report, timing, trees
+from benchmarks.yardstick.cases import Case
 from benchmarks.yardstick.consistency import Found
-from benchmarks.yardstick.worlds import World
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -36,7 +36,7 @@ SCHEMA = Schema(
 EVERY = np.array(list(product(range(7), range(3), np.arange(1, 16) / 10)))
 
 
-def world(estimator: Any, low: float | None = None) -> World:
+def case(estimator: Any, low: float | None = None) -> Case:
     """A model of 300 rows; every second query has a y that is not a multiple of 0.1."""
     drawn = np.random.default_rng(0)
     X = pd.DataFrame(
@@ -48,22 +48,22 @@ def world(estimator: Any, low: float | None = None) -> World:
     )
     X.loc[::2, "y"] += 0.043
     score = np.sin(X["x"]) + 2 * (X["c"] == "b") * (X["y"] - 0.6) + X["y"] ** 2 - 1.2
-    model = make_pipeline(worlds.encoder(SCHEMA), estimator)
+    model = make_pipeline(cases.encoder(SCHEMA), estimator)
     model.fit(X, score if low is not None else (score > 0).astype(int))
     rows = X if low is None else X[model.predict(X) < low]
-    return World("made", "model", SCHEMA, model, X, rows.reset_index(drop=True), low)
+    return Case("made", "model", SCHEMA, model, X, rows.reset_index(drop=True), low)
 
 
-def least_distance(made: World, query: int) -> float:
+def least_distance(made: Case, query: int) -> float:
     """The distance of the nearest row that reaches the target, of all rows."""
-    own = made.own[query]
+    own = made.queries[query]
     candidates = np.concatenate([np.where(kept, own, EVERY) for kept in product((False, True), repeat=3)])
     hits = made.reached(candidates, np.full(len(candidates), query))
     return float(made.gower(candidates[hits], own).min()) if hits.any() else np.inf
 
 
 @cache
-def network_world(name: str) -> World:
+def network_world(name: str) -> Case:
     options = {"solver": "lbfgs", "max_iter": 200, "random_state": 0}
     estimators = {
         "linear": (LogisticRegression(), None),
@@ -73,7 +73,7 @@ def network_world(name: str) -> World:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return world(*estimators[name])
+        return case(*estimators[name])
 
 
 @pytest.mark.parametrize("name", ["linear", "one layer", "two layers", "numbers"])
@@ -85,13 +85,13 @@ def test_the_program_finds_the_nearest_of_all_rows(name: str) -> None:
         found = milp.nearest(made, network, query, None, 20)
         assert found.proven
         assert found.codes is not None
-        assert made.allowed(found.codes, made.own[query])
-        assert made.gower(found.codes, made.own[query]) == pytest.approx(expected)
+        assert made.allowed(found.codes, made.queries[query])
+        assert made.gower(found.codes, made.queries[query]) == pytest.approx(expected)
         # With a counterfactual known, here the nearest and a farther one, the bounds are tighter and the result the same.
         for known in (expected, 1.3 * expected):
             again = milp.nearest(made, network, query, known, 20)
             assert again.codes is not None
-            assert made.gower(again.codes, made.own[query]) == pytest.approx(expected)
+            assert made.gower(again.codes, made.queries[query]) == pytest.approx(expected)
 
 
 def test_nothing_nearer_than_the_optimum_is_proven() -> None:
@@ -104,19 +104,19 @@ def test_nothing_nearer_than_the_optimum_is_proven() -> None:
 def test_a_network_read_from_a_pipeline_gives_its_predictions() -> None:
     made = network_world("two layers")
     network = milp.Network.of(made)
-    odds = [network.output(own) for own in made.own[:50]]
+    odds = [network.output(own) for own in made.queries[:50]]
     assert 1 / (1 + np.exp(-np.array(odds))) == pytest.approx(made.model.predict_proba(made.rows.iloc[:50])[:, 1])
 
 
 @pytest.mark.skipif(not TREECF.exists(), reason="needs the environment that `make bench-quality` makes for treecf")
 def test_treecf_finds_the_nearest_of_all_rows() -> None:
-    made = world(XGBClassifier(n_estimators=12, max_depth=4, n_jobs=1))
+    made = case(XGBClassifier(n_estimators=12, max_depth=4, n_jobs=1))
     found = trees.nearest(made, np.arange(6), 5.0, 60.0)
     assert len(found) == 6
     for query, result in found.items():
         assert result.proven
         assert result.codes is not None
-        assert made.gower(result.codes, made.own[query]) == pytest.approx(least_distance(made, query))
+        assert made.gower(result.codes, made.queries[query]) == pytest.approx(least_distance(made, query))
 
 
 def test_distances_are_compared_with_proven_optima_only() -> None:
@@ -146,10 +146,10 @@ class Sum:
 
 
 @pytest.fixture
-def added() -> World:
+def added() -> Case:
     X = pd.DataFrame({"x": [0, 6, 3], "c": pd.Series(["a", "b", "c"], dtype="str"), "y": [0.1, 1.5, 0.8]})
     rows = pd.DataFrame({"x": [3, 1], "c": pd.Series(["a", "a"], dtype="str"), "y": [0.8, 0.2]})
-    return World("made", "sum", SCHEMA, Sum(), X, rows)
+    return Case("made", "sum", SCHEMA, Sum(), X, rows)
 
 
 def found(query: list[int], codes: list[list[float]], distance: list[float], status: list[str]) -> Found:
@@ -157,7 +157,7 @@ def found(query: list[int], codes: list[list[float]], distance: list[float], sta
     return Found(np.array(query), values, np.array(distance), np.full(len(query), 1), np.array(status))
 
 
-def test_exhaustive_search_finds_every_single_change(added: World) -> None:
+def test_exhaustive_search_finds_every_single_change(added: Case) -> None:
     query, feature, value = brute.singles(added, np.array([0]), 10_000)
     assert set(query) == {0}
     assert sorted(zip(feature.tolist(), value.tolist(), strict=True)) == [
@@ -169,11 +169,11 @@ def test_exhaustive_search_finds_every_single_change(added: World) -> None:
     assert sorted(zip(narrow[1].tolist(), narrow[2].tolist(), strict=True)) == [(2, 1.0)]
 
 
-def test_exhaustive_search_finds_pairs_none_of_which_suffices_alone(added: World) -> None:
+def test_exhaustive_search_finds_pairs_none_of_which_suffices_alone(added: Case) -> None:
     assert brute.pairs(added, 0, 10_000) == {frozenset({0, 2})}
 
 
-def test_unnecessary_and_too_large_changes_are_counted(added: World) -> None:
+def test_unnecessary_and_too_large_changes_are_counted(added: Case) -> None:
     smallest, too_far, unnecessary = [5, 0, 0.8], [6, 0, 0.8], [5, 1, 0.8]
     counts = [
         consistency._minimal(added, found([0], [codes], [0.5], ["found"]), "closest")
@@ -194,13 +194,13 @@ def test_another_call_that_is_closer_beats_closest() -> None:
     assert counts["n3_first_worse"] == 1
 
 
-def test_values_that_miss_the_target_or_are_not_allowed_are_invalid(added: World) -> None:
+def test_values_that_miss_the_target_or_are_not_allowed_are_invalid(added: Case) -> None:
     codes = [[4, 0, 0.8], [5, 0, 0.85], [7, 0, 0.8], [5, 0, 0.8]]
     counts = consistency._invalid(added, [found([0] * 4, codes, [0.1] * 4, ["found"])])
     assert counts == {"invalid": 1, "not_allowed": 2}
 
 
-def test_fewer_than_three_are_refuted_by_another_minimal_set(added: World) -> None:
+def test_fewer_than_three_are_refuted_by_another_minimal_set(added: Case) -> None:
     single = brute.singles(added, np.array([0, 1]), 10_000)
     by_x = found([0], [[5, 0, 0.8]], [0.3], ["found", "already_target"])
     assert consistency._short(added, by_x, single) == {

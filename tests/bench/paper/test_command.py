@@ -24,7 +24,7 @@ def lines(out: Path) -> pd.DataFrame:
 
 
 def test_both_targets_are_explained(lines: pd.DataFrame) -> None:
-    assert lines[lines["method"] == "ce1"].groupby("question").size().to_dict() == {"favourable": 3, "unfavourable": 3}
+    assert lines[lines["method"] == "ce1"].groupby("task").size().to_dict() == {"favourable": 3, "unfavourable": 3}
 
 
 def test_ce2_changes_one_feature_and_every_feature_has_its_turn(lines: pd.DataFrame) -> None:
@@ -55,10 +55,10 @@ def test_a_margin_is_farther_and_at_least_as_robust(cells: list[Cell]) -> None:
 
 
 def test_the_perturbed_input_is_explained_again_by_ours_and_the_rival(cells: list[Cell]) -> None:
-    again = Tables(cells).again.set_index("method")
-    assert {"ce1-step-0.1-margin-0", "closest", "certifai-genetic"} <= set(again.index)
-    assert again["valid"].dropna().between(0, 100).all()
-    assert again.loc["closest", "near_again"] > 0
+    reexplained = Tables(cells).reexplained.set_index("method")
+    assert {"ce1-step-0.1-margin-0", "closest", "certifai-genetic"} <= set(reexplained.index)
+    assert reexplained["valid"].dropna().between(0, 100).all()
+    assert reexplained.loc["closest", "near_again"] > 0
 
 
 def test_a_stopped_run_resumes_and_makes_nothing_twice(out: Path) -> None:
@@ -90,11 +90,11 @@ def test_every_statement_is_counted_once(out: Path) -> None:
 
 def test_parts_and_slow_rivals_are_planned_as_requested() -> None:
     plan = PaperPlan(parts=("table-1",))
-    assert {key.question for key in plan.cells()} == {"grid", "table-1"}
+    assert {key.task for key in plan.cells()} == {"grid", "table-1"}
     full = list(PaperPlan().cells())
-    assert {key.question for key in full if key.method == "alibi-proto"} == {"favourable"}
+    assert {key.task for key in full if key.method == "alibi-proto"} == {"favourable"}
     assert full[-1].method == "alibi-proto"
-    assert {key.data for key in full if key.question == ROBUSTNESS} == {"lending_club"}
+    assert {key.data for key in full if key.task == ROBUSTNESS} == {"lending_club"}
     assert len(full) == len(set(full))
 
 

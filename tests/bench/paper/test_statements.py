@@ -14,7 +14,7 @@ SEEDS = (0, 1, 2, 3, 4)
 def cell(method: str, seed: int, target: str = "favourable", data: str = "adult", **numbers: float) -> Cell:
     """Two queries of a method with the same numbers."""
     usual = {"valid": 1.0, "n_changed": 3.0, "undivided": 1.0, "proximity": 0.5, "gower_l1": 0.2, "seconds": 0.01}
-    one = {"status": "answered", "reason": "", "changed": "", **usual, **numbers}
+    one = {"status": "found", "reason": "", "changed": "", **usual, **numbers}
     lines = pd.DataFrame([{"row": row, **one, "feature": "age"} for row in (0, 1)])
     return Cell(Key(data, "mlp", target, method, seed), "test", {"setup": 1.0}, lines)
 
@@ -69,7 +69,7 @@ def test_faster_means_every_rival_and_every_run() -> None:
 def test_counterfactuals_are_compared_on_the_queries_both_explained() -> None:
     ours, rival = cell("ce1", 0, undivided=1.0), cell("certifai-genetic", 0, undivided=2.0)
     ours.lines.loc[1, "undivided"] = 9.0
-    rival = Cell(rival.key, rival.made_by, rival.about, rival.lines.iloc[:1])
+    rival = Cell(rival.key, rival.fingerprint, rival.about, rival.lines.iloc[:1])
     tables = Tables([ours, rival])
     first, second = Runs(tables.runs, tables.lines).both("adult", "ce1", "certifai-genetic", "undivided")
     assert (first.item(), second.item()) == (1.0, 2.0)

@@ -1,16 +1,16 @@
-"""A regression as a question with two answers, for systems that explain classes: is the prediction at least a number?
+"""A regressor as a classifier with two classes, for systems that explain classes: is the prediction at least a number?
 
-Only NumPy is imported: the model file is read in the environments of the rivals.
+Only NumPy is imported: the environments of the rivals read the model file.
 """
 
 from typing import Any
 
 import numpy as np
 
-MORE_THAN_EVEN = 0.5 + 1e-9
+ABOVE_EVEN = 0.5 + 1e-9
 
 
-class AtLeast:
+class ThresholdClassifier:
     """Class 1 where a regressor predicts `low` or more.
 
     Parameters
@@ -34,7 +34,7 @@ class AtLeast:
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         excess = np.asarray(self.regressor.predict(rows), dtype=float) - self.low
-        chance = 0.5 + 0.5 * np.tanh(0.5 * excess / self.spread)
-        # A prediction of exactly `low` is of class 1, which an even chance would not tell.
-        chance = np.where(excess >= 0, np.maximum(chance, MORE_THAN_EVEN), chance)
-        return np.column_stack([1 - chance, chance])
+        probability = 0.5 + 0.5 * np.tanh(0.5 * excess / self.spread)
+        # A prediction of exactly `low` is of class 1, so its probability has to be above one half.
+        probability = np.where(excess >= 0, np.maximum(probability, ABOVE_EVEN), probability)
+        return np.column_stack([1 - probability, probability])

@@ -1,8 +1,8 @@
 """The second reading of the paper's robustness: perturb the input, explain it again, compare both recourses.
 
-The paper perturbs "the features in the input that changed" and finds "the corresponding counterfactual explanation". Read in
-one way, the recourse found first is applied to the perturbed input (`recourse` of a judge). Here the perturbed input gets a
-counterfactual of its own. That also shows whether proximity and sparsity are robust, which the paper leaves open.
+The paper perturbs "the features in the input that changed" and finds "the corresponding counterfactual explanation". In the
+first reading, the recourse found first is applied to the perturbed input (`recourse` in `run.py`). Here the perturbed input
+gets a counterfactual of its own. That also shows whether proximity and sparsity are robust, which the paper leaves open.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchmarks.scoring import Judge, undivided_proximity
+from benchmarks.runner import FOUND
+from benchmarks.scoring import Scorer, undivided_proximity
 from fasterce import metrics
 
 NOISE = 0.05
@@ -20,7 +21,7 @@ Explain = Callable[[pd.DataFrame], tuple[np.ndarray, pd.DataFrame]]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Queries and their counterfactuals, line by line."""
+    """Queries and their counterfactuals, one per line."""
 
     queries: pd.DataFrame
     counterfactuals: pd.DataFrame
@@ -29,16 +30,16 @@ class Pairs:
         return Pairs(*(table.iloc[lines].reset_index(drop=True) for table in (self.queries, self.counterfactuals)))
 
 
-def explained_again(judge: Judge, first: Pairs, explain: Explain, size: float = NOISE) -> pd.DataFrame:
-    """Return a line per pair: both recourses, on the input and on the perturbed input.
+def reexplained(scorer: Scorer, first: Pairs, explain: Explain, size: float = NOISE) -> pd.DataFrame:
+    """Return one line per pair: both recourses, applied to the input and to the perturbed input.
 
-    `explain` returns for some queries the positions of those with a counterfactual, and the counterfactuals.
+    `explain` returns the positions of the queries with a counterfactual, and the counterfactuals.
     """
-    scale, model, target = judge.scale, judge.setting.model, judge.setting.wanted
-    perturbed = perturb(scale, first, size, judge.setting.seed)
+    scale, model, target = scorer.scale, scorer.setting.model, scorer.setting.target
+    perturbed = perturb(scale, first, size, scorer.setting.seed)
     needed = np.flatnonzero(model.predict(perturbed) != target)
     lines = pd.DataFrame({"row": np.arange(len(first.queries)), "already": 1.0, "valid": np.nan})
-    lines["status"], lines["reason"] = "answered", ""
+    lines["status"], lines["reason"] = FOUND, ""
     lines.loc[needed, ["already", "valid"]] = 0.0
     lines["still"] = (model.predict(applied(scale, first, perturbed)) == target).astype(float)
     positions, counterfactuals = explain(perturbed.iloc[needed].reset_index(drop=True))

@@ -1,4 +1,4 @@
-"""One dataset with one model and its explainer: rows as codes, the values they may take, and predictions, counted and timed.
+"""One dataset with one model: rows as codes, the values they may take, and predictions.
 
 Written without the library's own conversions and distances, so that it can check them. A row of codes has one number per
 feature: a number is itself, a category is its position in the schema.
@@ -77,7 +77,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 
 
 @dataclass
-class World:
+class Case:
     """A dataset with a fitted model.
 
     Parameters
@@ -122,7 +122,7 @@ class World:
         return self.codes(self.X_train)
 
     @cached_property
-    def own(self) -> np.ndarray:
+    def queries(self) -> np.ndarray:
         """The rows to explain as codes."""
         return self.codes(self.rows)
 
@@ -187,7 +187,7 @@ class World:
         return np.all((codes == own) | (on_grid & inside), axis=-1)
 
 
-def make(data: str, model_name: str, train_rows: int = 4000, seed: int = 0) -> World:
+def make(data: str, model_name: str, train_rows: int = 4000, seed: int = 0) -> Case:
     """Fit a model on 80 % of a dataset, at most `train_rows` of them; the other rows are explained."""
     source = tables.load(data)
     most = MOST_ROWS_OF_SVC if model_name == "svc" else train_rows
@@ -204,7 +204,7 @@ def make(data: str, model_name: str, train_rows: int = 4000, seed: int = 0) -> W
         low = float(np.round(np.quantile(y_train, 0.6), 2))
         rows = rows[model.predict(rows) < low]
     X_train, rows = X_train.reset_index(drop=True), rows.reset_index(drop=True)
-    return World(data, model_name, source.schema, model, X_train, rows, low)
+    return Case(data, model_name, source.schema, model, X_train, rows, low)
 
 
 def encoder(schema: Schema) -> Any:
