@@ -3,6 +3,9 @@
 From a row all single edits are scored. As if each gained the same beside any others, the relaxation over the hulls of their
 costs combines them at the least cost. The result is brought to the decision boundary, and is the row of the next turn. Where
 many small changes together are cheapest, a search that adds one change after another comes near them only slowly.
+
+Under a distance with a root over squares the costs do not add up. Then they are taken as they are in the first turn, and after
+that from the line that touches the root at the cheapest result so far: its squares over twice its root.
 """
 
 import math
@@ -19,9 +22,24 @@ from fasterce.kernels.tighten import keep_tightened
 
 
 @compiled
+def touching(space: Space, j: int, cost: float, root: float) -> float:
+    """Return the cost of a feature on the line that touches the root over squares where it is `root`; the cost for 0."""
+    return cost * cost / (2.0 * root) if root > 0.0 and space.squared[j] else cost
+
+
+@compiled
+def note_gain(
+    space: Space, queries: Queries, q: int, kept: Items, j: int, gain: float, cost: float, value: float, root: float
+) -> None:
+    """Keep a value with its gain and what it costs more than the value of the base."""
+    spent = change_cost(space, j, queries.base[q, j], queries.row[q, j])
+    note_choice(kept, gain, touching(space, j, cost, root) - touching(space, j, spent, root), value)
+
+
+@compiled
 def note_between(
     space: Space, queries: Queries, q: int, kept: Items, j: int, start: float, margin: float, end: float, gain: float,
-    spent: float,
+    root: float,
 ) -> None:  # fmt: skip
     """Keep the values at the knots of the cost curve between two values of a number, with margins from a line between
     theirs: `margin` at the start, `gain` more at the end."""
@@ -39,13 +57,13 @@ def note_between(
             break
         value = at_precision(space, queries, q, j, space.curve_knots[k])
         if low < value < high:
-            cost = change_cost(space, j, value, queries.row[q, j]) - spent
-            note_choice(kept, margin + gain * (value - start) / (end - start) - kept.lost[j], cost, value)
+            gained = margin + gain * (value - start) / (end - start) - kept.lost[j]
+            note_gain(space, queries, q, kept, j, gained, change_cost(space, j, value, queries.row[q, j]), value, root)
 
 
 @compiled
 def note_numbers(
-    space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, side: int, smooth: bool, spent: float
+    space: Space, queries: Queries, q: int, work: Workspace, kept: Items, j: int, side: int, smooth: bool, root: float
 ) -> None:
     """Keep the edits of a number on one side of its own value; for a smooth model also the knots between them."""
     edits = work.edits
@@ -54,15 +72,16 @@ def note_numbers(
     end = edits.last[j] if side > 0 else edits.first[j] - 1
     for e in range(first, end, side):
         if smooth:
-            note_between(space, queries, q, kept, j, value, margin, edits.value[e], work.margin[e] - margin, spent)
+            note_between(space, queries, q, kept, j, value, margin, edits.value[e], work.margin[e] - margin, root)
         value, margin = edits.value[e], work.margin[e]
-        note_choice(kept, margin - kept.lost[j], edits.cost[e] - spent, value)
+        note_gain(space, queries, q, kept, j, margin - kept.lost[j], edits.cost[e], value, root)
 
 
 @compiled
 def list_gains(
-    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, linked: bool
-) -> float:
+    scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, linked: bool,
+    root: float,
+) -> float:  # fmt: skip
     """List what every value of every feature gains beside the other changes of `memory.state`, with or without those that
     constraints link; return the margin that is missing without any."""
     kept, base, edits = memory.items, queries.base[q], work.edits
@@ -83,17 +102,16 @@ def list_gains(
         kept.first[kept.count[0]] = kept.count[1]
         if not memory.changing[j]:
             continue
-        spent = change_cost(space, j, base[j], queries.row[q, j])
         if space.numeric[j] and base[j] != MISSING:
             smooth = scorer.kind != TREES
-            note_numbers(space, queries, q, work, kept, j, 1, smooth, spent)
-            note_numbers(space, queries, q, work, kept, j, -1, smooth, spent)
+            note_numbers(space, queries, q, work, kept, j, 1, smooth, root)
+            note_numbers(space, queries, q, work, kept, j, -1, smooth, root)
         else:
             for e in range(edits.first[j], edits.last[j]):
-                note_choice(kept, work.margin[e] - kept.lost[j], edits.cost[e] - spent, edits.value[e])
+                note_gain(space, queries, q, kept, j, work.margin[e] - kept.lost[j], edits.cost[e], edits.value[e], root)
         if edits.gap[j]:
             e = edits.last[j]
-            note_choice(kept, work.margin[e] - kept.lost[j], edits.cost[e] - spent, edits.value[e])
+            note_gain(space, queries, q, kept, j, work.margin[e] - kept.lost[j], edits.cost[e], edits.value[e], root)
         add_choices(kept, j, base[j])
     end_items(kept)
     return tolerance - own + missing
@@ -103,12 +121,10 @@ def list_gains(
 def approximate(
     scorer: Scorer, space: Space, queries: Queries, q: int, work: Workspace, memory: Memory, tolerance: float, effort: Effort
 ) -> None:
-    """Keep the candidates that combinations of approximated changes lead to; not with costs that do not add up.
+    """Keep the candidates that combinations of approximated changes lead to.
 
     A combination may break a constraint between features. Then those that no constraint links are combined alone.
     """
-    if space.squared.any():
-        return
     if not combine(scorer, space, queries, q, work, memory, tolerance, effort, True):
         combine(scorer, space, queries, q, work, memory, tolerance, effort, False)
 
@@ -122,9 +138,9 @@ def combine(
     the target breaks a constraint."""
     kept, row, holds = memory.items, queries.row[q], True
     copy_to(memory.state, queries.base[q])
-    cost = math.inf
+    cost, root = math.inf, 0.0
     for _ in range(effort.combinations):
-        short = list_gains(scorer, space, queries, q, work, memory, tolerance, linked)
+        short = list_gains(scorer, space, queries, q, work, memory, tolerance, linked, root)
         bound, p, _ = bound_of(space, queries, q, kept, short, kept.count[0])
         if bound == math.inf:
             return holds
@@ -136,6 +152,7 @@ def combine(
             keep_tightened(scorer, space, queries, q, work, memory, tolerance, effort.rounds)
             holds = holds and legal_row(queries, q, memory.other)
             before, cost = cost, write_parts(space, memory, memory.other, row)
+            root = math.sqrt(memory.sums[1])
             if cost >= before - LEAST:
                 return holds
         elif changes_of(memory.other, memory.state) == 0:

@@ -373,17 +373,33 @@ def activate_line(kind: int, line: Floats, size: int) -> None:
 
 
 @compiled
-def add_rectified(work: Workspace, j: int, h: int, factor: float) -> None:
-    """Add `factor` times the rectified value of hidden unit h with each scored edit of feature j to the only output."""
-    edits, entry, out, first = work.edits, work.edits.entry, work.before[0], work.place[j]
-    rest, low = work.hidden[h] - work.own[j, h], edits.low[j]
-    size = edits.high[j] - low
-    for e in range(size):
-        value = rest + entry[h, low + e]
-        out[first + e] += factor * (value if value > 0.0 else 0.0)
+def add_rectified(network: Network, work: Workspace, j: int) -> None:
+    """Add what the only output receives from all rectified units with each scored edit of feature j, four units at a time."""
+    edits, weights, hidden = work.edits, network.weights, work.hidden
+    low, size = edits.low[j], edits.high[j] - edits.low[j]
+    out = work.before[0, work.place[j] : work.place[j] + size + (1 if edits.gap[j] else 0)]
+    whole = len(hidden) - len(hidden) % 4
+    for h in range(0, whole, 4):
+        ra, rb = hidden[h] - work.own[j, h], hidden[h + 1] - work.own[j, h + 1]
+        rc, rd = hidden[h + 2] - work.own[j, h + 2], hidden[h + 3] - work.own[j, h + 3]
+        wa, wb, wc, wd = weights[h], weights[h + 1], weights[h + 2], weights[h + 3]
+        a, b = edits.entry[h, low : low + size], edits.entry[h + 1, low : low + size]
+        c, d = edits.entry[h + 2, low : low + size], edits.entry[h + 3, low : low + size]
+        for e in range(size):
+            total = out[e] + wa * rectified(ra + a[e]) + wb * rectified(rb + b[e])
+            out[e] = total + wc * rectified(rc + c[e]) + wd * rectified(rd + d[e])
+    for h in range(whole, len(hidden)):
+        rest, entry = hidden[h] - work.own[j, h], edits.entry[h, low : low + size]
+        for e in range(size):
+            out[e] += weights[h] * rectified(rest + entry[e])
     if edits.gap[j]:
-        value = rest + entry[h, edits.last[j]]
-        out[first + size] += factor * (value if value > 0.0 else 0.0)
+        for h in range(len(hidden)):
+            out[size] += weights[h] * rectified(hidden[h] - work.own[j, h] + edits.entry[h, edits.last[j]])
+
+
+@compiled
+def rectified(value: float) -> float:
+    return value if value > 0.0 else 0.0
 
 
 @compiled
@@ -414,8 +430,8 @@ def first_layer(network: Network, work: Workspace, changing: Mask, count: int) -
         fill(before[k, :count], network.offsets[k])
     if width == 1 and network.activation == RELU:
         for j in range(len(changing)):
-            for h in range(len(work.hidden) if changing[j] else 0):
-                add_rectified(work, j, h, weights[h])
+            if changing[j]:
+                add_rectified(network, work, j)
         return
     if network.activation == EXPONENTIAL:
         for j in range(len(changing)):

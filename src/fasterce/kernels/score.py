@@ -140,6 +140,12 @@ def activate(kind: int, value: float) -> float:
 
 
 @compiled
+def add_scaled(total: Floats, factor: float, weights: Floats) -> None:
+    for k in range(len(total)):
+        total[k] += factor * weights[k]
+
+
+@compiled
 def network_outputs(network: Network, hidden: Floats, layer: Floats, out: Floats) -> None:
     """Write the outputs of one hidden state; `layer` (2, widest layer) is overwritten."""
     layers = len(network.width)
@@ -152,11 +158,12 @@ def network_outputs(network: Network, hidden: Floats, layer: Floats, out: Floats
         layer[0, h] = activate(network.activation, hidden[h])
     for place in range(layers):
         width, there = network.width[place], 1 - here
-        for k in range(width):
-            layer[there, k] = network.offsets[offset + k]
+        received = layer[there, :width]
+        copy_to(received, network.offsets[offset : offset + width])
         for h in range(size):
-            for k in range(width):
-                layer[there, k] += layer[here, h] * network.weights[weight + h * width + k]
+            value = layer[here, h]
+            if value != 0.0:
+                add_scaled(received, value, network.weights[weight + h * width : weight + (h + 1) * width])
         weight, offset, size, here = weight + size * width, offset + width, width, there
         if place + 1 < layers:
             for k in range(width):
