@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
 from fasterce import FasterCE
 from fasterce.config import Config
@@ -37,3 +38,15 @@ def test_many_small_changes_are_found(model: tuple[GradientBoostingClassifier, p
         assert (distance[4] <= 1.01 * distance[0]).all()
     else:
         assert (changes[4] <= changes[0]).all()
+
+
+def test_a_euclidean_distance_is_near_that_of_the_plane() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(2000, 8)).round(4), columns=[f"x{j}" for j in range(8)])
+    model = LogisticRegression().fit(X, X.sum(axis=1) + X["x0"] > 2)
+    margin = model.decision_function(X)
+    near = np.flatnonzero((margin < -0.5) & (margin > -4))[:40]
+    result = FasterCE(model, progress=False, config=Config.fast()).fit(X).explain(X.iloc[near], distance="euclidean")
+    # Each number is divided by its standard deviation.
+    optimum = -margin[near] / np.linalg.norm(model.coef_[0] * X.std(ddof=0).to_numpy())
+    assert (result.to_frame()["distance"].to_numpy() / optimum < 1.02).all()

@@ -20,6 +20,9 @@ from fasterce.kernels.score import MISSING
 from fasterce.kernels.state import LEAST, Memory, changes_of, legal_row, write_parts
 from fasterce.kernels.tighten import keep_tightened
 
+# Shares of the way between two values of a number that are tried where its costs are squared: small changes cost the least.
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
+
 
 @compiled
 def touching(space: Space, j: int, cost: float, root: float) -> float:
@@ -41,8 +44,15 @@ def note_between(
     space: Space, queries: Queries, q: int, kept: Items, j: int, start: float, margin: float, end: float, gain: float,
     root: float,
 ) -> None:  # fmt: skip
-    """Keep the values at the knots of the cost curve between two values of a number, with margins from a line between
-    theirs: `margin` at the start, `gain` more at the end."""
+    """Keep the values at the knots of the cost curve between two values of a number, or at shares of the way if its costs are
+    squared, with margins from a line between theirs: `margin` at the start, `gain` more at the end."""
+    if root > 0.0 and space.squared[j]:
+        for share in SHARES:
+            value = at_precision(space, queries, q, j, start + share * (end - start))
+            if min(start, end) < value < max(start, end):
+                cost = change_cost(space, j, value, queries.row[q, j])
+                note_gain(space, queries, q, kept, j, margin + share * gain - kept.lost[j], cost, value, root)
+        return
     first, after = space.curve_start[j], space.curve_start[j + 1]
     low, high = min(start, end), max(start, end)
     left, right = first, after

@@ -10,6 +10,7 @@ import numpy as np
 from fasterce.config import SearchConfig
 from fasterce.constraints.compile.domain import Domain
 from fasterce.constraints.compile.program import no_links
+from fasterce.kernels.approximate import SHARES
 from fasterce.kernels.arrays import TREES, Effort, Found, Queries, Scorer, Space
 from fasterce.kernels.guided import propose_block, propose_single_changes
 from fasterce.kernels.links import NO_LIMITS, Links
@@ -58,7 +59,7 @@ class _Memory(local):
                 del self.kept[next(iter(self.kept))]
             features = len(space.numeric)
             work = workspace(scorer, space)
-            points = len(work.edits.value) + len(space.curve_knots) + 2 * features
+            points = (1 + len(SHARES)) * len(work.edits.value) + len(space.curve_knots) + 2 * features
             made = work, memory(features, effort, SEGMENTS_PER_FEATURE * features, points), effort
             # Scorer and space are kept as well, so that no other object can have the same identity.
             self.kept[key] = *map(as_struct, made), scorer, space
