@@ -4,8 +4,8 @@ From a row all single edits are scored. As if each gained the same beside any ot
 costs combines them at the least cost. The result is brought to the decision boundary, and is the row of the next turn. Where
 many small changes together are cheapest, a search that adds one change after another comes near them only slowly.
 
-Under a distance with a root over squares the costs do not add up. Then they are taken as they are in the first turn, and after
-that from the line that touches the root at the cheapest result so far: its squares over twice its root.
+Under a distance with a root over squares the costs do not add up. In the first turn they are added all the same. After that
+the squares are, divided by twice the root of the last result: a sum that touches the distance there and is nowhere below it.
 """
 
 import math
@@ -26,7 +26,7 @@ SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
 
 @compiled
 def touching(space: Space, j: int, cost: float, root: float) -> float:
-    """Return the cost of a feature on the line that touches the root over squares where it is `root`; the cost for 0."""
+    """Return what a feature adds to the sum that touches the distance where the root over squares is `root`; its cost for 0."""
     return cost * cost / (2.0 * root) if root > 0.0 and space.squared[j] else cost
 
 
