@@ -26,7 +26,7 @@ SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
 
 @compiled
 def touching(space: Space, j: int, cost: float, root: float) -> float:
-    """Return what a feature adds to the sum that touches the distance where the root over squares is `root`; its cost for 0."""
+    """Return what a feature adds to the sum that touches the distance where the root over squares is `root`; 0: its cost."""
     return cost * cost / (2.0 * root) if root > 0.0 and space.squared[j] else cost
 
 
