@@ -132,6 +132,11 @@ async def send_partial_bodies(plan: Plan, log: Log, start: float) -> None:
         status = LOST
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", plan.port)
+        except OSError:
+            log.lines.append((due - start, perf_counter() - start, status, False))
+            await asyncio.sleep(0)
+            continue
+        try:
             writer.write(f"{head}\r\n\r\n{{".encode())
             async with asyncio.timeout(end - due):
                 status = int((await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1])
