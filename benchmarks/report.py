@@ -423,36 +423,34 @@ def rank_cell(found: ranking.Ranking, method: str) -> str:
     return f"**{text}**" if method == found.best or method in found.tied else text
 
 
+def tables_of(results: Results, task: str, columns: tuple[str, ...]) -> list[Block]:
+    """Return a table for each dataset and model of a task, below its name."""
+    blocks: list[Block] = []
+    for data, model in results.settings(task):
+        blocks += [Text(f"**{data}, {model}**"), main_table(results, data, model, task, columns)]
+    return blocks
+
+
 def frozen(results: Results) -> Iterator[Section]:
     columns = ("valid", "success", "violations", "n_changed", "gower_l1", "nn_ratio", "ms")
-    settings = results.settings("frozen")
-    if settings:
-        grids = [
-            block
-            for data, model in settings
-            for block in (Text(f"**{data}, {model}**"), main_table(results, data, model, "frozen", columns))
-        ]
+    tables = tables_of(results, "frozen", columns)
+    if tables:
         text = (
             "The dataset's immutable columns (gender, race, age of an account …) must not change. *success*: valid and no "
             "constraint broken. Systems without such a constraint are run all the same and break it."
         )
-        yield "With columns frozen", [Text(text), *grids]
+        yield "With columns frozen", [Text(text), *tables]
 
 
 def several(results: Results) -> Iterator[Section]:
     columns = ("valid", "success", "returned", "diversity", "gower_l1", "ms")
-    settings = results.settings("several")
-    if settings:
-        grids = [
-            block
-            for data, model in settings
-            for block in (Text(f"**{data}, {model}**"), main_table(results, data, model, "several", columns))
-        ]
+    tables = tables_of(results, "several", columns)
+    if tables:
         text = (
             "Four counterfactuals per query, of systems that return several. *diversity*: mean gower_l1 between two of them; "
             "the first is scored."
         )
-        yield "Several counterfactuals", [Text(text), *grids]
+        yield "Several counterfactuals", [Text(text), *tables]
 
 
 def agreements(results: Results) -> Iterator[Section]:

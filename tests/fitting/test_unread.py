@@ -87,6 +87,17 @@ def test_with_labels_only_effects_are_looked_for_at_the_decision_boundary() -> N
     assert (explainer.explain(X.head(20)).status == "found").all()
 
 
+def test_with_labels_only_categories_and_missing_values_are_moved_to_the_boundary() -> None:
+    frame = people()[["pay", "age", "job"]]
+    frame.loc[::5, "pay"] = np.nan
+
+    def predict(rows: pd.DataFrame) -> np.ndarray:
+        return np.where((rows["job"] == "nurse") & (rows["pay"].isna() | (rows["pay"] > 60)), "yes", "no")
+
+    explainer = FasterCE(predict, config=Config.fast(), progress=False).fit(frame)
+    assert explainer.report_.unread == ["age"]
+
+
 def test_nothing_is_known_to_be_unread_where_no_feature_has_an_effect() -> None:
     search = fitted(Model()).state_.search
 

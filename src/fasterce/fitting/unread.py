@@ -81,7 +81,7 @@ def _differ(some: Predictions, others: Predictions, tolerance: float) -> bool:
 
 def at_boundary(evaluate: Evaluate, codes: Floats, classes: Indices, codec: Codec, config: FitConfig) -> Floats:
     """Return training rows moved towards rows of other classes as far as they keep their own: where only labels are known,
-    a small effect is seen at the decision boundary. None if all rows have the same class."""
+    a small effect is seen at the decision boundary. No rows if all have the same class."""
     sections, calls = config.probe_sections, config.probe_section_calls
     some = evenly_spaced(len(codes), min(config.probe_boundary_rows, config.probe_most_rows // (sections * calls)))
     rows, own = codes[some], classes[some]

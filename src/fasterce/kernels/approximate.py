@@ -5,7 +5,8 @@ costs combines them at the least cost. The result is brought to the decision bou
 many small changes together are cheapest, a search that adds one change after another comes near them only slowly.
 
 Under a distance with a root over squares the costs do not add up. In the first turn they are added all the same. After that
-the squares are, divided by twice the root of the last result: a sum that touches the distance there and is nowhere below it.
+the squares are, divided by twice the root of the last result. Up to a constant, this sum equals the distance there and is
+nowhere below it.
 """
 
 import math
@@ -25,8 +26,8 @@ SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
 
 
 @compiled
-def touching(space: Space, j: int, cost: float, root: float) -> float:
-    """Return what a feature adds to the sum that touches the distance where the root over squares is `root`; 0: its cost."""
+def summed_cost(space: Space, j: int, cost: float, root: float) -> float:
+    """Return what a feature adds to the sum: its cost, or its square over twice `root`, if that is known (above 0)."""
     return cost * cost / (2.0 * root) if root > 0.0 and space.squared[j] else cost
 
 
@@ -36,7 +37,7 @@ def note_gain(
 ) -> None:
     """Keep a value with its gain and what it costs more than the value of the base."""
     spent = change_cost(space, j, queries.base[q, j], queries.row[q, j])
-    note_choice(kept, gain, touching(space, j, cost, root) - touching(space, j, spent, root), value)
+    note_choice(kept, gain, summed_cost(space, j, cost, root) - summed_cost(space, j, spent, root), value)
 
 
 @compiled

@@ -205,6 +205,7 @@ def needed(context: SearchContext, pool: Pool) -> Search:
     None of them becomes cheaper than the first: that one must not depend on how many are wanted.
     """
     base = context.domain.base
+    # Candidates that needed every change; they are not evaluated again. The base stands for none.
     checked = base[:, None, :]
     for _ in range(context.config.needed_rounds if pool.codes.shape[1] else 0):
         rows, count, _ = pool.codes.shape
